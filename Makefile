@@ -1,0 +1,46 @@
+# Two commands matter: `make run` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+CORES := $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: run test quick lint types unit cover wheel bench docs clean
+
+run: $(VENV)/.ready  ## a narrated demo: flaky agents recovered on all five ladders
+	@$(BIN)/rung demo
+
+test: quick cover wheel  ## the whole gate, as CI runs it
+
+quick: $(VENV)/.ready lint types unit  ## under a minute: lint, types, unit, property, contract
+
+$(VENV)/.ready: pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "make: need $(PYTHON) (3.11 or newer)"; exit 1; }
+	@if command -v uv >/dev/null; then echo "setting up $(VENV) with uv"; uv venv -q --allow-existing $(VENV) && uv pip install -q --python $(BIN)/python -e '.[all]' --group dev; \
+	else echo "setting up $(VENV) with pip"; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -U 'pip>=25.1' && $(BIN)/python -m pip install -q -e '.[all]' --group dev; fi
+	@touch $@
+
+lint: $(VENV)/.ready
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check -q . && $(BIN)/lint-imports --no-logo 2>/dev/null | tail -12
+
+types: $(VENV)/.ready
+	@$(BIN)/mypy
+
+unit: $(VENV)/.ready
+	@$(BIN)/pytest -n $(CORES) -m "not slow"
+
+cover: $(VENV)/.ready  ## every test, with branch coverage of core and engine
+	@rm -f .coverage*
+	@$(BIN)/coverage run -m pytest && $(BIN)/coverage combine -q && $(BIN)/coverage report
+
+wheel: $(VENV)/.ready  ## what people install: built, put into an empty environment, used
+	@$(BIN)/python scripts/try_wheel.py
+
+bench: $(VENV)/.ready  ## us and our peers in one run, as ratios to a bare loop
+	@$(BIN)/python -m pip install -q --group bench 2>/dev/null || uv pip install -q --python $(BIN)/python --group bench
+	@$(BIN)/python bench/overhead.py
+
+docs: $(VENV)/.ready  ## write the generated pages anew
+	@$(BIN)/python scripts/write_docs.py
+
+clean:
+	rm -rf $(VENV) dist .coverage* .mypy_cache .ruff_cache .import_linter_cache

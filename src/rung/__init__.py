@@ -1,0 +1,95 @@
+"""Rung catches an AI agent when it falls. Names are loaded when first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rung.core.backoff import Backoff as Backoff
+    from rung.core.breaker import BreakerSettings as BreakerSettings
+    from rung.core.budget import Budget as Budget
+    from rung.core.budget import RetryBudget as RetryBudget
+    from rung.core.classify import classify as classify
+    from rung.core.config import policy as policy
+    from rung.core.errors import AttemptError as AttemptError
+    from rung.core.errors import ConfigError as ConfigError
+    from rung.core.errors import RungError as RungError
+    from rung.core.events import Status as Status
+    from rung.core.failures import Evidence as Evidence
+    from rung.core.failures import Failure as Failure
+    from rung.core.failures import Kind as Kind
+    from rung.core.ladder import Ladder as Ladder
+    from rung.core.ladder import Rung as Rung
+    from rung.core.outcome import Outcome as Outcome
+    from rung.core.policy import Model as Model
+    from rung.core.policy import Policy as Policy
+    from rung.core.request import Request as Request
+    from rung.core.supervision import Intensity as Intensity
+    from rung.core.verdict import Verdict as Verdict
+    from rung.engine.fanout import gather as gather
+    from rung.engine.fanout import gather_sync as gather_sync
+    from rung.engine.guard import guarded as guarded
+    from rung.engine.recover import recover as recover
+    from rung.engine.recover import recover_sync as recover_sync
+    from rung.core.classify import is_retryable as is_retryable
+    from rung.engine.run import completed as completed
+    from rung.engine.run import spend as spend
+    from rung.engine.run import touched as touched
+    from rung.engine.session import Session as Session
+    from rung.engine.shared import Breakers as Breakers
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Backoff": "rung.core.backoff",
+    "BreakerSettings": "rung.core.breaker",
+    "Budget": "rung.core.budget",
+    "RetryBudget": "rung.core.budget",
+    "classify": "rung.core.classify",
+    "is_retryable": "rung.core.classify",
+    "policy": "rung.core.config",
+    "AttemptError": "rung.core.errors",
+    "ConfigError": "rung.core.errors",
+    "RungError": "rung.core.errors",
+    "TimeUp": "rung.core.errors",
+    "Status": "rung.core.events",
+    "Evidence": "rung.core.failures",
+    "Failure": "rung.core.failures",
+    "Kind": "rung.core.failures",
+    "Ladder": "rung.core.ladder",
+    "Rung": "rung.core.ladder",
+    "Outcome": "rung.core.outcome",
+    "Model": "rung.core.policy",
+    "Policy": "rung.core.policy",
+    "Request": "rung.core.request",
+    "Intensity": "rung.core.supervision",
+    "Verdict": "rung.core.verdict",
+    "Job": "rung.engine.fanout",
+    "gather": "rung.engine.fanout",
+    "gather_sync": "rung.engine.fanout",
+    "guarded": "rung.engine.guard",
+    "recover": "rung.engine.recover",
+    "recover_sync": "rung.engine.recover",
+    "completed": "rung.engine.run",
+    "spend": "rung.engine.run",
+    "touched": "rung.engine.run",
+    "Session": "rung.engine.session",
+    "Breakers": "rung.engine.shared",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604  # the names are the keys of the table above
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'rung' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

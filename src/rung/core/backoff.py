@@ -1,0 +1,46 @@
+"""How long to wait before repeating: exponential, capped, full jitter; the server's hint is obeyed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rung.core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """`base`, `base * multiplier`, … seconds, at most `cap`; the wait is a random part of that.
+
+    Full jitter spreads a herd best; `jitter=False` waits exactly the ceiling (for people who must
+    explain a delay). A server's hint is never undercut: jitter is added on top of it.
+    """
+
+    base: float = 1.0
+    multiplier: float = 2.0
+    cap: float = 30.0
+    jitter: bool = True
+
+    def __post_init__(self) -> None:
+        for key, low in (("base", 0.0), ("multiplier", 1.0), ("cap", 0.0)):
+            value = getattr(self, key)
+            if not (isinstance(value, int | float) and math.isfinite(value) and value >= low):
+                raise ConfigError(f"backoff.{key}", value, f"a finite number, {low:g} or more")
+
+    def ceiling(self, repeat: int) -> float:
+        """The longest wait before the n-th repeat (n from 1); any n is safe, none overflows."""
+        if self.base == 0.0 or self.cap == 0.0:
+            return 0.0
+        if self.multiplier > 1.0 and repeat > 1:
+            steps = math.log(self.cap / self.base) / math.log(self.multiplier)
+            if repeat - 1 >= steps:
+                return self.cap
+            return min(self.cap, self.base * self.multiplier ** (repeat - 1))
+        return min(self.cap, self.base)
+
+    def wait(self, repeat: int, jitter: float, hint: float | None = None) -> float:
+        """Seconds to wait before the n-th repeat, given a random number in [0, 1)."""
+        ceiling = self.ceiling(repeat)
+        if hint is not None:
+            return hint + jitter * min(ceiling, hint * 0.25)
+        return ceiling * jitter if self.jitter else ceiling

@@ -1,0 +1,178 @@
+"""A circuit breaker: stop calling what keeps failing, and let exactly one probe find out if it is back.
+
+It is two short steps around a call, `admit` and `record`, and never a lock over the call itself.
+While the circuit is closed a good call costs one append to a bounded ring; the rate is counted only
+after a bad one. A lock guards the changes of state alone, so that of many threads exactly one probes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Lock
+from typing import Any, NamedTuple
+
+from rung.core.errors import ConfigError
+
+
+class Circuit(StrEnum):
+    """Whether calls pass."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class Vote(StrEnum):
+    """What a finished call says about the service. NEUTRAL: cancelled, or the caller's own fault."""
+
+    GOOD = "good"
+    BAD = "bad"
+    NEUTRAL = "neutral"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerSettings:
+    """Opens when, of at least `minimum` calls within `window` seconds, `rate` failed or were slow.
+
+    `slow` is the number of seconds after which a finished call counts as failed (None: never). The
+    circuit stays open for `pause` seconds; then one probe is let through, and one whose result has
+    not come within `probe` seconds gives its place back.
+    """
+
+    rate: float = 0.5
+    minimum: int = 20
+    window: float = 60.0
+    pause: float = 30.0
+    probe: float = 60.0
+    slow: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise ConfigError("breaker.rate", self.rate, "a number above 0, at most 1")
+        if self.minimum < 1:
+            raise ConfigError("breaker.minimum", self.minimum, "a whole number, 1 or more")
+        for key in ("window", "pause", "probe"):
+            if not getattr(self, key) > 0:
+                raise ConfigError(f"breaker.{key}", getattr(self, key), "seconds, more than 0")
+        if self.slow is not None and not self.slow > 0:
+            raise ConfigError("breaker.slow", self.slow, "seconds, more than 0, or left out")
+
+
+class Permit(NamedTuple):
+    """Leave to make one call. Results of an older generation are ignored."""
+
+    generation: int
+    probe: bool
+
+
+class Breaker:
+    """The state of one key (a provider, a model, a decorated function)."""
+
+    __slots__ = (
+        "_lock",
+        "calls",
+        "circuit",
+        "generation",
+        "probing_since",
+        "reopens_at",
+        "settings",
+        "slow",
+    )
+
+    def __init__(self, settings: BreakerSettings | None = None) -> None:
+        self.settings = settings or BreakerSettings()
+        self.circuit = Circuit.CLOSED
+        self.generation = 0
+        self.reopens_at = 0.0
+        self.probing_since: float | None = None
+        # A plain float, so that the hot path can compare without asking whether it is set.
+        self.slow = float("inf") if self.settings.slow is None else self.settings.slow
+        # (began, ended, bad) of the latest calls; the recorder's tally and the rate's base in one.
+        self.calls: deque[tuple[float, float, bool]] = deque(maxlen=max(100, self.settings.minimum))
+        self._lock = Lock()
+
+    def admit(self, now: float) -> Permit | float:
+        """A permit, or the seconds after which it is worth coming back."""
+        if self.circuit is Circuit.CLOSED:
+            return Permit(self.generation, probe=False)
+        with self._lock:
+            return self._admit_probe(now)
+
+    def record(self, permit: Permit, began: float, now: float, vote: Vote) -> None:
+        """The permitted call has ended."""
+        if permit.generation != self.generation:
+            return
+        bad = vote is Vote.BAD or (vote is Vote.GOOD and now - began > self.slow)
+        if vote is not Vote.NEUTRAL and not permit.probe:
+            self.calls.append((began, now, bad))
+        if bad or permit.probe:
+            with self._lock:
+                self._judge(permit, now, vote, bad=bad)
+
+    def rate(self, now: float) -> tuple[float, int]:
+        """The share of bad calls within the window, and how many calls it is a share of."""
+        recent = [bad for _, ended, bad in self.calls if now - ended <= self.settings.window]
+        return (sum(recent) / len(recent) if recent else 0.0), len(recent)
+
+    def snapshot(self, now: float) -> dict[str, Any]:
+        """The state as JSON; times are relative, so that it can be restored on another clock."""
+        probing = None if self.probing_since is None else now - self.probing_since
+        return {
+            "circuit": self.circuit.value,
+            "generation": self.generation,
+            "reopens_in": self.reopens_at - now if self.circuit is Circuit.OPEN else 0.0,
+            "probing_for": probing,
+            "calls": [[now - began, now - ended, bad] for began, ended, bad in self.calls],
+        }
+
+    def restore(self, saved: dict[str, Any], now: float) -> None:
+        """Take up the state that `snapshot` saved."""
+        self.circuit = Circuit(saved["circuit"])
+        self.generation = int(saved["generation"])
+        self.reopens_at = now + float(saved["reopens_in"])
+        probing = saved["probing_for"]
+        self.probing_since = None if probing is None else now - float(probing)
+        self.calls.clear()
+        self.calls.extend((now - began, now - ended, bool(bad)) for began, ended, bad in saved["calls"])
+
+    def _admit_probe(self, now: float) -> Permit | float:
+        if self.circuit is Circuit.OPEN:
+            if now < self.reopens_at:
+                return self.reopens_at - now
+            self.circuit = Circuit.HALF_OPEN
+            self.probing_since = None
+        if self.probing_since is not None:
+            lease_ends = self.probing_since + self.settings.probe
+            if now < lease_ends:
+                return lease_ends - now
+            self.generation += 1  # the hung probe's result, should it ever come, is a stranger's
+        self.probing_since = now
+        return Permit(self.generation, probe=True)
+
+    def _judge(self, permit: Permit, now: float, vote: Vote, *, bad: bool) -> None:
+        if permit.generation != self.generation:
+            return
+        if permit.probe:
+            self.probing_since = None
+            # Neutral (cancelled, or not the service's fault): the next caller may probe.
+            if bad:
+                self._open(now)
+            elif vote is Vote.GOOD:
+                self._close()
+            return
+        rate, count = self.rate(now)
+        if count >= self.settings.minimum and rate >= self.settings.rate:
+            self._open(now)
+
+    def _open(self, now: float) -> None:
+        self.circuit = Circuit.OPEN
+        self.generation += 1
+        self.reopens_at = now + self.settings.pause
+        self.calls.clear()
+
+    def _close(self) -> None:
+        self.circuit = Circuit.CLOSED
+        self.generation += 1
+        self.calls.clear()

@@ -1,0 +1,65 @@
+"""Limits: per rung and per incident (Budget), and a retry budget shared by a whole process."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rung.core.errors import ConfigError
+from rung.core.failures import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The hard cap of one incident. None means no cap of that sort."""
+
+    attempts: int | None = 20
+    seconds: float | None = 3600.0
+    dollars: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.attempts is not None and (not isinstance(self.attempts, int) or self.attempts < 1):
+            raise ConfigError("budget.attempts", self.attempts, "a whole number, 1 or more")
+        for key in ("seconds", "dollars"):
+            value = getattr(self, key)
+            if value is None:
+                continue
+            if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
+                raise ConfigError(f"budget.{key}", value, "a finite number, 0 or more")
+
+
+class RetryBudget:
+    """Retries a process may schedule while little succeeds: a bucket of tokens, charged up front.
+
+    Each scheduled retry takes tokens (a throttled one fewer: it was told to come back), each clean
+    success gives one back. When the bucket is empty nobody retries and the ladder climbs instead,
+    so that an outage is not made worse by everybody's retries. Charged when a retry is scheduled,
+    not when it runs: a herd asleep has already been counted.
+    """
+
+    __slots__ = ("capacity", "tokens")
+
+    COST = 14
+    THROTTLED_COST = 5
+
+    def __init__(self, capacity: int = 500) -> None:
+        if capacity < 1:
+            raise ConfigError("retry_budget.capacity", capacity, "a whole number, 1 or more")
+        self.capacity = capacity
+        self.tokens = capacity
+
+    def cost(self, kind: Kind) -> int:
+        """Tokens one retry of a failure of this kind takes."""
+        return self.THROTTLED_COST if kind is Kind.RATE_LIMIT else self.COST
+
+    def affords(self, kind: Kind) -> bool:
+        """Is there room for one more retry?"""
+        return self.tokens >= self.cost(kind)
+
+    def charge(self, kind: Kind) -> None:
+        """A retry has been scheduled."""
+        self.tokens = max(0, self.tokens - self.cost(kind))
+
+    def credit(self) -> None:
+        """An attempt succeeded."""
+        self.tokens = min(self.capacity, self.tokens + 1)

@@ -1,0 +1,105 @@
+"""How each action makes a new request. Pure; the caller may bring its own for any action."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.failures import SERVICE_TROUBLE, Kind
+from rung.core.ladder import Action
+from rung.core.prompts import prompt_id, render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.events import Change, HandOver
+    from rung.core.failures import Failure
+    from rung.core.incident import Incident
+    from rung.core.policy import Policy
+    from rung.core.request import Request
+
+KEPT_MESSAGES: Final = 4
+STUB: Final = "[left out to save context]"
+DEFAULT_OUTPUT: Final = 64_000
+_NOT_THE_WORK: Final = SERVICE_TROUBLE | {
+    Kind.SERVICE_DOWN,
+    Kind.MODEL_UNAVAILABLE,
+    Kind.QUOTA_EXHAUSTED,
+    Kind.STREAM_INTERRUPTED,
+}
+
+
+def change(decision: Change | HandOver, incident: Incident, failure: Failure, policy: Policy) -> tuple[Request, str]:
+    """The new request a decision asks for, and the id of the prompt used (empty: none)."""
+    request = incident.request
+    assert request is not None  # noqa: S101  # decide changes nothing that is not a request
+    action = policy.ladder.rungs[decision.rung].action
+    action = getattr(decision, "action", action)
+    if action is Action.RAISE_LIMIT:
+        return request.but(max_tokens=_more(request, policy)), ""
+    if action is Action.COMPACT:
+        return compact(request), ""
+    model = getattr(decision, "model", request.model)
+    agent = getattr(decision, "agent", request.agent)
+    if model != request.model or agent != request.agent:
+        name = "handover.context"
+        request = request.but(model=model, agent=agent)
+        if failure.kind in _NOT_THE_WORK:
+            return request, ""  # the service failed, not the work: the same request, elsewhere
+    else:
+        name = prompt_id(action, failure)
+    text = render(name, incident, failure, policy.prompts) + _not_again(decision, incident)
+    if action is Action.RESPAWN and request.max_turns is not None:
+        request = request.but(max_turns=request.max_turns * 2)
+    return _say(request, incident, text, failure, whole=action is not Action.RESUME), name
+
+
+def _not_again(decision: Change | HandOver, incident: Incident) -> str:
+    """On a second try of one rung: say what the first ones were, so that this one differs."""
+    before = incident.used.get(decision.rung, 1) - 1
+    if before < 1:
+        return ""
+    return f"\n\nThis way has already been tried {before} time{'s' * (before > 1)}. Do not do the same again."
+
+
+def compact(request: Request) -> Request:
+    """A smaller request: old tool results and repeated messages become stubs, tool pairs stay whole."""
+    if not request.messages:
+        return request
+    old, recent = request.messages[:-KEPT_MESSAGES], request.messages[-KEPT_MESSAGES:]
+    return request.but(messages=tuple(_stub(message) for message in old) + recent)
+
+
+def _stub(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = message.get("content")
+    if message.get("role") == "tool" and isinstance(content, str):
+        return {**message, "content": STUB}
+    if isinstance(content, list):
+        return {**message, "content": [_stub_block(block) for block in content]}
+    return message
+
+
+def _stub_block(block: Any) -> Any:
+    if isinstance(block, dict) and block.get("type") == "tool_result":
+        return {**block, "content": STUB}
+    if isinstance(block, dict) and block.get("type") in ("image", "image_url", "document"):
+        return {"type": "text", "text": STUB}
+    return block
+
+
+def _more(request: Request, policy: Policy) -> int:
+    known = policy.model(request.model)
+    most = known.max_tokens if known is not None else DEFAULT_OUTPUT
+    return max(most, request.max_tokens or 0)
+
+
+def _say(request: Request, incident: Incident, text: str, failure: Failure, *, whole: bool) -> Request:
+    """Put the recovery text where the attempt will read it: a further message, or the prompt itself."""
+    if request.messages:
+        partial = ({"role": "assistant", "content": failure.evidence.output},)
+        kept = () if whole or not failure.evidence.output else partial
+        return request.but(messages=(*request.messages, *kept, {"role": "user", "content": text}), recovery=text)
+    if whole:
+        return request.but(prompt=text, recovery=text)
+    task = incident.origin.prompt if incident.origin is not None else request.prompt
+    so_far = f"\n\nYour answer so far:\n{incident.written}" if incident.written else ""
+    return request.but(prompt=f"{task}{so_far}\n\n{text}", recovery=text)

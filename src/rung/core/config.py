@@ -1,0 +1,304 @@
+"""Ladders and policies from plain tables (TOML, JSON, keyword arguments): every error names its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rung.core.backoff import Backoff
+from rung.core.budget import Budget
+from rung.core.errors import ConfigError
+from rung.core.failures import GROUPS, Kind
+from rung.core.ladder import Action, Ladder, Rung, Scope
+from rung.core.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.presets import LADDERS
+from rung.core.prompts import PROMPTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+E = TypeVar("E", bound=StrEnum)
+
+Table = dict[str, Any]
+
+
+def ladder_from(table: object, where: str = "ladder") -> Ladder:
+    """A ladder from a table: name, rungs, entry, otherwise, loops, first, about."""
+    source = _table(table, where)
+    allowed = ("name", "rungs", "entry", "otherwise", "loops", "first", "about")
+    _known(source, allowed, where)
+    rows = source.get("rungs")
+    if not isinstance(rows, list) or not rows:
+        raise ConfigError(f"{where}.rungs", rows, "a list of at least one rung")
+    rungs = tuple(_rung(row, f"{where}.rungs[{n}]") for n, row in enumerate(rows))
+    entry = _table(source.get("entry", {}), f"{where}.entry")
+    loops = _table(source.get("loops", {}), f"{where}.loops")
+    try:
+        return Ladder(
+            name=_text(source.get("name", "custom"), f"{where}.name"),
+            rungs=rungs,
+            entry={
+                kind: _text(name, f"{where}.entry.{key}")
+                for key, name in entry.items()
+                for kind in _kinds(key, f"{where}.entry")
+            },
+            otherwise=_text(source.get("otherwise", rungs[0].name), f"{where}.otherwise"),
+            loops=tuple(
+                (_count(key, f"{where}.loops"), _text(name, f"{where}.loops.{key}")) for key, name in loops.items()
+            ),
+            first=_whole(source.get("first", 1), f"{where}.first"),
+            about=_text(source.get("about", ""), f"{where}.about"),
+        )
+    except ConfigError as error:
+        raise error if error.key.startswith(where) else error.under(where) from None
+
+
+def policy_from(table: object, where: str = "policy", base: Policy | None = None) -> Policy:
+    """A policy from a table, starting from a preset (`ladder`, `template`) or from a base policy."""
+    source = dict(_table(table, where))
+    _known(source, POLICY_KEYS, where)
+    policy = base
+    if policy is None or "ladder" in source or "template" in source:
+        policy = _start(source, where)
+    settings: Table = {}
+    for key, value in source.items():
+        if key in ("ladder", "template", "retries", *_BUDGET_KEYS):
+            continue
+        settings[key] = _SETTINGS[key](value, f"{where}.{key}", policy)
+    budget = {key: source[key] for key in _BUDGET_KEYS if key in source}
+    try:
+        if budget:
+            settings["budget"] = replace(settings.get("budget", policy.budget), **budget)
+        policy = policy.but(**settings)
+        if "retries" in source:
+            policy = policy.with_tries(Action.RETRY, _whole(source["retries"], "retries"))
+    except ConfigError as error:
+        raise error if error.key.startswith(where) else error.under(where) from None
+    return policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyBook:
+    """The policies of one file: the default, and what projects and tools override of it."""
+
+    default: Policy
+    projects: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
+    tools: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
+
+    def pick(self, project: str = "", tool: str = "") -> Policy:
+        """The policy in force for a project and a tool; a tool's own word weighs most."""
+        policy = self.default
+        if project in self.projects:
+            policy = policy_from(self.projects[project], f"projects.{project}", policy)
+        if tool in self.tools:
+            policy = policy_from(self.tools[tool], f"tools.{tool}", policy)
+        return policy
+
+
+def book_from(table: object) -> PolicyBook:
+    """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`. All of it is checked now."""
+    source = _table(table, "file")
+    _known(source, ("policy", "ladder", "projects", "tools"), "file")
+    settings = dict(_table(source.get("policy", {}), "policy"))
+    if "ladder" in source:
+        if "ladder" in settings:
+            raise ConfigError("policy.ladder", settings["ladder"], "left out when the file has a [ladder] of its own")
+        settings["ladder"] = ladder_from(source["ladder"])
+    book = PolicyBook(
+        default=policy_from(settings),
+        projects=_tables(source.get("projects", {}), "projects"),
+        tools=_tables(source.get("tools", {}), "tools"),
+    )
+    for project in ("", *book.projects):
+        for tool in ("", *book.tools):
+            book.pick(project, tool)
+    return book
+
+
+def _start(source: Table, where: str) -> Policy:
+    ladder = source.get("ladder", "task")
+    if not isinstance(ladder, str | Ladder):
+        ladder = ladder_from(ladder, f"{where}.ladder")
+    try:
+        return preset(ladder, source.get("template", "default"))
+    except (ConfigError, TypeError) as error:
+        if isinstance(error, ConfigError):
+            raise error.under(where) from None
+        allowed = "one of " + ", ".join(TEMPLATES)
+        raise ConfigError(f"{where}.template", source.get("template"), allowed) from None
+
+
+def _rung(row: object, where: str) -> Rung:
+    source = _table(row, where)
+    _known(source, [f.name for f in fields(Rung)], where)
+    if "action" not in source:
+        raise ConfigError(f"{where}.action", None, "one of " + ", ".join(Action))
+    values = dict(source)
+    values["action"] = _choice(Action, source["action"], f"{where}.action")
+    if "scope" in source:
+        values["scope"] = _choice(Scope, source["scope"], f"{where}.scope")
+    elif values["action"] is Action.RETRY:
+        values["scope"] = Scope.ACTION
+    if "helps" in source:
+        values["helps"] = _kind_set(source["helps"], f"{where}.helps")
+    try:
+        return Rung(**values)
+    except ConfigError as error:
+        raise error.under(where) from None
+
+
+def _model(value: object, where: str) -> Model:
+    if isinstance(value, Model):
+        return value
+    if isinstance(value, str):
+        return Model(name=value)
+    source = _table(value, where)
+    _known(source, [f.name for f in fields(Model)], where)
+    if not isinstance(source.get("name"), str):
+        raise ConfigError(f"{where}.name", source.get("name"), "a model's name")
+    for key, kinds in (("cost", (int, float)), ("max_tokens", (int,)), ("provider", (str,))):
+        if key in source and not isinstance(source[key], kinds):
+            raise ConfigError(f"{where}.{key}", source[key], " or ".join(kind.__name__ for kind in kinds))
+    return Model(**source)
+
+
+def _models(value: object, where: str, _: Policy) -> tuple[Model, ...]:
+    return tuple(_model(row, f"{where}[{n}]") for n, row in enumerate(_list(value, where)))
+
+
+def _backoff(value: object, where: str, policy: Policy) -> Backoff:
+    return value if isinstance(value, Backoff) else _part(policy.backoff, value, where)
+
+
+def _budget(value: object, where: str, policy: Policy) -> Budget:
+    return value if isinstance(value, Budget) else _part(policy.budget, value, where)
+
+
+def _part(default: Any, value: object, where: str) -> Any:
+    source = _table(value, where)
+    _known(source, [f.name for f in fields(default)], where)
+    try:
+        return replace(default, **source)
+    except TypeError:
+        raise ConfigError(where, value, "numbers") from None
+
+
+def _prompts(value: object, where: str, _: Policy) -> Mapping[str, str]:
+    source = _table(value, where)
+    _known(source, tuple(PROMPTS), where)
+    return MappingProxyType({key: _text(text, f"{where}.{key}") for key, text in source.items()})
+
+
+def _strings(value: object, where: str, _: Policy) -> tuple[str, ...]:
+    return tuple(_text(item, f"{where}[{n}]") for n, item in enumerate(_list(value, where)))
+
+
+def _number(value: object, where: str, _: Policy | None = None) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(where, value, "a number")
+    return float(value)
+
+
+def _maybe_number(value: object, where: str, policy: Policy) -> float | None:
+    return None if value is None else _number(value, where, policy)
+
+
+def _flag(value: object, where: str, _: Policy) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(where, value, "true or false")
+    return value
+
+
+_BUDGET_KEYS = ("attempts", "seconds", "dollars")
+_SETTINGS: Mapping[str, Callable[[Any, str, Policy], Any]] = {
+    "name": lambda value, where, _: _text(value, where),
+    "backoff": _backoff,
+    "budget": _budget,
+    "models": _models,
+    "agents": _strings,
+    "retry": lambda value, where, _: _kind_set(value, where),
+    "retry_after_cap": _number,
+    "attempt_seconds": _maybe_number,
+    "auto_escalate": _flag,
+    "escalate_after": lambda value, where, _: _whole(value, where),
+    "confirm": lambda value, where, _: _choice(Confirm, value, where),
+    "sticky": lambda value, where, _: _choice(Sticky, value, where),
+    "unattended": _flag,
+    "checkpoints": _flag,
+    "report": lambda value, where, _: _text(value, where),
+    "prompts": _prompts,
+}
+POLICY_KEYS = ("ladder", "template", "retries", *_BUDGET_KEYS, *_SETTINGS)
+
+
+def _table(value: object, where: str) -> Table:
+    if hasattr(value, "items") and hasattr(value, "keys"):
+        return dict(value)
+    raise ConfigError(where, value, "a table")
+
+
+def _tables(value: object, where: str) -> Mapping[str, Table]:
+    return MappingProxyType({name: _table(row, f"{where}.{name}") for name, row in _table(value, where).items()})
+
+
+def _list(value: object, where: str) -> Sequence[object]:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise ConfigError(where, value, "a list")
+    return list(value)
+
+
+def _known(source: Table, allowed: Sequence[str], where: str) -> None:
+    for key in source:
+        if key not in allowed:
+            raise ConfigError(f"{where}.{key}", source[key], "one of the keys " + ", ".join(allowed))
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(where, value, "a text")
+    return value
+
+
+def _whole(value: object, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(where, value, "a whole number")
+    return value
+
+
+def _count(key: str, where: str) -> int:
+    if not key.isdigit():
+        raise ConfigError(f"{where}.{key}", key, "a number of repeats")
+    return int(key)
+
+
+def _choice(enum: type[E], value: object, where: str) -> E:
+    try:
+        return enum(value)
+    except ValueError:
+        raise ConfigError(where, value, "one of " + ", ".join(enum)) from None
+
+
+def _kinds(key: object, where: str) -> tuple[Kind, ...]:
+    """One kind, or a whole group of them by its name."""
+    if key in GROUPS:
+        return GROUPS[str(key)]
+    if key not in Kind.__members__.values():
+        raise ConfigError(f"{where}.{key}", key, f"a kind ({', '.join(Kind)}) or a group ({', '.join(GROUPS)})")
+    return (Kind(str(key)),)
+
+
+def _kind_set(value: object, where: str) -> frozenset[Kind]:
+    return frozenset(kind for key in _list(value, where) for kind in _kinds(key, where))
+
+
+def policy(ladder: str | Ladder = "task", template: str = "default", **settings: Any) -> Policy:
+    """A policy from a preset ladder, a template and any of the settings a policy file may hold.
+
+    >>> policy("task", models=["small", "large"], attempts=8, dollars=2.0)
+    """
+    return policy_from({"ladder": ladder, "template": template, **settings})
+
+
+__all__ = ["LADDERS", "POLICY_KEYS", "PolicyBook", "book_from", "ladder_from", "policy", "policy_from"]

@@ -1,0 +1,296 @@
+"""What to do next: a pure function of the incident, the failure, the policy, the time and one random number.
+
+The arithmetic, in one place. The next rung is the higher of the failure's entry rung and the highest
+rung used (one further up when that one is spent); from there the first rung that can help is taken.
+Retry is scoped to the action: it is available afresh after every climb, as long as the rung it repeats
+has time. Over everything stand the incident's caps, which no rung and no answer can exceed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rung.core.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
+from rung.core.failures import SERVICE_TROUBLE, Kind, Phase
+from rung.core.ladder import HAND_OVERS, Action, Rung, Scope
+from rung.core.policy import Confirm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.failures import Failure
+    from rung.core.incident import Incident
+    from rung.core.policy import Policy
+
+_ENDING_STATUS: Final[Mapping[Action, Status]] = {
+    Action.FORCE_DONE: Status.PARTIAL,
+    Action.SURFACE: Status.FAILED,
+    Action.ASK: Status.BLOCKED,
+}
+STOP: Final = Option("stop", "Stop here, with what there is")
+
+
+def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jitter: float) -> Decision:
+    """The decision after this failure. Same arguments, same decision."""
+    ladder = policy.ladder
+    over = spent_cap(incident, policy, now)
+    if over:
+        return _finish(policy, over, ())
+    entry = ladder.enter(failure)
+    floor = incident.rung
+    if floor >= 0 and _rung_spent(incident, policy, floor, now):
+        floor += 1
+    skipped: list[Skip] = []
+    index = entry
+    while index < len(ladder.rungs):
+        rung = ladder.rungs[index]
+        if rung.scope is Scope.ACTION:
+            wait = policy.backoff.wait(incident.again.get(index, 0) + 1, jitter, failure.retry_after)
+            why_not = _cannot_repeat(incident, failure, policy, index, wait, now)
+            if not why_not:
+                return Repeat(index, wait, failure.kind, tuple(skipped))
+            skipped.append((index, why_not))
+            index = max(index + 1, floor, _when_it_persists(incident, failure, policy, index))
+            continue
+        if index < floor:
+            index = floor
+            continue
+        decision = _climb(incident, failure, policy, index, now, skipped)
+        if decision is not None:
+            return decision
+        index += 1
+    return _finish(policy, f"{failure.kind}: no rung left that could help", tuple(skipped))
+
+
+def obey(incident: Incident, policy: Policy, now: float) -> Decision | None:
+    """What a person's answer amounts to; None when it only closes a way and decide goes on."""
+    asked = incident.asked
+    assert asked is not None  # noqa: S101  # an answer without a question is a fault of the engine
+    answer = incident.answer
+    over = spent_cap(incident, policy, now)
+    if over:
+        return _finish(policy, over, ())
+    if answer == "approve":
+        return HandOver(asked.rung, asked.model, asked.agent, asked.estimate, "a person agreed")
+    if answer.startswith("model:"):
+        model = policy.model(answer.removeprefix("model:"))
+        name = answer.removeprefix("model:")
+        agent = incident.request.agent if incident.request else ""
+        return HandOver(asked.rung, name, agent, model.cost if model else None, "a person chose")
+    if answer == "retry":
+        return Repeat(asked.rung, 0.0, "a person chose")
+    if answer == "replan":
+        return Change(asked.rung, Action.REPLAN, 0.0, "a person chose")
+    if answer == "decline":
+        return None
+    return _finish(policy, "a person chose to stop", ())
+
+
+def spent_cap(incident: Incident, policy: Policy, now: float) -> str:
+    """Which of the incident's hard caps is reached, in words; empty when none is."""
+    attempts = policy.budget.attempts
+    if attempts is not None and incident.attempts >= attempts:
+        return f"the budget of {attempts} attempts is spent"
+    if incident.deadline is not None and now >= incident.deadline:
+        return "the time is up"
+    if incident.dollar_cap is not None and incident.dollars >= incident.dollar_cap:
+        return f"the budget of ${incident.dollar_cap:.2f} is spent"
+    return ""
+
+
+def seconds_left(incident: Incident, policy: Policy, now: float) -> float | None:
+    """How long the next attempt may take: the least of its own limit, its rung's and the total."""
+    limits = [policy.attempt_seconds]
+    if incident.deadline is not None:
+        limits.append(incident.deadline - now)
+    rungs = policy.ladder.rungs
+    if incident.rung >= 0:
+        limits.append(_left(rungs[incident.rung], incident.entered[incident.rung], now))
+    if incident.again:
+        rung = rungs[next(reversed(incident.again))]
+        if rung.scope is Scope.ACTION:
+            limits.append(_left(rung, incident.again_since, now))
+    known = [limit for limit in limits if limit is not None]
+    return max(0.0, min(known)) if known else None
+
+
+def _left(rung: Rung, since: float, now: float) -> float | None:
+    return None if rung.seconds is None else since + rung.seconds - now
+
+
+def _time_up(rung: Rung, since: float, now: float) -> bool:
+    return rung.seconds is not None and now >= since + rung.seconds
+
+
+def _rung_spent(incident: Incident, policy: Policy, index: int, now: float) -> bool:
+    rung = policy.ladder.rungs[index]
+    used = incident.used.get(index, 0)
+    if rung.scope is Scope.SESSION:
+        used += incident.session_used.get(rung.name, 0)
+    return index in incident.spent or used >= rung.tries or _time_up(rung, incident.entered.get(index, now), now)
+
+
+def _cannot_repeat(incident: Incident, failure: Failure, policy: Policy, index: int, wait: float, now: float) -> str:
+    """Why the same request may not be made again; empty when it may."""
+    rung = policy.ladder.rungs[index]
+    if not failure.retryable:
+        return "not retryable as it stands"
+    if failure.kind not in policy.retry:
+        return "the policy does not retry this kind"
+    if incident.again.get(index, 0) >= rung.tries:
+        return f"its {rung.tries} tries are spent"
+    if failure.retry_after is not None and failure.retry_after > policy.retry_after_cap:
+        return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
+    evidence = failure.evidence
+    if (evidence.output_started or evidence.side_effects) and not incident.idempotent:
+        return "a replay is not safe: output or side effects were already seen"
+    if incident.again and _time_up(rung, incident.again_since - wait, now):
+        return "its time is up"
+    if not incident.again and rung.seconds is not None and wait >= rung.seconds:
+        return "the wait is longer than its time"
+    if incident.rung >= 0 and _time_up(policy.ladder.rungs[incident.rung], incident.entered[incident.rung] - wait, now):
+        return "the time of the rung it repeats is up"
+    if incident.deadline is not None and now + wait >= incident.deadline:
+        return "the wait would outlast the total time"
+    if not incident.may_retry:
+        return "the shared retry budget is spent"
+    return ""
+
+
+def _when_it_persists(incident: Incident, failure: Failure, policy: Policy, index: int) -> int:
+    """Service trouble that outlasted its tries is a service that is down: go where that enters."""
+    tried = incident.again.get(index, 0) >= policy.ladder.rungs[index].tries
+    ours = failure.evidence.phase is Phase.LIMIT
+    down = policy.ladder.entry.get(Kind.SERVICE_DOWN)
+    if failure.kind not in SERVICE_TROUBLE or ours or down is None or not tried:
+        return index + 1
+    return policy.ladder.index(down)
+
+
+def _climb(
+    incident: Incident, failure: Failure, policy: Policy, index: int, now: float, skipped: list[Skip]
+) -> Decision | None:
+    rung = policy.ladder.rungs[index]
+    why_not = _cannot_help(incident, failure, policy, index, now)
+    if rung.action in _ENDING_STATUS:
+        return _ending(incident, failure, policy, index, why_not, tuple(skipped))
+    if not why_not and rung.action in HAND_OVERS:
+        return _hand_over(incident, failure, policy, index, skipped)
+    if why_not:
+        skipped.append((index, why_not))
+        return None
+    wait = failure.retry_after or 0.0
+    return Change(index, rung.action, wait, failure.kind, tuple(skipped))
+
+
+def _cannot_help(incident: Incident, failure: Failure, policy: Policy, index: int, now: float) -> str:
+    rung = policy.ladder.rungs[index]
+    if _rung_spent(incident, policy, index, now):
+        return "spent"
+    if rung.helps is not None and failure.kind not in rung.helps:
+        return f"does not help with {failure.kind}"
+    if rung.most_missing is not None and len(failure.evidence.missing) > rung.most_missing:
+        return f"more than {rung.most_missing} sections are missing"
+    if incident.request is None and rung.action not in (Action.ASK, Action.SURFACE):
+        return "the call cannot be changed: it was not given as a request"
+    if incident.dollar_cap is not None and incident.dollars + rung.cost > incident.dollar_cap:
+        return f"would cost ${rung.cost:.2f}, more than is left"
+    wait = failure.retry_after
+    if wait is not None and rung.action not in HAND_OVERS and rung.action not in _ENDING_STATUS:
+        if wait > policy.retry_after_cap:
+            return f"asked to wait {wait:g} s, the cap is {policy.retry_after_cap:g} s"
+        if incident.deadline is not None and now + wait >= incident.deadline:
+            return "the wait would outlast the total time"
+    return ""
+
+
+def _hand_over(
+    incident: Incident, failure: Failure, policy: Policy, index: int, skipped: list[Skip]
+) -> Decision | None:
+    rung = policy.ladder.rungs[index]
+    target = _target(incident, failure, policy, rung)
+    if target is None:
+        skipped.append((index, "no other model or agent to hand over to"))
+        return None
+    model, agent = target
+    known = policy.model(model)
+    estimate = known.cost if known is not None and known.cost else None
+    price = max(rung.cost, estimate or 0.0)
+    if incident.dollar_cap is not None and incident.dollars + price > incident.dollar_cap:
+        skipped.append((index, f"{model or agent} would cost ${price:.2f}, more than is left"))
+        return None
+    assert incident.request is not None  # noqa: S101  # _cannot_help has seen to it
+    dearer = policy.rank(model) > policy.rank(incident.request.model)
+    early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
+    must_ask = (
+        policy.confirm is Confirm.ALWAYS
+        or (policy.confirm is Confirm.DEARER and dearer)
+        or (rung.action is Action.ESCALATE and not policy.auto_escalate)
+        or early
+    )
+    if not must_ask:
+        return HandOver(index, model, agent, estimate, failure.kind, tuple(skipped))
+    what = f"hand over from {incident.request.model or incident.request.agent or 'here'} to {model or agent}"
+    if not incident.attended:
+        return Finish(index, Status.BLOCKED, f"leave to {what} is needed, and nobody is there", tuple(skipped))
+    price_words = "at an unknown cost" if estimate is None else f"for about ${estimate:.2f}"
+    options = (Option("approve", f"Go on with {model or agent}"), Option("decline", "Not that one"), STOP)
+    question = f"{failure.kind}: {what}, {price_words}?"
+    return Ask(index, question, options, estimate, model, agent, failure.kind, tuple(skipped))
+
+
+def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> tuple[str, str] | None:
+    """The model and agent to hand over to; None when there is nobody left."""
+    request = incident.request
+    assert request is not None  # noqa: S101  # _cannot_help has seen to it
+    agent = next((name for name in policy.agents if name not in incident.agents), None)
+    by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
+    model = _next_model(incident, failure, policy, rung)
+    by_model = None if model is None else (model, request.agent)
+    if failure.kind is Kind.CAPABILITY_MISMATCH:
+        return by_agent or by_model
+    return by_model or by_agent
+
+
+def _next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> str | None:
+    assert incident.origin is not None  # noqa: S101  # as in _target
+    here = policy.rank(incident.origin.model)
+    untried = [model for model in policy.models if model.name not in incident.models]
+    above = [model.name for model in untried if policy.rank(model.name) > here]
+    below = [model.name for model in untried if policy.rank(model.name) < here]
+    if failure.kind is Kind.QUOTA_EXHAUSTED:
+        return below[-1] if below else None  # money is gone: never to a dearer one
+    if above:
+        return above[0]
+    if rung.action is Action.ESCALATE or failure.kind is Kind.CAPABILITY_MISMATCH:
+        return None
+    return below[-1] if below else None
+
+
+def _ending(
+    incident: Incident, failure: Failure, policy: Policy, index: int, why_not: str, skipped: tuple[Skip, ...]
+) -> Decision:
+    rung = policy.ladder.rungs[index]
+    if rung.action is Action.FORCE_DONE:
+        if why_not:
+            return _finish(policy, _words(failure), skipped)
+        return Change(index, Action.FORCE_DONE, 0.0, _words(failure), skipped)
+    if not incident.attended or why_not:
+        return _finish(policy, _words(failure), skipped)
+    options = [Option("retry", "Try again as it was"), STOP]
+    if incident.request is not None:
+        model = _next_model(incident, failure, policy, rung)
+        other = Option("replan", "Try another approach")
+        options.insert(1, other if model is None else Option(f"model:{model}", f"Try with {model}"))
+    question = f"{_words(failure)} What now?"
+    return Ask(index, question, tuple(options), None, "", "", failure.kind, skipped)
+
+
+def _finish(policy: Policy, reason: str, skipped: tuple[Skip, ...]) -> Finish:
+    last = len(policy.ladder.rungs) - 1
+    return Finish(last, _ENDING_STATUS[policy.ladder.rungs[last].action], reason, skipped)
+
+
+def _words(failure: Failure) -> str:
+    first = failure.message.strip().splitlines()[0][:200] if failure.message.strip() else ""
+    return f"{failure.kind}: {first}" if first else failure.kind.value

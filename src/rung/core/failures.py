@@ -1,0 +1,182 @@
+"""What went wrong: evidence (neutral facts) and failure (what we say the evidence is)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Kind(StrEnum):
+    """The closed set of names a failure can have."""
+
+    # transient: the same call may well succeed in a moment
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    SERVER_ERROR = "server_error"
+    TIMEOUT = "timeout"
+    NETWORK = "network"
+    STREAM_INTERRUPTED = "stream_interrupted"
+    # limits: something is used up
+    CONTEXT_LIMIT = "context_limit"
+    OUTPUT_LIMIT = "output_limit"
+    QUOTA_EXHAUSTED = "quota_exhausted"
+    RESOURCE_EXHAUSTED = "resource_exhausted"
+    TURNS_EXHAUSTED = "turns_exhausted"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    # request: what was asked cannot be done as asked
+    INVALID_REQUEST = "invalid_request"
+    AUTH_ERROR = "auth_error"
+    MISSING_CREDENTIALS = "missing_credentials"
+    MODEL_UNAVAILABLE = "model_unavailable"
+    NOT_FOUND = "not_found"
+    PERMISSION_DENIED = "permission_denied"
+    CONFIGURATION = "configuration"
+    CONTENT_FILTER = "content_filter"
+    REFUSAL = "refusal"
+    # result: there is an answer, and it is not good
+    MALFORMED_OUTPUT = "malformed_output"
+    PARTIAL_OUTPUT = "partial_output"
+    GAVE_UP = "gave_up"
+    LOW_QUALITY = "low_quality"
+    GOAL_MISALIGNED = "goal_misaligned"
+    UNVERIFIED = "unverified"
+    TEST_FAILURE = "test_failure"
+    TOOL_ERROR = "tool_error"
+    # behaviour: nobody raised anything, and it is going wrong
+    LOOP_DETECTED = "loop_detected"
+    STALLED = "stalled"
+    CAPABILITY_MISMATCH = "capability_mismatch"
+    CONTEXT_WARNING = "context_warning"
+    # crew: trouble between agents
+    WORKER_DEAD = "worker_dead"
+    WORKER_HUNG = "worker_hung"
+    CLAIM_BLOCKED = "claim_blocked"
+    SCOPE_CONFLICT = "scope_conflict"
+    STRATEGIC_AMBIGUITY = "strategic_ambiguity"
+    BEYOND_AUTHORITY = "beyond_authority"
+    REVIEW_EXHAUSTED = "review_exhausted"
+    # other
+    SERVICE_DOWN = "service_down"
+    HOOK_CRASH = "hook_crash"
+    UNKNOWN = "unknown"
+
+
+GROUPS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
+    {
+        "transient": tuple(Kind)[0:6],
+        "limits": tuple(Kind)[6:12],
+        "request": tuple(Kind)[12:21],
+        "result": tuple(Kind)[21:29],
+        "behaviour": tuple(Kind)[29:33],
+        "crew": tuple(Kind)[33:40],
+        "other": tuple(Kind)[40:43],
+    }
+)
+
+TRANSIENT: Final = frozenset(GROUPS["transient"])
+
+# Trouble of the service itself: when it outlasts the tries it is "service down", and only another
+# model or provider can help. An attempt that overran its own time limit is not among these.
+SERVICE_TROUBLE: Final = frozenset({Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.SERVER_ERROR, Kind.NETWORK, Kind.TIMEOUT})
+
+# Repeating these unchanged is useless at best: somebody must change something first.
+NEVER_RETRYABLE: Final = frozenset(
+    {
+        Kind.AUTH_ERROR,
+        Kind.MISSING_CREDENTIALS,
+        Kind.QUOTA_EXHAUSTED,
+        Kind.BUDGET_EXHAUSTED,
+        Kind.INVALID_REQUEST,
+        Kind.CONTENT_FILTER,
+        Kind.REFUSAL,
+    }
+)
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Phase(StrEnum):
+    """Where in an attempt the trouble came up."""
+
+    CALL = "call"  # talking to a model, a service or the system
+    STREAM = "stream"  # while an answer was arriving
+    TOOL = "tool"  # in a tool the agent ran
+    RESULT = "result"  # an answer came and was judged
+    LIMIT = "limit"  # we ended the attempt: its time was up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Neutral facts about something that went wrong; every field may be left out.
+
+    `finding` is the kind, where whoever noticed (a detector, a judge, the attempt itself) already
+    knows it. `output` is what had been produced; `output_started` and `side_effects` say that a
+    replay would be visible. `spent` says that an inner ladder already recovered in vain.
+    """
+
+    text: str = ""
+    status: int | None = None
+    code: str = ""
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    exceptions: tuple[str, ...] = ()
+    errno: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    phase: Phase = Phase.CALL
+    retry_after: float | None = None
+    output: str = ""
+    output_started: bool = False
+    side_effects: bool = False
+    finding: Kind | None = None
+    repeats: int = 0
+    missing: tuple[str, ...] = ()
+    stack: str = ""
+    spent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What we say the evidence is. `retryable`: the same request may succeed later, unchanged."""
+
+    kind: Kind
+    retryable: bool
+    rule: str
+    message: str = ""
+    retry_after: float | None = None
+    fingerprint: str = ""
+    evidence: Evidence = field(default_factory=Evidence)
+
+
+_MASKS: Final = (
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.I), "<uuid>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "<time>"),
+    (re.compile(r"\b\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?\b"), "<time>"),
+    (re.compile(r"\b[a-z]{2,12}[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}\b", re.I), "<id>"),
+    (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+){2,}[\\/]?"), "<path>"),
+    (re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b", re.I), "<hex>"),
+    (re.compile(r"\d+(?:[.,]\d+)*"), "<n>"),
+    (re.compile(r"\s+"), " "),
+)
+_FINGERPRINT_TEXT = 600
+
+
+def masked(text: str) -> str:
+    """The text with numbers, ids, paths and times masked: what stays when an error comes again."""
+    text = text[:_FINGERPRINT_TEXT]
+    for pattern, name in _MASKS:
+        text = pattern.sub(name, text)
+    return text.strip().lower()
+
+
+def fingerprint(kind: Kind, evidence: Evidence) -> str:
+    """Twelve hex digits that are equal for the same trouble seen again."""
+    exception = evidence.exceptions[0] if evidence.exceptions else ""
+    parts = (kind.value, str(evidence.status), evidence.code, exception, masked(evidence.text))
+    return blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=6).hexdigest()

@@ -1,0 +1,204 @@
+"""The state of one recovery, computed only by folding its events."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core import events as ev
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rung.core.failures import Failure
+    from rung.core.request import Request
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class Incident:
+    """What has happened so far. Changed by `fold` alone; equal when the same events were folded.
+
+    The defaults are class attributes, so that opening an incident costs one small object: most are
+    closed again after one repeated attempt.
+    """
+
+    id: str = ""
+    ladder: str = ""
+    policy: str = ""
+    parent: str = ""
+    opened_at: float = 0.0
+    deadline: float | None = None
+    dollar_cap: float | None = None
+    attended: bool = False
+    idempotent: bool = False
+    status: ev.Status | None = None
+    reason: str = ""
+
+    attempts: int = 0
+    dollars: float = 0.0
+    failure: Failure | None = None
+    failures: tuple[Failure, ...] = ()
+    may_retry: bool = True
+    steps: tuple[str, ...] = ()
+    written: str = ""  # the answer so far: what was cut off, and what each resumption added
+
+    origin: Request | None = None
+    request: Request | None = None
+    digests: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
+
+    rung: int = -1  # the highest rung used whose tries are not forgotten
+    used: Mapping[int, int] = _NOTHING  # tries by rung, for the whole incident
+    again: Mapping[int, int] = _NOTHING  # tries by rung, since the last climb
+    again_since: float = 0.0
+    entered: Mapping[int, float] = _NOTHING
+    spent: frozenset[int] = frozenset()
+    session_used: Mapping[str, int] = _NOTHING
+    path: tuple[int, ...] = ()  # the rungs climbed, lowest first
+    decision: ev.Decision | None = None
+    asked: ev.Ask | None = None
+    answer: str = ""
+    checkpoints: Mapping[int, str] = _NOTHING
+
+    @classmethod
+    def of(cls, events: Iterable[ev.Event]) -> Incident:
+        """The incident these events amount to."""
+        incident = cls()
+        for event in events:
+            incident.fold(event)
+        return incident
+
+    def fold(self, event: ev.Event) -> None:
+        """Take in one more fact."""
+        _FOLDS[type(event)](self, event)
+
+    @property
+    def resuming(self) -> bool:
+        """Is the attempt that was last decided on a continuation of a cut-off answer?"""
+        return isinstance(self.decision, ev.Change) and self.decision.action is ev.Action.RESUME
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Incident) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # changed by every fold: never a key
+
+    def __repr__(self) -> str:
+        return f"<Incident {self.id} {self.status or 'open'} attempts={self.attempts} path={self.path}>"
+
+    def _opened(self, event: ev.Opened) -> None:
+        self.id = event.id
+        self.ladder = event.ladder
+        self.policy = event.policy
+        self.parent = event.parent
+        self.opened_at = event.at
+        self.deadline = event.deadline
+        self.dollar_cap = event.dollars
+        self.attended = event.attended
+        self.idempotent = event.idempotent
+        self.session_used = event.used
+        request = event.request
+        if request is not None:
+            self.origin = self.request = request
+            self.digests = frozenset((request.digest(),))
+            self.models = frozenset((request.model,))
+            self.agents = frozenset((request.agent,))
+
+    def _attempt_failed(self, event: ev.AttemptFailed) -> None:
+        self.attempts += event.made
+        self.dollars += event.dollars
+        self.failure = event.failure
+        self.failures = (*self.failures, event.failure)
+        self.may_retry = event.may_retry
+        if event.failure.evidence.output or self.written:
+            resumed = self.resuming
+            self.written = (self.written if resumed else "") + event.failure.evidence.output
+
+    def _attempt_succeeded(self, event: ev.AttemptSucceeded) -> None:
+        self.attempts += 1
+        self.dollars += event.dollars
+        last = self.decision
+        if isinstance(last, ev.Change) and last.action is ev.Action.FORCE_DONE:
+            self.status = ev.Status.PARTIAL
+            self.reason = last.reason
+        else:
+            self.status = ev.Status.SUCCEEDED if self.attempts == 1 else ev.Status.RECOVERED
+
+    def _decided(self, event: ev.Decided) -> None:
+        decision = event.decision
+        self.decision = decision
+        rung = decision.rung
+        kind = type(decision)
+        if kind is ev.Repeat:
+            if not self.again:
+                self.again_since = event.at
+            self.again = {**self.again, rung: self.again.get(rung, 0) + 1}
+        else:
+            if rung > self.rung:
+                self.rung = rung
+                self.again = _NOTHING
+                self.entered = {**self.entered, rung: event.at}
+            if kind is not ev.Finish:
+                self.used = {**self.used, rung: self.used.get(rung, 0) + 1}
+            if kind is ev.Ask:
+                self.asked = decision  # type: ignore[assignment]  # its type was just compared
+            elif kind is ev.HandOver:
+                self.models |= {decision.model}  # type: ignore[union-attr]  # as above
+                self.agents |= {decision.agent}  # type: ignore[union-attr]
+        if not self.path or self.path[-1] < rung:
+            self.path = (*self.path, rung)
+
+    def _changed(self, event: ev.Changed) -> None:
+        self.request = event.request
+        self.digests |= {event.digest}
+
+    def _skipped(self, event: ev.Skipped) -> None:
+        self.spent |= {event.rung}
+
+    def _step_completed(self, event: ev.StepCompleted) -> None:
+        self.steps = (*self.steps, event.step)
+
+    def _answered(self, event: ev.Answered) -> None:
+        self.answer = event.option
+        if event.option == "decline" and self.asked is not None:
+            self.spent |= {self.asked.rung}
+
+    def _checkpoint_taken(self, event: ev.CheckpointTaken) -> None:
+        self.checkpoints = {**self.checkpoints, event.rung: event.reference}
+
+    def _rolled_back(self, event: ev.RolledBack) -> None:
+        pass
+
+    def _model_restored(self, event: ev.ModelRestored) -> None:
+        if self.request is not None:
+            self.request = self.request.but(model=event.model, agent=event.agent)
+
+    def _crashed(self, event: ev.Crashed) -> None:
+        pass
+
+    def _cancelled(self, event: ev.Cancelled) -> None:
+        self.status = ev.Status.PARTIAL
+        self.reason = event.reason
+
+    def _closed(self, event: ev.Closed) -> None:
+        self.status = event.status
+        self.reason = event.reason
+
+
+_FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
+    ev.Opened: Incident._opened,  # noqa: SLF001  # the table of this class's own folds
+    ev.AttemptFailed: Incident._attempt_failed,  # noqa: SLF001
+    ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001
+    ev.Decided: Incident._decided,  # noqa: SLF001
+    ev.Changed: Incident._changed,  # noqa: SLF001
+    ev.Skipped: Incident._skipped,  # noqa: SLF001
+    ev.StepCompleted: Incident._step_completed,  # noqa: SLF001
+    ev.Answered: Incident._answered,  # noqa: SLF001
+    ev.CheckpointTaken: Incident._checkpoint_taken,  # noqa: SLF001
+    ev.RolledBack: Incident._rolled_back,  # noqa: SLF001
+    ev.ModelRestored: Incident._model_restored,  # noqa: SLF001
+    ev.Crashed: Incident._crashed,  # noqa: SLF001
+    ev.Cancelled: Incident._cancelled,  # noqa: SLF001
+    ev.Closed: Incident._closed,  # noqa: SLF001
+}

@@ -1,0 +1,150 @@
+"""A ladder is data: an ordered list of rungs, and the entry rung of each kind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from rung.core.errors import ConfigError
+from rung.core.failures import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.failures import Failure
+
+
+class Action(StrEnum):
+    """What a rung does."""
+
+    RETRY = "retry"  # the same request again
+    RETRY_WITH_CONTEXT = "retry-with-context"  # … with the error and the failed output beside it
+    NUDGE = "nudge"  # same approach, adjusted
+    RAISE_LIMIT = "raise-limit"  # a larger output limit
+    RESUME = "resume"  # go on where the answer was cut
+    COMPACT = "compact"  # a smaller context
+    RESPAWN = "respawn"  # a fresh agent: narrower scope, more turns, simpler task
+    REPLAN = "replan"  # same goal, another approach
+    RESTRUCTURE = "restructure"  # the work cut up differently
+    FIX = "fix"  # a proposed correction
+    INVESTIGATE = "investigate"  # find the cause first
+    FALLBACK = "fallback"  # another model or agent
+    ESCALATE = "escalate"  # the next model up
+    ASK = "ask"  # a person chooses
+    SURFACE = "surface"  # a person is shown the error and may override
+    FORCE_DONE = "force-done"  # finish honestly with what there is
+
+
+HAND_OVERS: Final = frozenset({Action.FALLBACK, Action.ESCALATE})
+ENDINGS: Final = frozenset({Action.ASK, Action.SURFACE, Action.FORCE_DONE})
+
+
+class Scope(StrEnum):
+    """How long a rung's spent tries are remembered."""
+
+    ACTION = "action"  # afresh after each climb
+    INCIDENT = "incident"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One level: what it does, how often, for how long, and what one try is expected to cost.
+
+    `seconds` covers everything on the rung, waits and attempts; past it, the ladder climbs. `helps`
+    lists the kinds this rung can do anything about (None: all); with `most_missing`, only while at most
+    so many declared sections are missing. `rollback` puts the checkpoint taken on entering back when
+    the rung fails.
+    """
+
+    action: Action
+    name: str = ""
+    tries: int = 1
+    seconds: float | None = None
+    scope: Scope = Scope.INCIDENT
+    cost: float = 0.0
+    helps: frozenset[Kind] | None = None
+    most_missing: int | None = None
+    rollback: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.action.value)
+        if not isinstance(self.tries, int) or isinstance(self.tries, bool) or self.tries < 0:
+            raise ConfigError("tries", self.tries, "a whole number, 0 or more")
+        if self.seconds is not None and not _amount(self.seconds):
+            raise ConfigError("seconds", self.seconds, "a finite number, 0 or more, or left out")
+        if not _amount(self.cost):
+            raise ConfigError("cost", self.cost, "US dollars, 0 or more")
+        if self.scope is Scope.ACTION and self.action is not Action.RETRY:
+            raise ConfigError("scope", self.scope.value, "'action' for retry only: another rung would never be spent")
+
+
+def _amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """Rungs from the cheapest to the last, which must be an ending.
+
+    `entry` names the rung a kind enters at, `otherwise` the one for kinds not in it; `loops` holds the
+    entry of a detected loop by the number of repeats. `first` is the number of the lowest level.
+    """
+
+    name: str
+    rungs: tuple[Rung, ...]
+    entry: Mapping[Kind, str]
+    otherwise: str
+    loops: tuple[tuple[int, str], ...] = ()
+    first: int = 1
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        names = [rung.name for rung in self.rungs]
+        allowed = "one of this ladder's rungs: " + ", ".join(names)
+        if not self.rungs:
+            raise ConfigError("rungs", [], "at least one rung")
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigError("rungs.name", name, "a name that no other rung has")
+        if self.rungs[-1].action not in ENDINGS:
+            raise ConfigError("rungs", names[-1], "a last rung that ends: ask, surface or force-done")
+        for rung in self.rungs[:-1]:
+            if rung.action in ENDINGS:
+                raise ConfigError("rungs", rung.name, "an ending (ask, surface, force-done) as the last rung only")
+        if self.otherwise not in names:
+            raise ConfigError("otherwise", self.otherwise, allowed)
+        for kind, name in self.entry.items():
+            if name not in names:
+                raise ConfigError(f"entry.{kind}", name, allowed)
+        for count, name in self.loops:
+            if count < 1:
+                raise ConfigError("loops", count, "a number of repeats, 1 or more")
+            if name not in names:
+                raise ConfigError(f"loops.{count}", name, allowed)
+        object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
+        object.__setattr__(self, "loops", tuple(sorted(self.loops)))
+
+    def enter(self, failure: Failure) -> int:
+        """The index of the rung at which this failure enters."""
+        name = self.entry.get(failure.kind, self.otherwise)
+        if failure.kind is Kind.LOOP_DETECTED:
+            for count, rung in self.loops:
+                if failure.evidence.repeats >= count:
+                    name = rung
+        return self.index(name)
+
+    def index(self, name: str) -> int:
+        """The position of the rung of this name."""
+        for position, rung in enumerate(self.rungs):
+            if rung.name == name:
+                return position
+        raise ConfigError("rung", name, ", ".join(rung.name for rung in self.rungs))
+
+    def level(self, index: int) -> int:
+        """The number people know the rung by."""
+        return self.first + index

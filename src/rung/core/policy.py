@@ -1,0 +1,223 @@
+"""A policy: a ladder with its backoff, budgets, models and everything a user may set about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.backoff import Backoff
+from rung.core.budget import Budget
+from rung.core.errors import ConfigError
+from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Kind
+from rung.core.ladder import HAND_OVERS, Action, Ladder, Rung, Scope
+from rung.core.presets import LADDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Confirm(StrEnum):
+    """When a person must agree before another model takes over."""
+
+    NEVER = "never"
+    DEARER = "dearer"
+    ALWAYS = "always"
+
+
+class Sticky(StrEnum):
+    """How long a session stays on the model it was handed over to."""
+
+    CALL = "call"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One step of the model ladder. `cost` is the expected US dollars of one attempt (0: unknown)."""
+
+    name: str
+    cost: float = 0.0
+    max_tokens: int = 64_000
+    provider: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigError("models.name", self.name, "a model's name")
+        if self.cost < 0:
+            raise ConfigError(f"models.{self.name}.cost", self.cost, "US dollars, 0 or more")
+        if self.max_tokens < 1:
+            raise ConfigError(f"models.{self.name}.max_tokens", self.max_tokens, "a whole number, 1 or more")
+
+
+DEFAULT_RETRY: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
+NO_TABLE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Everything decide needs to know that is not in the incident.
+
+    models, agents      in the order they are handed over to; models from the cheapest up
+    retry               kinds that may be repeated at all (a failure must also be retryable)
+    retry_after_cap     a server's hint above this many seconds is not waited for: the ladder climbs
+    attempt_seconds     one attempt is interrupted after this long (None: only the rung's and the total)
+    escalate_after      failures before a dearer model may take over without asking (auto_escalate)
+    unattended          nobody can be asked; waits longer than the cap are taken, in slices
+    """
+
+    ladder: Ladder
+    name: str = "default"
+    backoff: Backoff = field(default_factory=Backoff)
+    budget: Budget = field(default_factory=Budget)
+    models: tuple[Model, ...] = ()
+    agents: tuple[str, ...] = ()
+    retry: frozenset[Kind] = DEFAULT_RETRY
+    retry_after_cap: float = 60.0
+    attempt_seconds: float | None = None
+    auto_escalate: bool = True
+    escalate_after: int = 0
+    confirm: Confirm = Confirm.NEVER
+    sticky: Sticky = Sticky.CALL
+    unattended: bool = False
+    checkpoints: bool = True
+    report: str = "tasks/pipeline-blocked.md"
+    prompts: Mapping[str, str] = field(default_factory=lambda: NO_TABLE)
+
+    def __post_init__(self) -> None:
+        bad = sorted(self.retry & NEVER_RETRYABLE)
+        if bad:
+            raise ConfigError("retry", bad[0].value, "a kind that may be repeated unchanged; this one never helps")
+        if self.retry_after_cap < 0:
+            raise ConfigError("retry_after_cap", self.retry_after_cap, "seconds, 0 or more")
+        if self.attempt_seconds is not None and not self.attempt_seconds > 0:
+            raise ConfigError("attempt_seconds", self.attempt_seconds, "seconds, more than 0, or left out")
+        if self.escalate_after < 0:
+            raise ConfigError("escalate_after", self.escalate_after, "a number of failures, 0 or more")
+        names = [model.name for model in self.models]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigError("models", name, "each model once")
+
+    def model(self, name: str) -> Model | None:
+        """The step of the model ladder with this name."""
+        for model in self.models:
+            if model.name == name:
+                return model
+        return None
+
+    def rank(self, name: str) -> int:
+        """The position of a model in the ladder; a model not in it stands below the first."""
+        for position, model in enumerate(self.models):
+            if model.name == name:
+                return position
+        return -1
+
+    def but(self, **changes: Any) -> Policy:
+        """The same policy with these fields changed."""
+        return replace(self, **changes)
+
+    def with_tries(self, action: Action, tries: int) -> Policy:
+        """The same policy with another number of tries on the rungs of this action."""
+        rungs = tuple(replace(rung, tries=tries) if rung.action is action else rung for rung in self.ladder.rungs)
+        return self.but(ladder=replace(self.ladder, rungs=rungs))
+
+
+_BUDGETS: Final = MappingProxyType(
+    {
+        "task": Budget(attempts=20, seconds=3600),
+        "call": Budget(attempts=12, seconds=600),
+        "pipeline": Budget(attempts=20, seconds=7200),
+        "model": Budget(attempts=16, seconds=3600),
+        "crew": Budget(attempts=30, seconds=None),
+    }
+)
+
+
+def _conservative(policy: Policy) -> Policy:
+    halved = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
+    policy = policy.but(backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.DEARER, escalate_after=2)
+    return policy.with_tries(Action.RETRY, 1)
+
+
+def _aggressive(policy: Policy) -> Policy:
+    doubled = replace(policy.budget, attempts=None if policy.budget.attempts is None else policy.budget.attempts * 2)
+    policy = policy.but(backoff=Backoff(base=0.5, cap=20), budget=doubled, retry_after_cap=180.0)
+    return policy.with_tries(Action.RETRY, 6)
+
+
+def _unattended(policy: Policy) -> Policy:
+    day = replace(policy.budget, seconds=86_400)
+    return policy.but(unattended=True, budget=day, retry_after_cap=21_600.0, backoff=Backoff(cap=300))
+
+
+def _off(policy: Policy) -> Policy:
+    """No recovery at all: the first failure goes straight to the ladder's ending."""
+    ending = policy.ladder.rungs[-1]
+    only = replace(policy.ladder, rungs=(ending,), entry={}, otherwise=ending.name, loops=())
+    return policy.but(ladder=replace(only, rungs=(replace(ending, tries=0),)), retry=frozenset())
+
+
+TEMPLATES: Final = MappingProxyType(
+    {
+        "default": lambda policy: policy,
+        "conservative": _conservative,
+        "aggressive": _aggressive,
+        "unattended": _unattended,
+        "off": _off,
+    }
+)
+
+
+def preset(ladder: str | Ladder = "task", template: str = "default") -> Policy:
+    """The policy of a ladder (by name or as a value) under one of the templates."""
+    if isinstance(ladder, str):
+        if ladder not in LADDERS:
+            raise ConfigError("ladder", ladder, "one of " + ", ".join(LADDERS))
+        chosen = LADDERS[ladder]
+    else:
+        chosen = ladder
+    if template not in TEMPLATES:
+        raise ConfigError("template", template, "one of " + ", ".join(TEMPLATES))
+    base = Policy(ladder=chosen, name=template, budget=_BUDGETS.get(chosen.name, Budget()))
+    return TEMPLATES[template](base)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstCase:
+    """The most one incident can take under a policy; None where nothing bounds it."""
+
+    attempts: int | None
+    seconds: float | None
+    dollars: float | None
+
+
+def worst_case(policy: Policy) -> WorstCase:
+    """What the ladder allows at the very most, its budgets applied."""
+    again = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is Scope.ACTION)
+    climbs = [rung for rung in policy.ladder.rungs if rung.scope is not Scope.ACTION and rung.tries]
+    tries = {rung.name: _tries(rung, policy) for rung in climbs}
+    attempts = 1 + again + sum(count + again for count in tries.values() if count)
+    dollars = sum(rung.cost * tries[rung.name] for rung in climbs)
+    if any(rung.action in HAND_OVERS for rung in climbs):
+        dollars += sum(model.cost for model in policy.models)
+    return WorstCase(
+        attempts=attempts if policy.budget.attempts is None else min(attempts, policy.budget.attempts),
+        seconds=min((s for s in (policy.budget.seconds, _seconds(policy)) if s is not None), default=None),
+        dollars=dollars if policy.budget.dollars is None else min(dollars, policy.budget.dollars),
+    )
+
+
+def _tries(rung: Rung, policy: Policy) -> int:
+    if rung.action in HAND_OVERS:
+        return min(rung.tries, len(policy.models) + len(policy.agents))
+    return 0 if rung.action in (Action.ASK, Action.SURFACE) else rung.tries
+
+
+def _seconds(policy: Policy) -> float | None:
+    """The sum of the rungs' own limits and the first attempt's, where each has one."""
+    limits = [rung.seconds for rung in policy.ladder.rungs if rung.action not in (Action.ASK, Action.SURFACE)]
+    if policy.attempt_seconds is None or any(limit is None for limit in limits):
+        return None
+    return policy.attempt_seconds + sum(limit for limit in limits if limit is not None)

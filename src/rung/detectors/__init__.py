@@ -1,0 +1,1 @@
+"""Notice trouble nobody raised: pure folds over a history. Import core only."""

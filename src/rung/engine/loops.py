@@ -1,0 +1,79 @@
+"""The two loops: they do what the step says and tell it what came of it. No rule of recovery is here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rung.engine import interrupt, timer
+from rung.engine.step import Attempt, Call, Raised, Reply, Returned, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rung.engine.ports import Clock
+    from rung.engine.step import Steps
+
+
+def drive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
+    """Carry a recovery through, blocking."""
+    try:
+        move = next(steps)
+        while True:
+            if isinstance(move, Attempt):
+                reply = _result(interrupt.limited, attempt, (move.request,), move.seconds)
+            elif isinstance(move, Wait):
+                clock.sleep(move.seconds)
+                reply = Returned(None)
+            else:
+                reply = _result(move.function, *move.arguments)
+            move = steps.send(reply)
+    except StopIteration:
+        return
+    except BaseException:
+        steps.close()
+        raise
+
+
+async def adrive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
+    """Carry a recovery through, awaiting."""
+    try:
+        move = next(steps)
+        while True:
+            reply: Reply
+            if isinstance(move, Attempt):
+                reply = await _aresult(timer.limited(_started(attempt, move), move.seconds))
+            elif isinstance(move, Wait):
+                await clock.asleep(move.seconds)
+                reply = Returned(None)
+            else:
+                reply = await _aresult(_called(move))
+            move = steps.send(reply)
+    except StopIteration:
+        return
+    except BaseException:
+        steps.close()
+        raise
+
+
+def _result(function: Callable[..., Any], *arguments: Any) -> Reply:
+    try:
+        return Returned(function(*arguments))
+    except Exception as error:  # the one place where an attempt's failure becomes a value
+        return Raised(error)
+
+
+async def _aresult(work: Awaitable[Any]) -> Reply:
+    try:
+        return Returned(await work)
+    except Exception as error:  # the same, awaited
+        return Raised(error)
+
+
+async def _started(attempt: Callable[..., Any], move: Attempt) -> Any:
+    value = attempt(move.request)
+    return await value if hasattr(value, "__await__") else value
+
+
+async def _called(move: Call) -> Any:
+    value = move.function(*move.arguments)
+    return await value if hasattr(value, "__await__") else value

@@ -1,0 +1,140 @@
+"""`recover` and `recover_sync`: an attempt and a request in, an honest outcome out. Never raises for a failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, TypedDict
+
+from rung.core.config import policy as make_policy
+from rung.core.events import Status
+from rung.core.request import Request
+from rung.engine.loops import adrive, drive
+from rung.engine.report import write_report
+from rung.engine.run import CURRENT, Run
+from rung.engine.shared import BREAKERS, RETRY_BUDGET
+from rung.engine.step import recovery
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from rung.core.budget import RetryBudget
+    from rung.core.outcome import Outcome
+    from rung.core.policy import Policy
+    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Listener
+    from rung.engine.session import Session
+    from rung.engine.shared import Breakers
+
+T = TypeVar("T")
+
+
+class Ports(TypedDict, total=False):
+    """What can be given to a recovery besides the attempt, the request and the policy.
+
+    check         looks at each result: None when good, else evidence or a verdict
+    ask           answers questions; without it nobody is there
+    listeners     are told every event
+    changes       own ways to make a rung's new request, by action: {"replan": plan, "compact": shrink}
+    checkpoint    keeps and restores the state of the work
+    journal       keeps the events, before anything is done about them
+    session       carries the model, and rungs that count per session, from call to call
+    key           the breaker's key; default: the request's model, where it has one
+    breakers      the breakers to use; default: the process's
+    retry_budget  the retry budget to use; default: the process's
+    clock, jitter time and chance, for tests
+    """
+
+    check: Check | None
+    ask: Asker | None
+    listeners: Sequence[Listener]
+    changes: Mapping[str, Changer]
+    checkpoint: Checkpoint | None
+    journal: Journal | None
+    session: Session | None
+    key: str
+    breakers: Breakers
+    retry_budget: RetryBudget | None
+    clock: Clock
+    jitter: Callable[[], float]
+
+
+async def recover(
+    attempt: Callable[[Request], Awaitable[T] | T],
+    request: Request | str,
+    *,
+    policy: Policy | str = "task",
+    **ports: Any,
+) -> Outcome[T]:
+    """Attempt the request and recover on the policy's ladder. See `Ports` for the keyword arguments."""
+    run = prepare(request, policy, ports)
+    token = CURRENT.set(run)
+    try:
+        await adrive(recovery(run), attempt, run.clock)
+    except BaseException as error:
+        stopped(error, run)
+        raise
+    finally:
+        CURRENT.reset(token)
+    return ended(run)
+
+
+def recover_sync(
+    attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Any
+) -> Outcome[T]:
+    """The same, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
+    run = prepare(request, policy, ports)
+    token = CURRENT.set(run)
+    try:
+        drive(recovery(run), attempt, run.clock)
+    except BaseException as error:
+        stopped(error, run)
+        raise
+    finally:
+        CURRENT.reset(token)
+    return ended(run)
+
+
+def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, Any]) -> Run:
+    """A run, opened, with its ports in place."""
+    if isinstance(request, str):
+        request = Request(prompt=request)
+    run = Run(make_policy(policy) if isinstance(policy, str) else policy)
+    session = ports.get("session")
+    if session is not None:
+        session.model = session.model or request.model
+        request = request.but(model=session.model)
+    equip(run, ports, request.model)
+    run.open(request, run.clock.now())
+    return run
+
+
+def equip(run: Run, ports: Mapping[str, Any], model: str = "") -> None:
+    """Put the given ports in place; a name that is none is a mistake of the caller's."""
+    unknown = sorted(set(ports) - set(Ports.__annotations__))
+    if unknown:
+        allowed = ", ".join(Ports.__annotations__)
+        raise TypeError(f"unknown argument {unknown[0]!r}: allowed are policy, {allowed}")
+    for name in ("clock", "jitter", "listeners", "journal", "check", "checkpoint", "changes", "session"):
+        if name in ports:
+            setattr(run, name, ports[name])
+    run.asker = ports.get("ask")
+    run.retry_budget = ports.get("retry_budget", RETRY_BUDGET)
+    run.breaker_key = ports.get("key", model)
+    if run.breaker_key:
+        run.breaker = ports.get("breakers", BREAKERS).get(run.breaker_key)
+    run.parent = CURRENT.get()
+
+
+def ended(run: Run) -> Outcome[Any]:
+    """The outcome; one that is blocked leaves a report for whoever finds it."""
+    outcome = run.outcome()
+    if outcome.status is Status.BLOCKED:
+        try:
+            write_report(run.policy.report, outcome, run.policy.ladder)
+        except OSError as error:
+            run.crashed("report", error)
+    return outcome
+
+
+def stopped(error: BaseException, run: Run) -> None:
+    """Give whoever stopped it the outcome so far."""
+    if run.incident.status is not None:
+        error.__dict__["__rung_outcome__"] = run.outcome()

@@ -1,0 +1,32 @@
+"""What outlives one recovery: the model a session is on, and the rungs it may use only once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rung.core.ladder import Scope
+from rung.core.outcome import GOOD
+from rung.core.policy import Sticky
+
+if TYPE_CHECKING:
+    from rung.core.incident import Incident
+    from rung.core.policy import Policy
+
+
+class Session:
+    """Give the same session to each call of one agent session."""
+
+    def __init__(self, model: str = "") -> None:
+        self.model = model
+        self.used: dict[str, int] = {}
+
+    def settle(self, incident: Incident, policy: Policy) -> None:
+        """Take over what a closed incident leaves behind."""
+        for index, tries in incident.used.items():
+            rung = policy.ladder.rungs[index]
+            if rung.scope is Scope.SESSION:
+                self.used[rung.name] = self.used.get(rung.name, 0) + tries
+        if incident.request is None or incident.status not in GOOD:
+            return
+        if policy.sticky is Sticky.SESSION:
+            self.model = incident.request.model

@@ -1,0 +1,252 @@
+"""One recovery from beginning to end, as a generator of moves.
+
+It holds the whole path of a failure: attempt, classify, fold, decide, write down, act. It does nothing
+itself: it yields what is to be done (attempt, wait, call) and is sent what came of it, so that the sync
+and the async loop are the same few lines and neither has a rule of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from rung.core import events as ev
+from rung.core.change import change
+from rung.core.classify import classify
+from rung.core.decide import decide, obey, seconds_left
+from rung.core.evidence import clip
+from rung.core.failures import Evidence, Failure, Kind, Phase
+from rung.core.ladder import Action
+from rung.core.request import Request
+from rung.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from rung.engine.run import Run
+
+# From here on a rung may turn the work upside down: keep what there is.
+_CHECKPOINTED: Final = frozenset({Action.REPLAN, Action.RESPAWN, Action.RESTRUCTURE, Action.FALLBACK, Action.ESCALATE})
+
+
+class Attempt(NamedTuple):
+    """Make this attempt, and end it after so many seconds. Answered with Returned or Raised."""
+
+    request: Request | None
+    seconds: float | None
+
+
+class Wait(NamedTuple):
+    """Let this much time pass."""
+
+    seconds: float
+
+
+class Call(NamedTuple):
+    """Call a port, awaiting it if need be. Answered with Returned or Raised."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class Returned(NamedTuple):
+    """It came back with this."""
+
+    value: Any
+
+
+class Raised(NamedTuple):
+    """It raised this."""
+
+    error: Exception
+
+
+Move: TypeAlias = Attempt | Wait | Call
+Reply: TypeAlias = Returned | Raised  # after a Wait: Returned(None)
+Steps: TypeAlias = "Generator[Move, Reply, None]"
+
+
+def recovery(run: Run, reply: Reply | None = None) -> Steps:
+    """Attempt (or go on from a first attempt that was already made) until it has ended; see `run`."""
+    try:
+        yield from _publish(run)
+        while True:
+            if reply is None:
+                reply = yield from _attempt(run)
+            if (yield from resume(run, reply)):
+                return
+            reply = None
+    except GeneratorExit:
+        run.stopped()
+        raise
+
+
+def resume(run: Run, reply: Returned | Raised) -> Generator[Move, Reply, bool]:
+    """Go on from a finished attempt, up to the next one; True when it has ended."""
+    failure = yield from _judge(run, reply)
+    if failure is None:
+        run.succeed(reply)
+        yield from _publish(run)
+        return True
+    run.fail(failure)
+    if (yield from _act(run, failure)):
+        yield from _publish(run)
+        return True
+    return False
+
+
+def _attempt(run: Run) -> Generator[Move, Reply, Returned | Raised]:
+    refusal = run.admit()
+    if refusal is not None:
+        return Raised(refusal)
+    now = run.clock.now()
+    reply = yield Attempt(run.incident.request, seconds_left(run.incident, run.policy, now))
+    run.attempted(reply)
+    return reply
+
+
+def _judge(run: Run, reply: Returned | Raised) -> Generator[Move, Reply, Failure | None]:
+    """The failure in what came of an attempt; None when it is good."""
+    if isinstance(reply, Raised):
+        return run.read(reply.error)
+    if run.check is None:
+        return None
+    checked = yield from _call(run, "check", run.check, reply.value)
+    found = checked.value if checked is not None else None
+    if isinstance(found, Verdict):
+        found = found.evidence
+    if found is None:
+        return None
+    if isinstance(found, Evidence | Failure):
+        return classify(found)
+    return classify(Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT))
+
+
+def _act(run: Run, failure: Failure) -> Generator[Move, Reply, bool]:
+    """Decide, and do it, until there is something to attempt (False) or it has ended (True)."""
+    incident, policy = run.incident, run.policy
+    before = incident.decision
+    decision: ev.Decision | None = None
+    while True:
+        now = run.clock.now()
+        if decision is None:
+            decision = decide(incident, failure, policy, now, run.jitter())
+        yield from _leave(run, before, decision)
+        run.record(ev.Decided(now, decision))
+        yield from _publish(run)
+        if isinstance(decision, ev.Repeat):
+            run.charge(failure.kind)
+            if decision.wait > 0:
+                yield Wait(decision.wait)
+            return False
+        if isinstance(decision, ev.Finish):
+            run.close(decision)
+            return True
+        if isinstance(decision, ev.Ask):
+            decision = yield from _ask(run, decision)
+        elif (yield from _change(run, decision, failure)):
+            if isinstance(decision, ev.Change) and decision.wait > 0:
+                yield Wait(decision.wait)
+            return False
+        else:
+            decision = None
+
+
+def _leave(run: Run, before: ev.Decision | None, decision: ev.Decision) -> Steps:
+    """The rung we were on has failed: put back what it changed, where that is wanted."""
+    if before is None or isinstance(decision, ev.Repeat):
+        return
+    incident = run.incident
+    origin, request = incident.origin, incident.request
+    if isinstance(before, ev.HandOver) and origin is not None and request is not None:
+        if (request.model, request.agent) != (origin.model, origin.agent):
+            run.record(ev.ModelRestored(run.clock.now(), origin.model, origin.agent))
+    reference = incident.checkpoints.get(before.rung)
+    if reference is None or not run.policy.ladder.rungs[before.rung].rollback or run.checkpoint is None:
+        return
+    if (yield from _call(run, "checkpoint", run.checkpoint.restore, reference)) is not None:
+        run.record(ev.RolledBack(run.clock.now(), before.rung, reference))
+
+
+def _change(run: Run, decision: ev.Change | ev.HandOver, failure: Failure) -> Generator[Move, Reply, bool]:
+    """Make the new request and prove that it is one; False (and recorded) when that does not come off."""
+    incident = run.incident
+    rung = run.policy.ladder.rungs[decision.rung]
+    action = decision.action if isinstance(decision, ev.Change) else rung.action
+    if action in _CHECKPOINTED and decision.rung not in incident.checkpoints:
+        yield from _take_checkpoint(run, decision.rung, rung.name)
+    before = incident.request
+    assert before is not None  # noqa: S101  # decide changes nothing that is not a request
+    changer = run.changes.get(action.value)
+    prompt = ""
+    try:
+        if changer is None or isinstance(decision, ev.HandOver):
+            after, prompt = change(decision, incident, failure, run.policy)
+            if changer is not None:
+                after = yield from _by_user(run, changer, after)
+        else:
+            after, prompt = (yield from _by_user(run, changer, before)), f"own.{action}"
+    except Exception as error:  # the user's planner or compactor broke: the rung has failed, not we
+        return _skip(run, decision.rung, f"{rung.name} broke: {type(error).__name__}: {error}")
+    digest = after.digest()
+    if digest in incident.digests:
+        return _skip(run, decision.rung, "its request is one that was already tried")
+    if action is Action.COMPACT and after.size() >= before.size():
+        return _skip(run, decision.rung, "compacting did not make it smaller")
+    run.record(ev.Changed(run.clock.now(), after, digest, before.changed(after), prompt))
+    yield from _publish(run)
+    return True
+
+
+def _by_user(run: Run, changer: Callable[..., Any], request: Request) -> Generator[Move, Reply, Request]:
+    made = yield Call(changer, (request, run.incident))
+    if isinstance(made, Returned) and isinstance(made.value, Request):
+        return made.value
+    if isinstance(made, Raised):
+        raise made.error
+    raise TypeError("a changer must return a rung.Request")
+
+
+def _skip(run: Run, rung: int, reason: str) -> bool:
+    run.record(ev.Skipped(run.clock.now(), rung, reason))
+    return False
+
+
+def _take_checkpoint(run: Run, rung: int, label: str) -> Steps:
+    if run.checkpoint is None or not run.policy.checkpoints:
+        return
+    taken = yield from _call(run, "checkpoint", run.checkpoint.take, label)
+    if taken is not None:
+        run.record(ev.CheckpointTaken(run.clock.now(), rung, taken.value))
+
+
+def _ask(run: Run, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
+    """Put the question; nobody there means blocked, never a guess."""
+    assert run.asker is not None  # noqa: S101  # decide asks only where somebody is there
+    reply = yield from _call(run, "asker", run.asker, question, run.incident)
+    answer = reply.value if reply is not None else None
+    if answer not in {option.id for option in question.options}:
+        return ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}")
+    now = run.clock.now()
+    run.record(ev.Answered(now, answer))
+    return obey(run.incident, run.policy, now)
+
+
+def _publish(run: Run) -> Steps:
+    """Write down what is new, then tell it: never the other way round."""
+    fresh = run.unpublished()
+    if not fresh:
+        return
+    if run.journal is not None:
+        yield from _call(run, "journal", run.journal.append, run.incident.id, fresh)
+    run.tell(fresh)
+
+
+def _call(
+    run: Run, what: str, function: Callable[..., Any], *arguments: Any
+) -> Generator[Move, Reply, Returned | None]:
+    """Call a port that must not break the loop: when it raises, that is recorded and None comes back."""
+    reply = yield Call(function, arguments)
+    if isinstance(reply, Raised):
+        run.crashed(what, reply.error)
+        return None
+    return reply
