@@ -1,6 +1,6 @@
 """A circuit breaker: stop calling what keeps failing, and let exactly one probe find out if it is back.
 
-It is two short steps around a call, `admit` and `record`, and never a lock over the call itself.
+It is two short steps around a call, `admit` and `ended`, and never a lock over the call itself.
 While the circuit is closed a good call costs one append to a bounded ring; the rate is counted only
 after a bad one. A lock guards the changes of state alone, so that of many threads exactly one probes.
 """
@@ -32,6 +32,10 @@ class Vote(StrEnum):
     NEUTRAL = "neutral"
 
 
+# Reading a member off an enum class is slow in Python 3.11, and these are read on every call.
+_CLOSED, _GOOD, _BAD = Circuit.CLOSED, Vote.GOOD, Vote.BAD
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
     """Opens when, of at least `minimum` calls within `window` seconds, `rate` failed or were slow.
@@ -61,7 +65,7 @@ class BreakerSettings:
 
 
 class Permit(NamedTuple):
-    """Leave to make one call. Results of an older generation are ignored."""
+    """Leave to make one call. The result of a probe of an older generation is ignored."""
 
     generation: int
     probe: bool
@@ -71,6 +75,8 @@ class Breaker:
     """The state of one key (a provider, a model, a decorated function)."""
 
     __slots__ = (
+        "_bad_at",
+        "_enough",
         "_lock",
         "calls",
         "circuit",
@@ -83,37 +89,45 @@ class Breaker:
 
     def __init__(self, settings: BreakerSettings | None = None) -> None:
         self.settings = settings or BreakerSettings()
-        self.circuit = Circuit.CLOSED
+        self.circuit = _CLOSED
         self.generation = 0
         self.reopens_at = 0.0
         self.probing_since: float | None = None
         # A plain float, so that the hot path can compare without asking whether it is set.
         self.slow = float("inf") if self.settings.slow is None else self.settings.slow
-        # (began, ended, bad) of the latest calls; the recorder's tally and the rate's base in one.
-        self.calls: deque[tuple[float, float, bool]] = deque(maxlen=max(100, self.settings.minimum))
+        # When the latest calls were; below zero for a bad one. One float, appended without a lock.
+        self.calls: deque[float] = deque(maxlen=max(100, self.settings.minimum))
+        self._bad_at: deque[float] = deque(maxlen=self.calls.maxlen)
+        self._enough = self.settings.rate * self.settings.minimum
         self._lock = Lock()
 
     def admit(self, now: float) -> Permit | float:
         """A permit, or the seconds after which it is worth coming back."""
-        if self.circuit is Circuit.CLOSED:
+        if self.circuit is _CLOSED:
             return Permit(self.generation, probe=False)
         with self._lock:
             return self._admit_probe(now)
 
-    def record(self, permit: Permit, began: float, now: float, vote: Vote) -> None:
-        """The permitted call has ended."""
-        if permit.generation != self.generation:
-            return
-        bad = vote is Vote.BAD or (vote is Vote.GOOD and now - began > self.slow)
-        if vote is not Vote.NEUTRAL and not permit.probe:
-            self.calls.append((began, now, bad))
-        if bad or permit.probe:
+    def ended(self, permit: Permit | None, began: float, now: float, vote: Vote) -> None:
+        """A call has ended; without a permit it was made while the circuit was closed."""
+        if vote is _GOOD and now - began > self.slow:
+            vote = _BAD
+        if permit is not None and permit.probe:
             with self._lock:
-                self._judge(permit, now, vote, bad=bad)
+                self._probed(permit, now, vote)
+        elif vote is _GOOD:
+            self.calls.append(now)
+        elif vote is _BAD:
+            self.calls.append(-now)
+            self._bad_at.append(now)
+            # Too few bad ones for any number of calls: no need to count them all.
+            if len(self._bad_at) >= self._enough:
+                with self._lock:
+                    self._judge(now)
 
     def rate(self, now: float) -> tuple[float, int]:
         """The share of bad calls within the window, and how many calls it is a share of."""
-        recent = [bad for _, ended, bad in self.calls if now - ended <= self.settings.window]
+        recent = [at < 0 for at in self.calls if now - abs(at) <= self.settings.window]
         return (sum(recent) / len(recent) if recent else 0.0), len(recent)
 
     def snapshot(self, now: float) -> dict[str, Any]:
@@ -124,7 +138,7 @@ class Breaker:
             "generation": self.generation,
             "reopens_in": self.reopens_at - now if self.circuit is Circuit.OPEN else 0.0,
             "probing_for": probing,
-            "calls": [[now - began, now - ended, bad] for began, ended, bad in self.calls],
+            "calls": [[now - abs(at), at < 0] for at in self.calls],
         }
 
     def restore(self, saved: dict[str, Any], now: float) -> None:
@@ -134,8 +148,9 @@ class Breaker:
         self.reopens_at = now + float(saved["reopens_in"])
         probing = saved["probing_for"]
         self.probing_since = None if probing is None else now - float(probing)
-        self.calls.clear()
-        self.calls.extend((now - began, now - ended, bool(bad)) for began, ended, bad in saved["calls"])
+        self._forget()
+        self.calls.extend(age - now if bad else now - age for age, bad in saved["calls"])
+        self._bad_at.extend(-at for at in self.calls if at < 0)
 
     def _admit_probe(self, now: float) -> Permit | float:
         if self.circuit is Circuit.OPEN:
@@ -151,16 +166,23 @@ class Breaker:
         self.probing_since = now
         return Permit(self.generation, probe=True)
 
-    def _judge(self, permit: Permit, now: float, vote: Vote, *, bad: bool) -> None:
+    def _probed(self, permit: Permit, now: float, vote: Vote) -> None:
         if permit.generation != self.generation:
             return
-        if permit.probe:
-            self.probing_since = None
-            # Neutral (cancelled, or not the service's fault): the next caller may probe.
-            if bad:
-                self._open(now)
-            elif vote is Vote.GOOD:
-                self._close()
+        self.probing_since = None
+        # Neutral (cancelled, or not the service's fault): the next caller may probe.
+        if vote is _BAD:
+            self._open(now)
+        elif vote is _GOOD:
+            self._close()
+
+    def _judge(self, now: float) -> None:
+        if self.circuit is not _CLOSED:
+            return  # a call from before it opened
+        since = max(now - self.settings.window, abs(self.calls[0]))
+        while self._bad_at and self._bad_at[0] < since:
+            self._bad_at.popleft()
+        if len(self._bad_at) < self._enough:
             return
         rate, count = self.rate(now)
         if count >= self.settings.minimum and rate >= self.settings.rate:
@@ -170,9 +192,13 @@ class Breaker:
         self.circuit = Circuit.OPEN
         self.generation += 1
         self.reopens_at = now + self.settings.pause
-        self.calls.clear()
+        self._forget()
 
     def _close(self) -> None:
-        self.circuit = Circuit.CLOSED
+        self.circuit = _CLOSED
         self.generation += 1
+        self._forget()
+
+    def _forget(self) -> None:
         self.calls.clear()
+        self._bad_at.clear()

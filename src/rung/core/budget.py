@@ -37,7 +37,7 @@ class RetryBudget:
     not when it runs: a herd asleep has already been counted.
     """
 
-    __slots__ = ("capacity", "tokens")
+    __slots__ = ("capacity", "low", "tokens")
 
     COST = 14
     THROTTLED_COST = 5
@@ -47,6 +47,7 @@ class RetryBudget:
             raise ConfigError("retry_budget.capacity", capacity, "a whole number, 1 or more")
         self.capacity = capacity
         self.tokens = capacity
+        self.low = False  # so that a success, with nothing to give back, costs one look
 
     def cost(self, kind: Kind) -> int:
         """Tokens one retry of a failure of this kind takes."""
@@ -59,7 +60,9 @@ class RetryBudget:
     def charge(self, kind: Kind) -> None:
         """A retry has been scheduled."""
         self.tokens = max(0, self.tokens - self.cost(kind))
+        self.low = True
 
     def credit(self) -> None:
         """An attempt succeeded."""
         self.tokens = min(self.capacity, self.tokens + 1)
+        self.low = self.tokens < self.capacity

@@ -132,7 +132,7 @@ def _start(source: Table, where: str) -> Policy:
 
 def _rung(row: object, where: str) -> Rung:
     source = _table(row, where)
-    _known(source, [f.name for f in fields(Rung)], where)
+    _known(source, [f.name for f in fields(Rung) if f.init], where)
     if "action" not in source:
         raise ConfigError(f"{where}.action", None, "one of " + ", ".join(Action))
     values = dict(source)

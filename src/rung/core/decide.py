@@ -44,9 +44,10 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     index = entry
     while index < len(ladder.rungs):
         rung = ladder.rungs[index]
-        if rung.scope is Scope.ACTION:
-            wait = policy.backoff.wait(incident.again.get(index, 0) + 1, jitter, failure.retry_after)
-            why_not = _cannot_repeat(incident, failure, policy, index, wait, now)
+        if rung.repeats:
+            tried = incident.again.get(index, 0)
+            wait = policy.backoff.wait(tried + 1, jitter, failure.retry_after)
+            why_not = _cannot_repeat(incident, failure, policy, rung, tried, wait, now)
             if not why_not:
                 return Repeat(index, wait, failure.kind, tuple(skipped))
             skipped.append((index, why_not))
@@ -100,22 +101,24 @@ def spent_cap(incident: Incident, policy: Policy, now: float) -> str:
 
 def seconds_left(incident: Incident, policy: Policy, now: float) -> float | None:
     """How long the next attempt may take: the least of its own limit, its rung's and the total."""
-    limits = [policy.attempt_seconds]
+    least = policy.attempt_seconds
     if incident.deadline is not None:
-        limits.append(incident.deadline - now)
+        left = incident.deadline - now
+        least = left if least is None or left < least else least
     rungs = policy.ladder.rungs
     if incident.rung >= 0:
-        limits.append(_left(rungs[incident.rung], incident.entered[incident.rung], now))
-    if incident.again:
-        rung = rungs[next(reversed(incident.again))]
-        if rung.scope is Scope.ACTION:
-            limits.append(_left(rung, incident.again_since, now))
-    known = [limit for limit in limits if limit is not None]
-    return max(0.0, min(known)) if known else None
+        least = _least(least, rungs[incident.rung], incident.entered[incident.rung], now)
+    for index in incident.again:
+        if rungs[index].repeats:
+            least = _least(least, rungs[index], incident.again_since, now)
+    return None if least is None else max(0.0, least)
 
 
-def _left(rung: Rung, since: float, now: float) -> float | None:
-    return None if rung.seconds is None else since + rung.seconds - now
+def _least(least: float | None, rung: Rung, since: float, now: float) -> float | None:
+    if rung.seconds is None:
+        return least
+    left = since + rung.seconds - now
+    return left if least is None or left < least else least
 
 
 def _time_up(rung: Rung, since: float, now: float) -> bool:
@@ -126,28 +129,27 @@ def _rung_spent(incident: Incident, policy: Policy, index: int, now: float) -> b
     rung = policy.ladder.rungs[index]
     used = incident.used.get(index, 0)
     if rung.scope is Scope.SESSION:
-        used += incident.session_used.get(rung.name, 0)
+        used += dict(incident.session_used).get(rung.name, 0)
     return index in incident.spent or used >= rung.tries or _time_up(rung, incident.entered.get(index, now), now)
 
 
-def _cannot_repeat(incident: Incident, failure: Failure, policy: Policy, index: int, wait: float, now: float) -> str:
+def _cannot_repeat(
+    incident: Incident, failure: Failure, policy: Policy, rung: Rung, tried: int, wait: float, now: float
+) -> str:
     """Why the same request may not be made again; empty when it may."""
-    rung = policy.ladder.rungs[index]
     if not failure.retryable:
         return "not retryable as it stands"
     if failure.kind not in policy.retry:
         return "the policy does not retry this kind"
-    if incident.again.get(index, 0) >= rung.tries:
+    if tried >= rung.tries:
         return f"its {rung.tries} tries are spent"
     if failure.retry_after is not None and failure.retry_after > policy.retry_after_cap:
         return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
     evidence = failure.evidence
-    if (evidence.output_started or evidence.side_effects) and not incident.idempotent:
+    if (evidence.output_started or evidence.side_effects) and not incident.terms.idempotent:
         return "a replay is not safe: output or side effects were already seen"
-    if incident.again and _time_up(rung, incident.again_since - wait, now):
-        return "its time is up"
-    if not incident.again and rung.seconds is not None and wait >= rung.seconds:
-        return "the wait is longer than its time"
+    if rung.seconds is not None and now + wait >= (incident.again_since if incident.again else now) + rung.seconds:
+        return "its time is up, or would be after the wait"
     if incident.rung >= 0 and _time_up(policy.ladder.rungs[incident.rung], incident.entered[incident.rung] - wait, now):
         return "the time of the rung it repeats is up"
     if incident.deadline is not None and now + wait >= incident.deadline:
@@ -231,7 +233,7 @@ def _hand_over(
     if not must_ask:
         return HandOver(index, model, agent, estimate, failure.kind, tuple(skipped))
     what = f"hand over from {incident.request.model or incident.request.agent or 'here'} to {model or agent}"
-    if not incident.attended:
+    if not incident.terms.attended:
         return Finish(index, Status.BLOCKED, f"leave to {what} is needed, and nobody is there", tuple(skipped))
     price_words = "at an unknown cost" if estimate is None else f"for about ${estimate:.2f}"
     options = (Option("approve", f"Go on with {model or agent}"), Option("decline", "Not that one"), STOP)
@@ -275,7 +277,7 @@ def _ending(
         if why_not:
             return _finish(policy, _words(failure), skipped)
         return Change(index, Action.FORCE_DONE, 0.0, _words(failure), skipped)
-    if not incident.attended or why_not:
+    if not incident.terms.attended or why_not:
         return _finish(policy, _words(failure), skipped)
     options = [Option("retry", "Try again as it was"), STOP]
     if incident.request is not None:

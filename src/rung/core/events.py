@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from rung.core.ladder import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rung.core.failures import Failure
     from rung.core.request import Request
 
@@ -94,20 +92,29 @@ class Finish(NamedTuple):
 Decision: TypeAlias = Repeat | Change | HandOver | Ask | Finish
 
 
+class Terms(NamedTuple):
+    """What holds for a whole incident, and is the same for every call of one guarded function."""
+
+    ladder: str
+    policy: str
+    attended: bool = False
+    idempotent: bool = False
+
+
 class Opened(NamedTuple):
-    """A recovery began. `deadline` and `dollars` already respect an outer incident's limits."""
+    """A recovery began. `deadline` and `dollars` already respect an outer incident's limits.
+
+    `used` holds the tries that the session has already spent on rungs which count per session.
+    """
 
     at: float
     id: str
-    ladder: str
-    policy: str
-    request: Request | None
-    deadline: float | None
-    dollars: float | None
-    attended: bool
-    idempotent: bool
-    parent: str
-    used: Mapping[str, int]
+    terms: Terms
+    request: Request | None = None
+    deadline: float | None = None
+    dollars: float | None = None
+    parent: str = ""
+    used: tuple[tuple[str, int], ...] = ()
 
 
 class AttemptFailed(NamedTuple):

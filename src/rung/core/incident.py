@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rung.core.failures import Failure
     from rung.core.request import Request
 
+_SUCCEEDED: Final = ev.Status.SUCCEEDED
+_RECOVERED: Final = ev.Status.RECOVERED
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
@@ -24,14 +26,11 @@ class Incident:
     """
 
     id: str = ""
-    ladder: str = ""
-    policy: str = ""
+    terms: ev.Terms = ev.Terms("", "")
     parent: str = ""
     opened_at: float = 0.0
     deadline: float | None = None
     dollar_cap: float | None = None
-    attended: bool = False
-    idempotent: bool = False
     status: ev.Status | None = None
     reason: str = ""
 
@@ -55,7 +54,7 @@ class Incident:
     again_since: float = 0.0
     entered: Mapping[int, float] = _NOTHING
     spent: frozenset[int] = frozenset()
-    session_used: Mapping[str, int] = _NOTHING
+    session_used: tuple[tuple[str, int], ...] = ()
     path: tuple[int, ...] = ()  # the rungs climbed, lowest first
     decision: ev.Decision | None = None
     asked: ev.Ask | None = None
@@ -72,7 +71,7 @@ class Incident:
 
     def fold(self, event: ev.Event) -> None:
         """Take in one more fact."""
-        _FOLDS[type(event)](self, event)
+        FOLDS[type(event)](self, event)
 
     @property
     def resuming(self) -> bool:
@@ -89,15 +88,15 @@ class Incident:
 
     def _opened(self, event: ev.Opened) -> None:
         self.id = event.id
-        self.ladder = event.ladder
-        self.policy = event.policy
-        self.parent = event.parent
+        self.terms = event.terms
         self.opened_at = event.at
         self.deadline = event.deadline
-        self.dollar_cap = event.dollars
-        self.attended = event.attended
-        self.idempotent = event.idempotent
-        self.session_used = event.used
+        if event.dollars is not None:
+            self.dollar_cap = event.dollars
+        if event.parent:
+            self.parent = event.parent
+        if event.used:
+            self.session_used = event.used
         request = event.request
         if request is not None:
             self.origin = self.request = request
@@ -106,24 +105,26 @@ class Incident:
             self.agents = frozenset((request.agent,))
 
     def _attempt_failed(self, event: ev.AttemptFailed) -> None:
+        failure = event.failure
         self.attempts += event.made
-        self.dollars += event.dollars
-        self.failure = event.failure
-        self.failures = (*self.failures, event.failure)
+        self.failure = failure
+        self.failures = (*self.failures, failure)
         self.may_retry = event.may_retry
-        if event.failure.evidence.output or self.written:
-            resumed = self.resuming
-            self.written = (self.written if resumed else "") + event.failure.evidence.output
+        if event.dollars:
+            self.dollars += event.dollars
+        if failure.evidence.output or self.written:
+            self.written = (self.written if self.resuming else "") + failure.evidence.output
 
     def _attempt_succeeded(self, event: ev.AttemptSucceeded) -> None:
         self.attempts += 1
-        self.dollars += event.dollars
+        if event.dollars:
+            self.dollars += event.dollars
         last = self.decision
         if isinstance(last, ev.Change) and last.action is ev.Action.FORCE_DONE:
             self.status = ev.Status.PARTIAL
             self.reason = last.reason
         else:
-            self.status = ev.Status.SUCCEEDED if self.attempts == 1 else ev.Status.RECOVERED
+            self.status = _SUCCEEDED if self.attempts == 1 else _RECOVERED
 
     def _decided(self, event: ev.Decided) -> None:
         decision = event.decision
@@ -131,9 +132,11 @@ class Incident:
         rung = decision.rung
         kind = type(decision)
         if kind is ev.Repeat:
-            if not self.again:
+            if self.again:
+                self.again = {**self.again, rung: self.again.get(rung, 0) + 1}
+            else:
                 self.again_since = event.at
-            self.again = {**self.again, rung: self.again.get(rung, 0) + 1}
+                self.again = {rung: 1}
         else:
             if rung > self.rung:
                 self.rung = rung
@@ -186,7 +189,7 @@ class Incident:
         self.reason = event.reason
 
 
-_FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
+FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.Opened: Incident._opened,  # noqa: SLF001  # the table of this class's own folds
     ev.AttemptFailed: Incident._attempt_failed,  # noqa: SLF001
     ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -69,10 +69,13 @@ class Rung:
     helps: frozenset[Kind] | None = None
     most_missing: int | None = None
     rollback: bool = False
+    # Asked on every failure; reading a member off an enum class is slow in Python 3.11.
+    repeats: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.action.value)
+        object.__setattr__(self, "repeats", self.scope is Scope.ACTION)
         if not isinstance(self.tries, int) or isinstance(self.tries, bool) or self.tries < 0:
             raise ConfigError("tries", self.tries, "a whole number, 0 or more")
         if self.seconds is not None and not _amount(self.seconds):
@@ -102,6 +105,7 @@ class Ladder:
     loops: tuple[tuple[int, str], ...] = ()
     first: int = 1
     about: str = ""
+    _enters: Mapping[Kind, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = [rung.name for rung in self.rungs]
@@ -128,15 +132,17 @@ class Ladder:
                 raise ConfigError(f"loops.{count}", name, allowed)
         object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
         object.__setattr__(self, "loops", tuple(sorted(self.loops)))
+        enters = {kind: names.index(self.entry.get(kind, self.otherwise)) for kind in Kind}
+        object.__setattr__(self, "_enters", MappingProxyType(enters))
 
     def enter(self, failure: Failure) -> int:
         """The index of the rung at which this failure enters."""
-        name = self.entry.get(failure.kind, self.otherwise)
+        index = self._enters[failure.kind]
         if failure.kind is Kind.LOOP_DETECTED:
-            for count, rung in self.loops:
+            for count, name in self.loops:
                 if failure.evidence.repeats >= count:
-                    name = rung
-        return self.index(name)
+                    index = self.index(name)
+        return index
 
     def index(self, name: str) -> int:
         """The position of the rung of this name."""

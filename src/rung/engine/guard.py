@@ -1,84 +1,95 @@
 """`guarded`: makes a function safe and keeps its signature; it raises the last error, the path as notes.
 
-Most calls succeed at once, so that path is flat: no incident, no request, no event is made until
-something fails. A call whose first argument is a `Request` gets the whole ladder; any other call
-cannot be changed, only repeated.
+A call whose first argument is a `Request` gets the whole ladder; any other call cannot be changed, only
+repeated. Generators are in `streams`.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import replace
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from rung.core.breaker import Circuit, Permit
-from rung.core.budget import RetryBudget
 from rung.core.config import policy as make_policy
-from rung.core.errors import ConfigError, TimeUp
-from rung.core.evidence import evidence_of
-from rung.core.failures import Phase
+from rung.core.errors import ConfigError
 from rung.core.outcome import GOOD, marked
 from rung.core.request import Request
-from rung.engine import interrupt, timer
+from rung.engine import flat, streams
 from rung.engine.loops import adrive, drive
-from rung.engine.ports import EPOCH
-from rung.engine.recover import ended, equip, stopped
-from rung.engine.run import CURRENT, SYSTEM_CLOCK, Run
-from rung.engine.shared import BREAKERS, RETRY_BUDGET
-from rung.engine.step import Raised, recovery
+from rung.engine.recover import ended, equipment, stopped
+from rung.engine.run import CURRENT, Run
+from rung.engine.step import recovery
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
+    from rung.core.events import Decision
+    from rung.core.failures import Failure
     from rung.core.policy import Policy
-    from rung.engine.ports import Clock
 
 F = TypeVar("F", bound="Callable[..., Any]")
-_UNLIMITED: Final = RetryBudget()
 
 
 class Guard:
-    """The policy and ports of one guarded function."""
+    """The policy and ports of one guarded function, and the way through recovery for its calls."""
 
-    def __init__(
-        self, function: Callable[..., Any], policy: Policy, ports: Mapping[str, Any], *, idempotent: bool
-    ) -> None:
-        equip(Run(policy), ports)  # a wrong name is found where it was written, not at the first failure
+    def __init__(self, function: Any, policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> None:
+        key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
+        equipped = equipment(policy, {**ports, "key": key}, "", idempotent=idempotent)
+        for port in ("jitter", "check", "asker"):
+            if equipped.get(port) is not None:
+                equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
         self.policy = policy
-        self.idempotent = idempotent
-        self.key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
-        self.ports = {**ports, "key": self.key}
-        self.breaker = ports.get("breakers", BREAKERS).get(self.key)
-        self.retry_budget = ports.get("retry_budget", RETRY_BUDGET)
-        limits = [seconds for seconds in (policy.attempt_seconds, policy.budget.seconds) if seconds is not None]
-        self.limit = min(limits, default=float("inf"))
+        self.run: type[Run] = type("GuardedRun", (Run,), equipped)
         # The flat path knows the real clock only, and nobody who wants to see every attempt.
-        wants_all = ("clock", "journal", "check", "session")
+        wants_all = ("clock", "journal", "check", "session", "listeners")
         self.flat = policy.budget.dollars is None and not any(ports.get(name) for name in wants_all)
 
-    def now(self) -> float:
-        """The time, by the clock this guard was given."""
-        clock: Clock = self.ports.get("clock", SYSTEM_CLOCK)
-        return clock.now()
-
-    def run(self, arguments: tuple[Any, ...], began: float) -> Run:
+    def begin(self, args: tuple[Any, ...], began: float) -> Run:
         """A run for one call of the function."""
-        run = Run(self.policy)
-        equip(run, self.ports)
-        request = arguments[0] if arguments and isinstance(arguments[0], Request) else None
-        run.open(request, began, idempotent=self.idempotent)
+        run = self.run()
+        run.open(args[0] if args and isinstance(args[0], Request) else None, began)
         return run
 
-    def conclude(self, run: Run) -> Any:
-        """The value, or the last error with the path."""
-        if run.incident.status in GOOD:
-            return run.value
-        outcome = ended(run)
-        if outcome.error is None:
-            return outcome.unwrap()
-        raise marked(outcome.error, outcome)
+    def carry(self, attempt: Callable[..., Any], args: tuple[Any, ...], failed: Exception | None, began: float) -> Any:
+        """Recover a call, from its beginning or from its first failure."""
+        run = self.begin(args, began)
+        return self.carry_on(run, attempt, *_first(run, failed))
+
+    def carry_on(
+        self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
+    ) -> Any:
+        """Take a run to its end."""
+        token = CURRENT.set(run)
+        try:
+            drive(recovery(run, failure, decision), attempt, run.clock)
+        except BaseException as error:
+            stopped(error, run)
+            raise
+        finally:
+            CURRENT.reset(token)
+        return _conclude(run)
+
+    async def acarry(
+        self, attempt: Callable[..., Any], args: tuple[Any, ...], failed: Exception | None, began: float
+    ) -> Any:
+        """The same, awaiting."""
+        run = self.begin(args, began)
+        return await self.acarry_on(run, attempt, *_first(run, failed))
+
+    async def acarry_on(
+        self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
+    ) -> Any:
+        """The same, awaiting."""
+        token = CURRENT.set(run)
+        try:
+            await adrive(recovery(run, failure, decision), attempt, run.clock)
+        except BaseException as error:
+            stopped(error, run)
+            raise
+        finally:
+            CURRENT.reset(token)
+        return _conclude(run)
 
 
 @overload
@@ -92,220 +103,39 @@ def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Any) -> 
     only while it has yielded nothing; with `idempotent=True` also later, and what the caller already has
     is passed over.
     """
-    if inspect.isfunction(target) or inspect.ismethod(target):
+    if inspect.isroutine(target):
         return _guard(target, make_policy("call"), {}, idempotent=False)
     policy = make_policy(target) if isinstance(target, str) else target
     return lambda function: _guard(function, policy, ports, idempotent=idempotent)
 
 
 def _guard(function: Any, policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> Any:
-    if not callable(function):
+    if not inspect.isroutine(function):
         raise ConfigError("guarded", function, "a function, or a policy or ladder name before one")
     guard = Guard(function, policy, ports, idempotent=idempotent)
     if inspect.isasyncgenfunction(function):
-        wrapper = _async_generator(function, guard)
+        wrapper = streams.async_generator(function, guard)
     elif inspect.isgeneratorfunction(function):
-        wrapper = _generator(function, guard)
+        wrapper = streams.generator(function, guard)
     elif inspect.iscoroutinefunction(function):
-        wrapper = _async(function, guard)
+        wrapper = flat.asynchronous(function, guard)
     else:
-        wrapper = _sync(function, guard)
-    functools.update_wrapper(wrapper, function)
-    wrapper.__dict__["__rung_guard__"] = guard
-    return wrapper
+        wrapper = flat.synchronous(function, guard)
+    return functools.update_wrapper(wrapper, function)
 
 
-def _sync(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
-    breaker, herd, dog = guard.breaker, guard.retry_budget or _UNLIMITED, interrupt.WATCHDOG
-    finished, armed, keys, slow, closed = breaker.calls.append, dog.armed, dog.keys, breaker.slow, Circuit.CLOSED
-    ident, main, limit = interrupt.threading.get_ident, interrupt.MAIN, guard.limit
-    anywhere = guard.flat and limit == float("inf")
-    in_main = guard.flat and interrupt.SIGNAL is not None
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        began = monotonic()
-        if breaker.circuit is not closed or not (anywhere or (in_main and ident() == main)):
-            return _carry(_attempt(function, args, kwargs), guard, args, None, guard.now())
-        key = next(keys)
-        armed[key] = due = began + limit
-        if due < dog.wakes_at:
-            dog.hurry(due)
-        try:
-            try:
-                value = function(*args, **kwargs)
-            except Exception as error:
-                failed: Exception = error
-                interrupt.disarm(key)
-            else:
-                if armed.pop(key, None) is not None:
-                    now = monotonic()
-                    finished((EPOCH + began, EPOCH + now, now - began > slow))
-                    if herd.tokens < herd.capacity:
-                        herd.credit()
-                    return value
-                interrupt.disarm(key)
-                failed = TimeUp(limit)
-        except interrupt.Overdue as overdue:
-            if overdue.key != key:
-                raise
-            failed = TimeUp(limit)
-        return _carry(_attempt(function, args, kwargs), guard, args, failed, EPOCH + began)
-
-    return wrapper
-
-
-def _async(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
-    breaker, herd = guard.breaker, guard.retry_budget or _UNLIMITED
-    finished, slow, closed, limit, flat = breaker.calls.append, breaker.slow, Circuit.CLOSED, guard.limit, guard.flat
-
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        began = monotonic()
-        if breaker.circuit is not closed or not flat:
-            return await _acarry(_attempt(function, args, kwargs), guard, args, None, guard.now())
-        work = function(*args, **kwargs)
-        try:
-            try:
-                pending = work.send(None)
-            except StopIteration as done:
-                value = done.value
-            else:
-                value = await timer.finish(work, pending, limit)
-        except Exception as error:
-            failed: Exception = error
-        else:
-            now = monotonic()
-            finished((EPOCH + began, EPOCH + now, now - began > slow))
-            if herd.tokens < herd.capacity:
-                herd.credit()
-            return value
-        return await _acarry(_attempt(function, args, kwargs), guard, args, failed, EPOCH + began)
-
-    return wrapper
-
-
-def _carry(attempt: Callable[..., Any], guard: Guard, args: Any, failed: Exception | None, began: float) -> Any:
-    run = guard.run(args, began)
-    token = CURRENT.set(run)
-    try:
-        drive(recovery(run, _first(run, failed)), attempt, run.clock)
-    except BaseException as error:
-        stopped(error, run)
-        raise
-    finally:
-        CURRENT.reset(token)
-    return guard.conclude(run)
-
-
-async def _acarry(attempt: Callable[..., Any], guard: Guard, args: Any, failed: Exception | None, began: float) -> Any:
-    run = guard.run(args, began)
-    token = CURRENT.set(run)
-    try:
-        await adrive(recovery(run, _first(run, failed)), attempt, run.clock)
-    except BaseException as error:
-        stopped(error, run)
-        raise
-    finally:
-        CURRENT.reset(token)
-    return guard.conclude(run)
-
-
-def _first(run: Run, failed: Exception | None) -> Raised | None:
+def _first(run: Run, failed: Exception | None) -> tuple[Failure | None, Decision | None]:
     if failed is None:
-        return None
-    run.seconds = run.clock.now() - run.began
-    if run.breaker is not None:
-        run.permit = Permit(run.breaker.generation, probe=False)
-    return Raised(failed)
+        return None, None
+    failure = run.failed(failed)
+    return failure, run.decide(failure)
 
 
-def _attempt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """The call as an attempt: with the rung's request in the place of the first one, or as it was."""
-
-    def attempt(request: Request | None) -> Any:
-        if request is None:
-            return function(*args, **kwargs)
-        return function(request, *args[1:], **kwargs)
-
-    return attempt
-
-
-class _Stream:
-    """A generator that has been begun: its next item, or that it is over."""
-
-    def __init__(self, source: Any, given: int) -> None:
-        self.source = source
-        self.given = given
-        self.over = False
-        self.result: Any = None
-        self.item: Any = None
-
-    def begin(self) -> _Stream:
-        """Up to the first item the caller does not have yet."""
-        try:
-            for _ in range(self.given + 1):
-                self.item = next(self.source)
-        except StopIteration as end:
-            self.over, self.result = True, end.value
-        return self
-
-    async def abegin(self) -> _Stream:
-        """The same, awaiting."""
-        try:
-            for _ in range(self.given + 1):
-                self.item = await anext(self.source)
-        except StopAsyncIteration:
-            self.over = True
-        return self
-
-
-def _generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        given, failed = 0, None
-        while True:
-            start = _attempt(lambda *a, **k: _Stream(function(*a, **k), given).begin(), args, kwargs)
-            stream = _carry(start, guard, args, failed, guard.now())
-            try:
-                while not stream.over:
-                    sent = yield stream.item
-                    given += 1
-                    try:
-                        stream.item = next(stream.source) if sent is None else stream.source.send(sent)
-                    except StopIteration as end:
-                        return end.value
-                return stream.result
-            except Exception as error:
-                failed = _seen(error)
-            finally:
-                stream.source.close()
-
-    return wrapper
-
-
-def _async_generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
-    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        given, failed = 0, None
-        while True:
-            start = _attempt(lambda *a, **k: _Stream(function(*a, **k), given).abegin(), args, kwargs)
-            stream = await _acarry(start, guard, args, failed, guard.now())
-            try:
-                while not stream.over:
-                    sent = yield stream.item
-                    given += 1
-                    try:
-                        stream.item = await (anext(stream.source) if sent is None else stream.source.asend(sent))
-                    except StopAsyncIteration:
-                        return
-                return
-            except Exception as error:
-                failed = _seen(error)
-            finally:
-                await stream.source.aclose()
-
-    return wrapper
-
-
-def _seen(error: Exception) -> Exception:
-    """The same error, as evidence that the caller already has a part of the output."""
-    evidence = evidence_of(error)
-    error.__dict__["__rung_evidence__"] = replace(evidence, phase=Phase.STREAM, output_started=True)
-    return error
+def _conclude(run: Run) -> Any:
+    """The value, or the last error with the path."""
+    if run.incident.status in GOOD:
+        return run.value
+    outcome = ended(run)
+    if outcome.error is None:
+        return outcome.unwrap()
+    raise marked(outcome.error, outcome)

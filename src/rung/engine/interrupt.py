@@ -1,18 +1,16 @@
-"""Ending an attempt whose time is up: for real, in the middle of whatever it is doing.
+"""Ending a blocking attempt whose time is up: for real, in the middle of whatever it is doing.
 
-async: a timer, armed only once the attempt really waits for something.
-sync, main thread: one watchdog thread for the process sends a signal, whose handler raises inside the
-    attempt; it gets out of sleeps, reads and loops alike.
-sync, other threads (or no such signal): no signal reaches them, so the attempt runs in a thread of its
-    own and is left behind: control comes back on time, and what the straggler returns is ignored.
+Main thread: one watchdog thread for the process sends a signal when an attempt is overdue, and its
+    handler raises inside the attempt; that gets out of sleeps, reads and loops alike.
+Other threads (or a system without the signal): no signal reaches them, so the attempt runs in a thread
+    of its own and is left behind: control comes back on time, and what the straggler returns is ignored.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
-from collections import deque
-from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,65 +21,86 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Ignored by default, used by nobody for anything that matters here, and it ends blocking calls.
+# Ignored by default, hardly used by anybody, and a handler for it ends blocking calls.
 SIGNAL: Final = getattr(signal, "SIGURG", None)
 MAIN: Final = threading.main_thread().ident
-
-_IDLE: Final = 5.0
-_LONGEST: Final = 3600.0
+# The watchdog looks at least this often, so an attempt with a longer limit need not wake it.
+LOOK_EVERY: Final = 5.0
+_INSIST_EVERY: Final = 0.01
 
 
 class Overdue(BaseException):
-    """Raised inside an attempt by its watchdog. Not an Exception, so that an agent's catch-all cannot eat it."""
+    """Raised inside an attempt by the watchdog. No Exception, so that an agent's catch-all cannot eat it.
 
-    def __init__(self, key: int) -> None:
-        self.key = key
+    `depth` says whose time is up: attempts can be nested, and the outermost overdue one is ended.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
         super().__init__("time is up")
 
 
 class Watchdog:
-    """Watches the attempts of the main thread. Arming and disarming one is a dict entry each."""
+    """Watches the attempts of the main thread.
+
+    `due` holds the time at which each running attempt is overdue, outermost first. Only the main thread
+    changes it, and the signal handler runs in the main thread: so there is nothing to lock, and an
+    attempt that has just ended can never be hit by a late signal.
+    """
 
     def __init__(self) -> None:
-        self.armed: dict[int, float] = {}
-        self.claimed: deque[int] = deque()
-        self.wakes_at = float("inf")
-        self.keys = count()
+        self.due: list[float] = []
+        self._wakes_at = 0.0
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._former: Any = None
 
+    def start(self) -> None:
+        """Begin to watch; called in the main thread. Does nothing when it already does."""
+        if self._thread is not None:
+            return
+        assert SIGNAL is not None  # noqa: S101  # the callers have looked
+        former = signal.signal(SIGNAL, self._handle)
+        self._former = former if callable(former) else None
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
     def hurry(self, due: float) -> None:
-        """Wake up in time for this one; starts the thread the first time."""
-        self.wakes_at = due
-        if self._thread is None or not self._thread.is_alive():
-            assert SIGNAL is not None  # noqa: S101  # call() has looked
-            self._former = signal.signal(SIGNAL, self._handle)
-            self._thread = threading.Thread(target=self._watch, name="rung-watchdog", daemon=True)
-            self._thread.start()
-        self._wake.set()
+        """Do not sleep past this."""
+        if due < self._wakes_at:
+            self._wake.set()
+
+    def _begin(self) -> None:
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="rung-watchdog", daemon=True)
+        self._thread.start()
 
     def _watch(self) -> None:
         while True:
-            self._wake.wait(min(max(0.0, self.wakes_at - monotonic()), _LONGEST))
-            self._wake.clear()
             now = monotonic()
-            for key, due in list(self.armed.items()):
-                # Whoever pops the entry owns the ending: the attempt that finished, or we.
-                if due <= now and self.armed.pop(key, None) is not None:
-                    self.claimed.append(key)
-                    signal.pthread_kill(MAIN or 0, SIGNAL or 0)
-            # With nothing armed, look again in a while: the next attempt then needs no waking.
-            self.wakes_at = min(self.armed.values(), default=now + _IDLE)
+            first = min(self.due, default=float("inf"))
+            if first <= now:
+                signal.pthread_kill(MAIN or 0, SIGNAL or 0)
+            pause = min(LOOK_EVERY, max(first - now, _INSIST_EVERY))
+            self._wakes_at = now + pause
+            self._wake.wait(pause)
+            self._wake.clear()
 
     def _handle(self, number: int, frame: Any) -> None:
-        if self.claimed:
-            raise Overdue(self.claimed.popleft())
-        if callable(self._former):
+        now = monotonic()
+        for depth, due in enumerate(self.due):
+            if due <= now:
+                raise Overdue(depth)
+        if self._former is not None:
             self._former(number, frame)
 
 
 WATCHDOG: Final = Watchdog()
+
+
+def in_main() -> bool:
+    """Can an attempt of this thread be ended by a signal?"""
+    return SIGNAL is not None and threading.get_ident() == MAIN
 
 
 def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float | None) -> T:
@@ -90,30 +109,33 @@ def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: flo
         return function(*arguments)
     if seconds <= 0:
         raise TimeUp(0.0)
-    if SIGNAL is None or threading.get_ident() != MAIN:
+    if not in_main():
         return _in_a_thread(function, arguments, seconds)
-    dog = WATCHDOG
-    key = next(dog.keys)
+    WATCHDOG.start()
     due = monotonic() + seconds
-    dog.armed[key] = due
-    if due < dog.wakes_at:
-        dog.hurry(due)
     try:
-        try:
-            return function(*arguments)
-        finally:
-            disarm(key)
+        WATCHDOG.due.append(due)
+        WATCHDOG.hurry(due)
+        value = function(*arguments)
     except Overdue as overdue:
-        if overdue.key != key:
+        if release(due) != overdue.depth:
             raise
         raise TimeUp(seconds) from None
+    except BaseException:
+        release(due)
+        raise
+    release(due)
+    return value
 
 
-def disarm(key: int) -> None:
-    """The attempt is over. If its signal is already on its way, let it arrive here and not later."""
-    if WATCHDOG.armed.pop(key, None) is None:
-        while key in WATCHDOG.claimed:
-            pass
+def release(due: float) -> int:
+    """Stop watching this very attempt, and any inside it; returns its depth, -1 if it was not watched."""
+    watched = WATCHDOG.due
+    for depth in range(len(watched) - 1, -1, -1):
+        if watched[depth] is due:
+            del watched[depth:]
+            return depth
+    return -1
 
 
 def _in_a_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float) -> T:

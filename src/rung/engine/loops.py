@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rung.engine import interrupt, timer
+from rung.engine import interrupt
 from rung.engine.step import Attempt, Call, Raised, Reply, Returned, Wait
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def drive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
 
 async def adrive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
     """Carry a recovery through, awaiting."""
+    from rung.engine import timer
+
     try:
         move = next(steps)
         while True:

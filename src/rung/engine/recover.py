@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, TypedDict
 
 from rung.core.config import policy as make_policy
-from rung.core.events import Status
+from rung.core.events import Status, Terms
 from rung.core.request import Request
 from rung.engine.loops import adrive, drive
 from rung.engine.report import write_report
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rung.engine.shared import Breakers
 
 T = TypeVar("T")
+_PLAIN = ("clock", "jitter", "listeners", "journal", "check", "checkpoint", "changes", "session")
 
 
 class Ports(TypedDict, total=False):
@@ -96,31 +97,34 @@ def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, An
     """A run, opened, with its ports in place."""
     if isinstance(request, str):
         request = Request(prompt=request)
-    run = Run(make_policy(policy) if isinstance(policy, str) else policy)
     session = ports.get("session")
     if session is not None:
         session.model = session.model or request.model
         request = request.but(model=session.model)
-    equip(run, ports, request.model)
+    run = Run()
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
+    run.__dict__.update(equipment(chosen, ports, request.model, idempotent=request.idempotent))
     run.open(request, run.clock.now())
     return run
 
 
-def equip(run: Run, ports: Mapping[str, Any], model: str = "") -> None:
-    """Put the given ports in place; a name that is none is a mistake of the caller's."""
+def equipment(policy: Policy, ports: Mapping[str, Any], model: str, *, idempotent: bool) -> dict[str, Any]:
+    """The attributes of a run with these ports; a name that is none is a mistake of the caller's."""
     unknown = sorted(set(ports) - set(Ports.__annotations__))
     if unknown:
         allowed = ", ".join(Ports.__annotations__)
         raise TypeError(f"unknown argument {unknown[0]!r}: allowed are policy, {allowed}")
-    for name in ("clock", "jitter", "listeners", "journal", "check", "checkpoint", "changes", "session"):
-        if name in ports:
-            setattr(run, name, ports[name])
-    run.asker = ports.get("ask")
-    run.retry_budget = ports.get("retry_budget", RETRY_BUDGET)
-    run.breaker_key = ports.get("key", model)
-    if run.breaker_key:
-        run.breaker = ports.get("breakers", BREAKERS).get(run.breaker_key)
-    run.parent = CURRENT.get()
+    asker, key = ports.get("ask"), ports.get("key", model)
+    attended = asker is not None and not policy.unattended
+    return {
+        **{port: ports[port] for port in _PLAIN if port in ports},
+        "policy": policy,
+        "terms": Terms(policy.ladder.name, policy.name, attended, idempotent),
+        "asker": asker,
+        "retry_budget": ports.get("retry_budget", RETRY_BUDGET),
+        "breaker_key": key,
+        "breaker": ports.get("breakers", BREAKERS).get(key) if key else None,
+    }
 
 
 def ended(run: Run) -> Outcome[Any]:

@@ -8,19 +8,19 @@ from itertools import count
 from os import urandom
 from random import random
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from rung.core import events as ev
-from rung.core.breaker import Permit, Vote
+from rung.core.breaker import Circuit, Permit, Vote
 from rung.core.classify import classify
+from rung.core.decide import decide, obey
 from rung.core.errors import Refused
 from rung.core.evidence import clip
 from rung.core.failures import SERVICE_TROUBLE, Kind
-from rung.core.incident import Incident
+from rung.core.incident import FOLDS, Incident
 from rung.core.outcome import conclude
 from rung.core.policy import Sticky
 from rung.engine.ports import SystemClock
-from rung.engine.step import Raised, Returned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,16 +36,26 @@ if TYPE_CHECKING:
 
 SYSTEM_CLOCK: Final = SystemClock()
 NO_CHANGES: Final[Mapping[str, Changer]] = MappingProxyType({})
-_NOTHING_USED: Final[Mapping[str, int]] = MappingProxyType({})
 _PROCESS: Final = urandom(4).hex()
 _NUMBERS: Final = count(1)
+
+D = TypeVar("D", bound=ev.Decision)
+_CLOSED: Final = Circuit.CLOSED
+_GOOD: Final = Vote.GOOD
+VOTES: Final = {kind: Vote.BAD if kind in SERVICE_TROUBLE else Vote.NEUTRAL for kind in Kind}
 
 CURRENT: ContextVar[Run | None] = ContextVar("rung_run", default=None)
 
 
 class Run:
-    """One recovery at work. Ports are class attributes with their defaults; set what is there."""
+    """One recovery at work.
 
+    Ports and policy are class attributes: a guarded function has a subclass with its own, so that
+    beginning a run costs no more than its incident and its log.
+    """
+
+    policy: Policy
+    terms: ev.Terms
     clock: Clock = SYSTEM_CLOCK
     jitter: Callable[[], float] = staticmethod(random)
     listeners: Sequence[Listener] = ()
@@ -58,54 +68,45 @@ class Run:
     breaker_key: str = ""
     retry_budget: RetryBudget | None = None
     session: Session | None = None
-    parent: Run | None = None
 
+    parent: Run | None = None
     value: Any = None
     error: Exception | None = None
     permit: Permit | None = None
-    made: bool = True
+    before: ev.Decision | None = None  # the decision before the one in force
     began: float = 0.0
-    seconds: float = 0.0
+    made: bool = True
     spent: float = 0.0  # dollars the running attempt has reported
     visible: bool = False  # the running attempt has reported output or a side effect
     published: int = 0
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
+    def __init__(self) -> None:
         self.incident = Incident()
         self.log: list[ev.Event] = []
 
-    def open(self, request: Request | None, now: float, *, idempotent: bool = False) -> None:
+    def open(self, request: Request | None, now: float) -> None:
         """Begin, within the limits of an incident we are part of."""
-        budget, parent, session = self.policy.budget, self.parent, self.session
+        budget = self.policy.budget
         deadline = None if budget.seconds is None else now + budget.seconds
         dollars = budget.dollars
+        outer_id, used = "", ()
+        self.parent = parent = CURRENT.get()
         if parent is not None:
             outer = parent.incident
+            outer_id = outer.id
             deadline = _least(deadline, outer.deadline)
             if outer.dollar_cap is not None:
                 dollars = _least(dollars, max(0.0, outer.dollar_cap - outer.dollars - parent.spent))
+        if self.session is not None:
+            used = tuple(self.session.used.items())
         self.began = now
-        self.record(
-            ev.Opened(
-                now,
-                f"{_PROCESS}-{next(_NUMBERS)}",
-                self.policy.ladder.name,
-                self.policy.name,
-                request,
-                deadline,
-                dollars,
-                self.asker is not None and not self.policy.unattended,
-                idempotent or (request is not None and request.idempotent),
-                "" if parent is None else parent.incident.id,
-                _NOTHING_USED if session is None else dict(session.used),
-            )
-        )
+        number = f"{_PROCESS}-{next(_NUMBERS)}"
+        self.record(ev.Opened(now, number, self.terms, request, deadline, dollars, outer_id, used))
 
     def record(self, event: ev.Event) -> None:
         """A new fact."""
         self.log.append(event)
-        self.incident.fold(event)
+        FOLDS[type(event)](self.incident, event)
 
     def unpublished(self) -> Sequence[ev.Event]:
         """Events nobody has been told of yet; none are kept back for nobody."""
@@ -122,7 +123,7 @@ class Run:
                 try:
                     listener(event, self.incident)
                 except Exception as error:  # an extension must not break the loop
-                    self.crashed(f"listener {_name(listener)}", error)
+                    self.crashed(f"listener {_called(listener)}", error)
 
     def crashed(self, what: str, error: Exception) -> None:
         """An extension broke: fail open, and say so where the user will see it."""
@@ -138,57 +139,73 @@ class Run:
         self.spent = 0.0
         self.visible = False
         self.made = True
-        if self.breaker is None:
+        breaker = self.breaker
+        if breaker is None or breaker.circuit is _CLOSED:
+            self.permit = None
             return None
-        answer = self.breaker.admit(now)
+        answer = breaker.admit(now)
         if isinstance(answer, Permit):
             self.permit = answer
             return None
-        self.seconds = 0.0
         self.made = False
         return Refused(self.breaker_key, answer)
 
-    def attempted(self, reply: Returned | Raised) -> None:
-        """An attempt has ended, either way."""
-        now = self.clock.now()
-        self.seconds = now - self.began
-        if isinstance(reply, Returned):
-            self._vote(now, Vote.GOOD)
-
-    def read(self, error: Exception) -> Failure:
-        """Name the failure in an exception."""
+    def failed(self, error: Exception) -> Failure:
+        """The attempt raised this: name it, count it, write it down."""
         self.error = error
-        failure = known(error)
-        if failure is None:
-            failure = classify(error)
-            remember(error, failure)
-        if self.visible:
+        failure = name(error)
+        if self.visible or self._take_reports():
             failure = replace(failure, evidence=replace(failure.evidence, side_effects=True))
-        self._vote(self.clock.now(), Vote.BAD if failure.kind in SERVICE_TROUBLE else Vote.NEUTRAL)
+        return self.rejected(failure)
+
+    def rejected(self, failure: Failure) -> Failure:
+        """The attempt failed so."""
+        now = self.clock.now()
+        if self.breaker is not None and self.made:
+            self.breaker.ended(self.permit, self.began, now, VOTES[failure.kind])
+        herd = self.retry_budget
+        room = herd is None or herd.affords(failure.kind)
+        self.record(ev.AttemptFailed(now, failure, now - self.began, self.spent, room, self.made))
         return failure
 
-    def succeed(self, reply: Returned | Raised) -> None:
+    def decide(self, failure: Failure) -> ev.Decision:
+        """What to do about it, written down before it is done."""
+        now = self.clock.now()
+        return self.note(self.choose(failure, now, self.jitter()), now)
+
+    def choose(self, failure: Failure, now: float, jitter: float) -> ev.Decision:
+        """What to do about it."""
+        return decide(self.incident, failure, self.policy, now, jitter)
+
+    def note(self, decision: D, now: float | None = None) -> D:
+        """Write a decision down; a retry that it schedules is charged now, not when it runs."""
+        self.before = self.incident.decision
+        self.record(ev.Decided(self.clock.now() if now is None else now, decision))
+        if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
+            self.retry_budget.charge(self.incident.failure.kind)
+        return decision
+
+    def answered(self, answer: str) -> ev.Decision | None:
+        """A person chose; None when that only closed a way and the ladder goes on."""
+        now = self.clock.now()
+        self.record(ev.Answered(now, answer))
+        decision = obey(self.incident, self.policy, now)
+        return None if decision is None else self.note(decision, now)
+
+    def succeeded(self, value: Any) -> None:
         """The result is good."""
-        value = reply.value if isinstance(reply, Returned) else None
+        now = self.clock.now()
+        if self.breaker is not None:
+            self.breaker.ended(self.permit, self.began, now, _GOOD)
         incident = self.incident
-        if incident.resuming and isinstance(value, str):
+        if incident.written and incident.resuming and isinstance(value, str):
             value = incident.written + value
         self.value = value
         self.error = None
-        self.record(ev.AttemptSucceeded(self.clock.now(), self.seconds, self.spent))
+        self.record(ev.AttemptSucceeded(now, now - self.began, self.spent))
         if self.retry_budget is not None:
             self.retry_budget.credit()
         self._settle()
-
-    def fail(self, failure: Failure) -> None:
-        """The attempt failed so."""
-        room = self.retry_budget is None or self.retry_budget.affords(failure.kind)
-        self.record(ev.AttemptFailed(self.clock.now(), failure, self.seconds, self.spent, room, self.made))
-
-    def charge(self, kind: Kind) -> None:
-        """A retry is scheduled: it counts now, not when it runs."""
-        if self.retry_budget is not None:
-            self.retry_budget.charge(kind)
 
     def close(self, decision: ev.Finish) -> None:
         """It ends without a success."""
@@ -198,7 +215,8 @@ class Run:
     def stopped(self) -> None:
         """Stopped from outside (a cancellation, Ctrl-C): recorded and told, never held up."""
         now = self.clock.now()
-        self._vote(now, Vote.NEUTRAL)
+        if self.breaker is not None:
+            self.breaker.ended(self.permit, self.began, now, Vote.NEUTRAL)
         self.record(ev.Cancelled(now, "stopped from outside"))
         self._settle()
         fresh = self.unpublished()
@@ -211,7 +229,6 @@ class Run:
 
     def outcome(self) -> Outcome[Any]:
         """How it ended."""
-        sticky = self.policy.sticky is Sticky.SESSION
         return conclude(
             self.incident,
             self.policy.ladder,
@@ -219,8 +236,19 @@ class Run:
             value=self.value,
             error=self.error,
             now=self.clock.now(),
-            sticky=sticky,
+            sticky=self.policy.sticky is Sticky.SESSION,
         )
+
+    def _take_reports(self) -> bool:
+        """What the attempt reported before there was a run to tell; True when its effects can be seen."""
+        reported = REPORTED.get()
+        if reported.at < self.began:
+            return False
+        for at, step in reported.steps:
+            if at >= self.began:
+                self.record(ev.StepCompleted(at, step))
+        REPORTED.set(Reports())
+        return reported.visible
 
     def _settle(self) -> None:
         """Tell the incident we are part of, and the session, what they have to remember."""
@@ -229,17 +257,27 @@ class Run:
         if self.session is not None:
             self.session.settle(self.incident, self.policy)
 
-    def _vote(self, now: float, vote: Vote) -> None:
-        if self.breaker is not None and self.permit is not None:
-            self.breaker.record(self.permit, self.began, now, vote)
-            self.permit = None
+
+class Reports(NamedTuple):
+    """What an attempt that goes the short way has reported, and when it last did."""
+
+    at: float = 0.0
+    visible: bool = False
+    steps: tuple[tuple[float, str], ...] = ()
+
+
+REPORTED: ContextVar[Reports] = ContextVar("rung_reported", default=Reports())
 
 
 def completed(step: str) -> None:
     """Report a finished part of the work from inside an attempt: kept when it ends partial."""
-    run = CURRENT.get()
+    run, now = CURRENT.get(), SYSTEM_CLOCK.now()
     if run is not None:
         run.record(ev.StepCompleted(run.clock.now(), clip(step, 500)))
+    else:
+        former = REPORTED.get()
+        steps = (*former.steps[-99:], (now, clip(step, 500)))
+        REPORTED.set(former._replace(at=now, steps=steps))
 
 
 def spend(dollars: float) -> None:
@@ -254,38 +292,28 @@ def touched() -> None:
     run = CURRENT.get()
     if run is not None:
         run.visible = True
+    REPORTED.set(REPORTED.get()._replace(at=SYSTEM_CLOCK.now(), visible=True))
 
 
-# Naming is a pure function of the exception's class and arguments, where it carries nothing else.
-_KNOWN: dict[tuple[Any, ...], Failure] = {}
+# Naming is a pure function of an exception's class and arguments, where it carries nothing else.
+_KNOWN: dict[tuple[type, tuple[Any, ...]], Failure] = {}
 _KNOWN_LIMIT: Final = 1_024
 
 
-def _key(error: Exception) -> tuple[Any, ...] | None:
-    if error.__cause__ is None and error.__context__ is None and not error.__dict__:
-        return (type(error), error.args)
-    return None
-
-
-def known(error: Exception) -> Failure | None:
-    """The failure an equal exception was named before."""
-    key = _key(error)
+def name(error: Exception) -> Failure:
+    """The failure in an exception; one that is equal to an earlier one has its name."""
+    if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
+        return classify(error)
+    key = (type(error), error.args)
     try:
-        return None if key is None else _KNOWN.get(key)
+        failure = _KNOWN.get(key)
     except TypeError:  # arguments that cannot be hashed
-        return None
-
-
-def remember(error: Exception, failure: Failure) -> None:
-    """Keep the name for the next equal exception."""
-    key = _key(error)
-    if len(_KNOWN) >= _KNOWN_LIMIT:
-        _KNOWN.clear()
-    try:
-        if key is not None:
-            _KNOWN[key] = failure
-    except TypeError:
-        return
+        return classify(error)
+    if failure is None:
+        if len(_KNOWN) >= _KNOWN_LIMIT:
+            _KNOWN.clear()
+        failure = _KNOWN[key] = classify(error)
+    return failure
 
 
 def _least(one: float | None, other: float | None) -> float | None:
@@ -294,5 +322,5 @@ def _least(one: float | None, other: float | None) -> float | None:
     return min(one, other)
 
 
-def _name(listener: object) -> str:
+def _called(listener: object) -> str:
     return getattr(listener, "__qualname__", type(listener).__qualname__)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from rung.core import events as ev
 from rung.core.change import change
 from rung.core.classify import classify
-from rung.core.decide import decide, obey, seconds_left
+from rung.core.decide import seconds_left
 from rung.core.evidence import clip
 from rung.core.failures import Evidence, Failure, Kind, Phase
 from rung.core.ladder import Action
@@ -65,76 +65,55 @@ Reply: TypeAlias = Returned | Raised  # after a Wait: Returned(None)
 Steps: TypeAlias = "Generator[Move, Reply, None]"
 
 
-def recovery(run: Run, reply: Reply | None = None) -> Steps:
-    """Attempt (or go on from a first attempt that was already made) until it has ended; see `run`."""
+def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | None = None) -> Steps:
+    """Attempt, and recover until it has ended; or go on from a failure and the decision about it."""
     try:
         yield from _publish(run)
         while True:
-            if reply is None:
-                reply = yield from _attempt(run)
-            if (yield from resume(run, reply)):
-                return
-            reply = None
+            if failure is None or decision is None:
+                failure = yield from _attempt(run)
+                if failure is None:
+                    break
+                decision = run.decide(failure)
+            if (yield from _act(run, failure, decision)):
+                break
+            failure = None
+        yield from _publish(run)
     except GeneratorExit:
         run.stopped()
         raise
 
 
-def resume(run: Run, reply: Returned | Raised) -> Generator[Move, Reply, bool]:
-    """Go on from a finished attempt, up to the next one; True when it has ended."""
-    failure = yield from _judge(run, reply)
-    if failure is None:
-        run.succeed(reply)
-        yield from _publish(run)
-        return True
-    run.fail(failure)
-    if (yield from _act(run, failure)):
-        yield from _publish(run)
-        return True
-    return False
-
-
-def _attempt(run: Run) -> Generator[Move, Reply, Returned | Raised]:
+def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
+    """One attempt, judged; None when its result is good."""
     refusal = run.admit()
     if refusal is not None:
-        return Raised(refusal)
-    now = run.clock.now()
-    reply = yield Attempt(run.incident.request, seconds_left(run.incident, run.policy, now))
-    run.attempted(reply)
-    return reply
-
-
-def _judge(run: Run, reply: Returned | Raised) -> Generator[Move, Reply, Failure | None]:
-    """The failure in what came of an attempt; None when it is good."""
+        return run.failed(refusal)
+    reply = yield Attempt(run.incident.request, seconds_left(run.incident, run.policy, run.began))
     if isinstance(reply, Raised):
-        return run.read(reply.error)
-    if run.check is None:
-        return None
-    checked = yield from _call(run, "check", run.check, reply.value)
-    found = checked.value if checked is not None else None
+        return run.failed(reply.error)
+    found = None
+    if run.check is not None:
+        checked = yield from _call(run, "check", run.check, reply.value)
+        found = checked.value if checked is not None else None
     if isinstance(found, Verdict):
         found = found.evidence
     if found is None:
+        run.succeeded(reply.value)
         return None
-    if isinstance(found, Evidence | Failure):
-        return classify(found)
-    return classify(Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT))
+    if not isinstance(found, Evidence | Failure):
+        found = Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
+    return run.rejected(classify(found))
 
 
-def _act(run: Run, failure: Failure) -> Generator[Move, Reply, bool]:
-    """Decide, and do it, until there is something to attempt (False) or it has ended (True)."""
-    incident, policy = run.incident, run.policy
-    before = incident.decision
-    decision: ev.Decision | None = None
+def _act(run: Run, failure: Failure, decision: ev.Decision | None) -> Generator[Move, Reply, bool]:
+    """Do as decided, and decide again, until there is something to attempt (False) or it has ended (True)."""
     while True:
-        now = run.clock.now()
         if decision is None:
-            decision = decide(incident, failure, policy, now, run.jitter())
-        yield from _leave(run, before, decision)
-        run.record(ev.Decided(now, decision))
+            decision = run.decide(failure)
         yield from _publish(run)
+        yield from _leave(run, decision)
         if isinstance(decision, ev.Repeat):
-            run.charge(failure.kind)
             if decision.wait > 0:
                 yield Wait(decision.wait)
             return False
@@ -151,8 +130,9 @@ def _act(run: Run, failure: Failure) -> Generator[Move, Reply, bool]:
             decision = None
 
 
-def _leave(run: Run, before: ev.Decision | None, decision: ev.Decision) -> Steps:
+def _leave(run: Run, decision: ev.Decision) -> Steps:
     """The rung we were on has failed: put back what it changed, where that is wanted."""
+    before = run.before
     if before is None or isinstance(decision, ev.Repeat):
         return
     incident = run.incident
@@ -193,7 +173,6 @@ def _change(run: Run, decision: ev.Change | ev.HandOver, failure: Failure) -> Ge
     if action is Action.COMPACT and after.size() >= before.size():
         return _skip(run, decision.rung, "compacting did not make it smaller")
     run.record(ev.Changed(run.clock.now(), after, digest, before.changed(after), prompt))
-    yield from _publish(run)
     return True
 
 
@@ -225,14 +204,12 @@ def _ask(run: Run, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | Non
     reply = yield from _call(run, "asker", run.asker, question, run.incident)
     answer = reply.value if reply is not None else None
     if answer not in {option.id for option in question.options}:
-        return ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}")
-    now = run.clock.now()
-    run.record(ev.Answered(now, answer))
-    return obey(run.incident, run.policy, now)
+        return run.note(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
+    return run.answered(answer)
 
 
 def _publish(run: Run) -> Steps:
-    """Write down what is new, then tell it: never the other way round."""
+    """Write down what is new, then tell it: never the other way round. Before every act."""
     fresh = run.unpublished()
     if not fresh:
         return

@@ -1,59 +1,106 @@
-"""Ending an async attempt whose time is up, at no cost for one that never waits."""
+"""Ending an awaited attempt whose time is up.
+
+`limited` sets a timer of its own. The short way of guarded calls uses one `Sweeper` per event loop
+instead: a timer for each call would cost more than everything else together.
+"""
 
 from __future__ import annotations
 
-import types
-from typing import TYPE_CHECKING, Any, TypeVar
+import asyncio
+import sys
+from threading import get_ident
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.errors import TimeUp
+from rung.engine.interrupt import LOOK_EVERY
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
+Task = asyncio.Task[Any]
+
+# The attempts that are running: when each is due, and in which task.
+RUNNING: Final[dict[object, tuple[float, Task | None]]] = {}
+# Those whose time was up, and how often their task had been cancelled before we did so.
+OVERDUE: Final[dict[object, int]] = {}
+
+# The task running in a loop. The public function is Python code before 3.12, and asked on every call.
+task_in: Callable[[asyncio.AbstractEventLoop], Task | None] = (
+    asyncio.tasks._current_tasks.get  # type: ignore[attr-defined]  # noqa: SLF001  # the dict behind it
+    if sys.version_info < (3, 12)
+    else asyncio.current_task
+)
 
 
-async def limited(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
-    """Await it, and raise TimeUp when it has not come back in so many seconds."""
+async def limited(work: Awaitable[T], seconds: float | None) -> T:
+    """Await it, and raise TimeUp when it has not come back in so many seconds.
+
+    Whose cancellation it was is asked of the timer: a caller's passes through.
+    """
     if seconds is None:
         return await work
-    try:
-        pending = work.send(None)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]  # what the coroutine returned
-    return await finish(work, pending, seconds)
-
-
-async def finish(work: Coroutine[Any, Any, T], pending: Any, seconds: float) -> T:
-    """Await the rest of what has been begun and now waits for something; infinite seconds are no limit.
-
-    Until work first waits nothing could interrupt it anyway, so the timer is set only here. Whose
-    cancellation it was is asked of the timer: a caller's passes through.
-    """
-    if seconds == float("inf"):
-        return await _rest(work, pending)
-    import asyncio
-
     timer = asyncio.timeout(max(0.0, seconds))
     try:
         async with timer:
-            return await _rest(work, pending)
+            return await work
     except TimeoutError:
         if timer.expired():
             raise TimeUp(seconds) from None
         raise
 
 
-@types.coroutine
-def _rest(work: Coroutine[Any, Any, T], pending: Any) -> Generator[Any, Any, T]:
-    """The remainder of a coroutine that has already been started and waits for `pending`."""
-    while True:
+class Sweeper:
+    """Ends the overdue attempts of one event loop; looks every few seconds, or when one is due."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.thread = get_ident()
+        loop.call_later(LOOK_EVERY, self._look)
+
+    async def limited(self, work: Awaitable[T], seconds: float) -> T:
+        """Await it; raise TimeUp when it has not come back in so many seconds."""
+        if seconds < LOOK_EVERY:
+            return await limited(work, seconds)
+        RUNNING[work] = (monotonic() + seconds, task := asyncio.current_task())
         try:
-            yield pending
-        except BaseException as error:  # a cancellation, a closing loop: it is the work's to handle
-            try:
-                pending = work.throw(error)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]  # what the coroutine returned
-        else:
-            return (yield from work)  # type: ignore[misc]  # a coroutine, under types.coroutine
+            return await work
+        except asyncio.CancelledError:
+            if was_ours(work, task):
+                raise TimeUp(seconds) from None
+            raise
+        finally:
+            del RUNNING[work]
+            was_ours(work, task)
+
+    def _look(self) -> None:
+        now = monotonic()
+        soon = now + LOOK_EVERY
+        for work, (due, task) in list(RUNNING.items()):
+            if task is None or task.get_loop() is not self.loop or work in OVERDUE:
+                continue
+            if due <= now:
+                OVERDUE[work] = task.cancelling()
+                task.cancel()
+            elif due < soon:
+                soon = due
+        self.loop.call_later(soon - now, self._look)
+
+
+def was_ours(work: object, task: Task | None) -> bool:
+    """Was it we alone who cancelled this? Takes our cancellation back."""
+    before = OVERDUE.pop(work, None)
+    return before is not None and task is not None and task.uncancel() <= before
+
+
+_SWEEPERS: Final[dict[int, Sweeper]] = {}  # by thread: a new loop in a thread takes the old one's place
+
+
+def sweeper_here() -> Sweeper:
+    """The sweeper of the running event loop."""
+    loop = asyncio.get_running_loop()
+    sweeper = _SWEEPERS.get(get_ident())
+    if sweeper is None or sweeper.loop is not loop:
+        sweeper = _SWEEPERS[get_ident()] = Sweeper(loop)
+    return sweeper

@@ -1,0 +1,1 @@
+"""The generated reference pages, one module for each sort of page: data in, Markdown out."""

@@ -1,0 +1,121 @@
+"""`rung classify`: name a failure from its text and what else is known about it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.screen import as_json, print_json, seconds
+from rung.core.classify import RULES, classify
+from rung.core.errors import ConfigError
+from rung.core.evidence import evidence_of
+
+if TYPE_CHECKING:
+    from rung.core.failures import Failure
+
+
+@click.command(short_help="Name a failure.")
+@click.argument("text", required=False)
+@click.option("--status", type=click.IntRange(100, 599), metavar="N", help="The HTTP status.")
+@click.option("--header", "headers", multiple=True, metavar="K:V", help="A response header; may be repeated.")
+@click.option("--code", default="", metavar="C", help="The provider's error code or stop reason.")
+@click.option(
+    "--exception", "exceptions", multiple=True, metavar="NAME", help="The exception's class; may be repeated."
+)
+@click.option("--exit-code", type=int, metavar="N", help="The exit code of a process.")
+@as_json
+def command(
+    text: str | None,
+    status: int | None,
+    headers: tuple[str, ...],
+    code: str,
+    exceptions: tuple[str, ...],
+    exit_code: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Name a failure: its kind, whether repeating the same call can help, and which rule says so.
+
+    TEXT is the error's text; without it, or with "-", it is read from a pipe.
+
+    \b
+    rung classify "Error: 429 Too Many Requests"
+    rung classify --status 529 --header retry-after:20 overloaded
+    make test 2>&1 | rung classify --exit-code 2 --json
+    """  # noqa: D301  # click wants the character itself: it keeps the lines as they are
+    facts: dict[str, Any] = {
+        "message": _text(text, wanted=not (status or headers or code or exceptions or exit_code is not None)),
+        "status": status,
+        "headers": dict(_header(header) for header in headers),
+        "code": code,
+        "exit_code": exit_code,
+        "form": "call" if exit_code is None else "tool",
+    }
+    failure = classify(replace(evidence_of(facts), exceptions=tuple(_bases(exceptions))))
+    if as_json:
+        print_json(_json(failure))
+    else:
+        _show(failure)
+
+
+def _text(text: str | None, *, wanted: bool) -> str:
+    if text is not None and text != "-":
+        return text
+    if text is None and sys.stdin.isatty():
+        if wanted:
+            raise click.UsageError("Nothing to name: give TEXT, pipe it in, or say what is known (--status, …).")
+        return ""
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def _header(header: str) -> tuple[str, str]:
+    name, colon, value = header.partition(":")
+    if not colon or not name.strip():
+        raise ConfigError("--header", header, "NAME:VALUE, such as retry-after:20")
+    return name.strip().lower(), value.strip()
+
+
+def _bases(names: tuple[str, ...]) -> list[str]:
+    """The names with their bases where Python knows them: a ConnectionResetError is a ConnectionError."""
+    import builtins
+
+    found: list[str] = []
+    for name in names:
+        cls = getattr(builtins, name, None)
+        if isinstance(cls, type) and issubclass(cls, Exception) and cls is not Exception:
+            found += [base.__name__ for base in cls.__mro__ if base not in (Exception, BaseException, object)]
+        else:
+            found.append(name)
+    return found
+
+
+def _why(failure: Failure) -> str:
+    whys = {rule.id: rule.why for rule in RULES}
+    return whys.get(failure.rule, "No rule knows this; a ladder treats it with care.")
+
+
+def _json(failure: Failure) -> dict[str, Any]:
+    return {
+        "kind": failure.kind.value,
+        "retryable": failure.retryable,
+        "retry_after": failure.retry_after,
+        "rule": failure.rule,
+        "why": _why(failure),
+        "fingerprint": failure.fingerprint,
+    }
+
+
+def _show(failure: Failure) -> None:
+    click.secho(failure.kind, bold=True, fg="yellow" if failure.retryable else "red")
+    again = "yes" if failure.retryable else "no: something has to change first"
+    for name, value in (
+        ("retryable", again),
+        ("retry-after", "not said" if failure.retry_after is None else seconds(failure.retry_after)),
+        ("rule", failure.rule),
+        ("why", _why(failure)),
+        ("fingerprint", failure.fingerprint),
+    ):
+        click.echo(f"  {click.style(f'{name:<12}', dim=True)} {value}")

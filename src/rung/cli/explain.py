@@ -1,0 +1,154 @@
+"""`rung explain`: what a kind or a rule is, in words for a person who was just paged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.screen import as_json, near, paragraph, print_json
+from rung.core.classify import RULES
+from rung.core.errors import ConfigError
+from rung.core.failures import GROUPS, Kind
+from rung.core.presets import LADDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.core.classify import Rule
+    from rung.core.failures import Evidence
+    from rung.core.ladder import Ladder
+
+
+@click.command(short_help="Explain a kind or a rule.")
+@click.argument("name", metavar="[KIND|RULE]", required=False)
+@as_json
+def command(name: str | None, *, as_json: bool) -> None:
+    """Explain a kind of failure (rate_limit, loop_detected, …) or a rule (http-429, not-json, …).
+
+    Without a name: all the kinds there are.
+    """
+    if name is None:
+        _show_all(as_json=as_json)
+        return
+    kind, rule = _find(name)
+    if as_json:
+        found = {"kind": kind and _kind_json(kind), "rule": rule and _rule_json(rule)}
+        print_json({name: facts for name, facts in found.items() if facts})
+        return
+    if kind is not None:
+        _show_kind(kind)
+    if rule is not None:
+        if kind is not None:
+            click.echo()
+        _show_rule(rule)
+
+
+def _find(name: str) -> tuple[Kind | None, Rule | None]:
+    """The kind and the rule of this name; `overloaded` is both."""
+    rules = {rule.id: rule for rule in RULES}
+    wanted = name.strip().lower()
+    kind = next((kind for kind in Kind if kind == wanted.replace("-", "_")), None)
+    rule = rules.get(wanted.replace("_", "-"))
+    if kind is None and rule is None:
+        allowed = "a kind or a rule (rung explain lists the kinds)"
+        raise ConfigError("name", name, allowed + near(wanted, [*Kind, *rules]))
+    return kind, rule
+
+
+def _enters(ladder: Ladder, kind: Kind) -> list[dict[str, Any]]:
+    """Where a kind enters a ladder; a loop enters the higher, the more often it has come round."""
+    names = [(0, ladder.entry.get(kind, ladder.otherwise))]
+    if kind is Kind.LOOP_DETECTED:
+        names += [(repeats, name) for repeats, name in ladder.loops if name != names[0][1]]
+    return [{"level": ladder.level(ladder.index(name)), "rung": name, "repeats": repeats} for repeats, name in names]
+
+
+def _entry_words(entry: dict[str, Any]) -> str:
+    since = f" from {entry['repeats']} repeats" if entry["repeats"] else ""
+    return f"{entry['level']} {entry['rung']}{since}"
+
+
+def _kind_json(kind: Kind) -> dict[str, Any]:
+    from rung.core.guide import GUIDES
+
+    guide = GUIDES[kind]
+    return {
+        "name": kind.value,
+        "group": _group(kind),
+        "summary": guide.summary,
+        "looks": guide.looks,
+        "helps": list(guide.helps),
+        "avoid": guide.avoid,
+        "enters": {ladder.name: _enters(ladder, kind) for ladder in LADDERS.values()},
+        "rules": [rule.id for rule in RULES if rule.kind is kind],
+    }
+
+
+def _rule_json(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "kind": rule.kind.value,
+        "why": rule.why,
+        "retryable": rule.retryable,
+        "example": _facts(rule.example),
+    }
+
+
+def _facts(evidence: Evidence) -> dict[str, Any]:
+    """What the evidence says, without the fields it leaves out."""
+    from dataclasses import fields
+
+    from rung.core.failures import Evidence
+
+    nothing = Evidence()
+    given = {f.name: getattr(evidence, f.name) for f in fields(evidence)}
+    return {name: value for name, value in given.items() if value != getattr(nothing, name)}
+
+
+def _group(kind: Kind) -> str:
+    return next(name for name, kinds in GROUPS.items() if kind in kinds)
+
+
+def _show_all(*, as_json: bool) -> None:
+    from rung.core.guide import GUIDES
+
+    if as_json:
+        print_json({"kinds": {name: {kind.value: GUIDES[kind].summary for kind in GROUPS[name]} for name in GROUPS}})
+        return
+    for name, kinds in GROUPS.items():
+        click.secho(name, bold=True)
+        for kind in kinds:
+            _row(kind, GUIDES[kind].summary, 22)
+
+
+def _show_kind(kind: Kind) -> None:
+    from rung.core.guide import GUIDES
+
+    guide = GUIDES[kind]
+    click.echo(f"{click.style(kind, bold=True, fg='cyan')}  {click.style(f'({_group(kind)})', dim=True)}")
+    click.echo(paragraph(guide.summary) + "\n")
+    _row("looks like", guide.looks)
+    _row("what helps", guide.helps)
+    _row("avoid", guide.avoid)
+    words = {name: ", ".join(map(_entry_words, _enters(ladder, kind))) for name, ladder in LADDERS.items()}
+    _row("enters at", [f"{name:<9} {entry}" for name, entry in words.items()])
+    rules = [f"{rule.id}: {rule.why}" for rule in RULES if rule.kind is kind]
+    _row("found by", rules or "a detector, a judge or the attempt itself: no rule reads it off an error")
+
+
+def _show_rule(rule: Rule) -> None:
+    click.echo(f"{click.style(rule.id, bold=True, fg='cyan')}  {click.style('(rule)', dim=True)}")
+    click.echo(paragraph(rule.why) + "\n")
+    _row("kind", rule.kind)
+    _row("retryable", "yes" if rule.retryable else "no")
+    facts = _facts(rule.example).items()
+    _row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])
+
+
+def _row(label: str, text: str | Sequence[str], width: int = 12) -> None:
+    """A label and one or more paragraphs beside it."""
+    for item in (text,) if isinstance(text, str) else text:
+        body = paragraph(item, indent=width + 2)
+        click.echo(f"  {click.style(f'{label:<{width}}', dim=True)}{body[width + 2 :]}")
+        label = ""

@@ -1,0 +1,74 @@
+"""The root of the command line: a table of commands, each loaded from its own file when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import click
+
+import rung
+from rung.core.errors import ConfigError
+from rung.core.evidence import clip
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "run": "Run a command and recover it when it fails.",
+    "classify": "Name a failure: its kind, and whether repeating helps.",
+    "explain": "What a kind is, what helps, where it enters the ladders.",
+    "ladder": "List, draw and check ladders.",
+    "policy": "Show and check policies, with the worst case they allow.",
+    "schema": "Print a JSON Schema of what Rung writes and reads.",
+    "demo": "Watch flaky agents recover on all five ladders.",
+}
+VALUE_LIMIT: Final = 200  # a whole table given in the wrong place still ends as one readable line
+
+
+class Misuse(click.ClickException):
+    """Something the user gave cannot be used: one line, and nothing is run."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Say it on stderr, on one line."""
+        click.echo(f"rung: {' '.join(self.message.split())}", file=file, err=file is None)
+
+
+class Commands(click.Group):
+    """A group whose commands are imported by name: asking for help imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        """Name the commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
+        """Load a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"rung.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
+        """Write the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what it was given and cannot use ends here."""
+        try:
+            return super().invoke(ctx)
+        except ConfigError as error:
+            given = repr(error.value)
+            raise Misuse(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(rung.__version__, message="rung %(version)s")
+def root() -> None:
+    """Rung catches an AI agent when it falls.
+
+    It names the failure, takes the cheapest rung of a ladder that can still help, and always ends with an
+    honest outcome.
+    """

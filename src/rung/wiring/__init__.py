@@ -1,0 +1,1 @@
+"""The only place where parts are chosen and settings are read."""

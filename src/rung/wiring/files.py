@@ -1,0 +1,44 @@
+"""Policy files: read once, checked as a whole, every error one line that names the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rung.core.config import book_from
+from rung.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rung.core.config import PolicyBook
+
+
+class FileError(ConfigError):
+    """A file that cannot be used: which one, and what in it is wrong."""
+
+    def __init__(self, path: str | Path, what: str, key: str = "file", value: object = None, allowed: str = "") -> None:
+        super().__init__(key, str(path) if value is None else value, allowed or "a TOML file that can be read")
+        self.path = str(path)
+        self.args = (f"{path}: {what}",)
+
+
+def load_policy(path: str | Path) -> PolicyBook:
+    """The policies a file holds; all of it is checked now."""
+    table = read_table(path)
+    try:
+        return book_from(table)
+    except ConfigError as error:
+        raise FileError(path, str(error), error.key, error.value, error.allowed) from None
+
+
+def read_table(path: str | Path) -> dict[str, Any]:
+    """A TOML file as a table."""
+    import tomllib
+
+    try:
+        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(path, f"is not TOML: {error}") from None

@@ -1,0 +1,164 @@
+"""`rung classify` and `rung explain`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rung.cli import explain
+from rung.cli.group import root
+from rung.core.classify import RULES, classify
+from rung.core.evidence import evidence_of
+from rung.core.failures import Kind
+from rung.core.guide import GUIDES
+from rung.core.presets import LADDERS
+
+
+def run(*arguments: str, given: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(root, arguments, input=given)
+
+
+def found(*arguments: str, given: str | bytes | None = None) -> dict[str, Any]:
+    done = run("classify", *arguments, "--json", given=given)
+    assert done.exit_code == 0, done.output
+    assert done.output.count("\n") == 1
+    table: dict[str, Any] = json.loads(done.output)
+    return table
+
+
+def test_text_as_an_argument() -> None:
+    """The command names a text as the library does, with the rule and its reason."""
+    text = "Error: 429 Too Many Requests"
+    failure = classify(text)
+    table = found(text)
+    assert table["kind"] == failure.kind == "rate_limit"
+    assert table["retryable"] is True
+    assert table["rule"] == failure.rule
+    assert table["fingerprint"] == failure.fingerprint
+    assert table["why"] == next(rule.why for rule in RULES if rule.id == failure.rule)
+
+
+def test_text_from_a_pipe() -> None:
+    """Without an argument, or with a dash, the text comes from the pipe, whatever bytes are in it."""
+    assert found(given="API Error: 529 Overloaded")["kind"] == "overloaded"
+    assert found("-", given="API Error: 529 Overloaded")["kind"] == "overloaded"
+    assert found(given=b"\xff\xfe cat: x: No such file or directory")["kind"] == "not_found"
+
+
+def test_every_fact_counts() -> None:
+    """Status, headers, code, exception and exit code each reach the evidence."""
+    assert found("", "--status", "529")["kind"] == "overloaded"
+    limited = found("", "--status", "429", "--header", "Retry-After: 20")
+    assert (limited["kind"], limited["retry_after"]) == ("rate_limit", 20.0)
+    assert found("", "--code", "overloaded_error")["kind"] == "overloaded"
+    assert found("", "--exception", "json.decoder.JSONDecodeError")["kind"] == "malformed_output"
+    assert found("", "--exit-code", "127")["kind"] == "not_found"
+
+
+def test_exceptions_bring_their_bases() -> None:
+    """A built-in exception is named as if it had been raised: its base classes count."""
+    assert found("", "--exception", "ConnectionResetError")["kind"] == classify(ConnectionResetError()).kind
+    assert found("", "--exception", "FileNotFoundError")["kind"] == classify(FileNotFoundError()).kind
+
+
+def test_for_people() -> None:
+    """The plain output says kind, retryable, wait, rule, reason and fingerprint."""
+    out = run("classify", "--status", "429", "--header", "retry-after:20", "slow down").output
+    rule = next(rule for rule in RULES if rule.id == classify(evidence_of({"status": 429})).rule)
+    for word in ("rate_limit", "retryable    yes", "retry-after  20 s", rule.id, rule.why, "fingerprint"):
+        assert word in out
+
+
+def test_nothing_known() -> None:
+    """Text no rule knows is unknown and not retryable, and says that no rule matched."""
+    table = found("the cat sat on the keyboard")
+    assert (table["kind"], table["retryable"], table["rule"]) == ("unknown", False, "unknown")
+    assert table["why"]
+
+
+@pytest.mark.parametrize("header", ["retry-after", ": 20"])
+def test_a_header_without_a_name_or_value(header: str) -> None:
+    """A header that is not NAME:VALUE ends with exit code 2 and says what is allowed."""
+    done = run("classify", "x", "--header", header)
+    assert done.exit_code == 2
+    assert done.stderr == f"rung: --header = {header!r}: allowed is NAME:VALUE, such as retry-after:20\n"
+
+
+def test_nothing_to_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a terminal, without text or facts, it asks for them instead of waiting for input."""
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+    done = run("classify")
+    assert done.exit_code == 2
+    assert "Nothing to name" in done.stderr
+    assert run("classify", "--status", "500", "--json").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_kind_is_explained(kind: Kind) -> None:
+    """Each kind has its guide, the rung it enters at on each ladder, and the rules that find it."""
+    out = run("explain", kind).output
+    flat = " ".join(out.split())
+    for part in (GUIDES[kind].summary, GUIDES[kind].looks, GUIDES[kind].avoid, *GUIDES[kind].helps):
+        assert " ".join(part.split()) in flat
+    table = json.loads(run("explain", kind, "--json").output)["kind"]
+    assert table["name"] == kind
+    assert table["rules"] == [rule.id for rule in RULES if rule.kind is kind]
+    for name, ladder in LADDERS.items():
+        rung = ladder.entry.get(kind, ladder.otherwise)
+        assert table["enters"][name][0] == {"level": ladder.level(ladder.index(rung)), "rung": rung, "repeats": 0}
+
+
+def test_a_loop_enters_higher_the_longer_it_runs() -> None:
+    """The loop's thresholds on the task ladder are told."""
+    entries = json.loads(run("explain", "loop_detected", "--json").output)["kind"]["enters"]["task"]
+    assert [(entry["repeats"], entry["rung"]) for entry in entries] == [
+        (0, "replan"),
+        (5, "fallback"),
+        (8, "force-done"),
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_rule_is_explained(rule: Any) -> None:
+    """Each rule tells its kind, its reason, and an example that it matches."""
+    table = json.loads(run("explain", rule.id, "--json").output)["rule"]
+    assert (table["id"], table["kind"], table["why"], table["retryable"]) == (
+        rule.id,
+        rule.kind,
+        rule.why,
+        rule.retryable,
+    )
+    assert table["example"] == json.loads(json.dumps(explain._facts(rule.example)))
+    assert rule.kind in run("explain", rule.id).output
+
+
+def test_a_name_that_is_both() -> None:
+    """`overloaded` is a kind and a rule: both are explained."""
+    assert set(json.loads(run("explain", "overloaded", "--json").output)) == {"kind", "rule"}
+    assert "(rule)" in run("explain", "overloaded").output
+
+
+def test_names_as_people_write_them() -> None:
+    """Case, dashes and underscores do not matter."""
+    assert run("explain", "Rate-Limit").output == run("explain", "rate_limit").output
+    assert run("explain", "HTTP_429").output == run("explain", "http-429").output
+
+
+def test_without_a_name_all_kinds() -> None:
+    """Without a name every kind is listed under its group."""
+    out = run("explain").output
+    assert all(kind in out for kind in Kind)
+    assert len(json.loads(run("explain", "--json").output)["kinds"]) == 7
+
+
+def test_an_unknown_name() -> None:
+    """A name that is neither ends with exit code 2, on one line, with the near ones."""
+    done = run("explain", "rate_limt")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "'rate_limt'" in done.stderr
+    assert "did you mean rate_limit" in done.stderr

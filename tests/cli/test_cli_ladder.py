@@ -1,0 +1,221 @@
+"""`rung ladder` and `rung policy`: pictures, tables that can be read again, worst cases."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rung.cli.group import root
+from rung.cli.picture import DOES, draw
+from rung.cli.policy import ABOUT, policy_words
+from rung.cli.screen import dollars, seconds, worst
+from rung.cli.tables import ladder_table, policy_table
+from rung.core.config import ladder_from, policy_from
+from rung.core.ladder import Action, Ladder
+from rung.core.policy import TEMPLATES, Policy, WorstCase, preset, worst_case
+from rung.core.presets import LADDERS
+
+OWN = """
+[ladder]
+name = "careful"
+about = "My own."
+rungs = [
+  { action = "retry", tries = 2, seconds = 20 },
+  { action = "nudge", name = "hint", cost = 0.05 },
+  { action = "ask", name = "person" },
+]
+[ladder.entry]
+transient = "retry"
+refusal = "person"
+[policy]
+attempts = 5
+seconds = 120
+dollars = 0.25
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    path = tmp_path / "own.toml"
+    path.write_text(OWN)
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(root, arguments)
+
+
+def table(*arguments: str) -> Any:
+    done = run(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def picture(ladder: Ladder, width: int = 80, *, plain: bool = False) -> list[str]:
+    return [line.plain for line in draw(ladder, width, plain=plain)]
+
+
+@pytest.mark.parametrize("ladder", LADDERS.values(), ids=LADDERS)
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_picture_fits(ladder: Ladder, width: int) -> None:
+    """Every ladder's picture fits the screen, with rails that stand straight."""
+    lines = picture(ladder, width)
+    assert max(map(len, lines)) <= width
+    body = lines[2:-1]
+    left = min(line.index("┃") for line in body if "┃" in line)
+    assert all(line[left] in "┃┣" for line in body)
+    right = max(line.rindex("┃") for line in body if "┃" in line)
+    assert all(line[right] in "┃┫" for line in body)
+
+
+@pytest.mark.parametrize("ladder", LADDERS.values(), ids=LADDERS)
+def test_the_highest_rung_is_on_top(ladder: Ladder) -> None:
+    """Rungs stand from the last to the first, each with its level, name and tries."""
+    rows = [line for line in picture(ladder) if "┣" in line]
+    assert [int(row.split()[0]) for row in rows] == [ladder.level(n) for n in reversed(range(len(ladder.rungs)))]
+    for row, rung in zip(rows, reversed(ladder.rungs), strict=True):
+        assert f" {rung.name} " in row
+        assert f"{rung.tries} tr" in row
+        assert f"per {rung.scope}" in row
+
+
+@pytest.mark.parametrize("ladder", LADDERS.values(), ids=LADDERS)
+def test_every_kind_stands_where_it_enters(ladder: Ladder) -> None:
+    """Each kind with an entry of its own is named beside its rung."""
+    beside: dict[str, str] = {}
+    for line in picture(ladder)[3:-1]:
+        if "┣" in line:
+            name = line.partition("━ ")[2].partition(" ━")[0]
+            beside[name] = ""
+        else:
+            beside[name] += line.rpartition("┃")[2] + " "
+    for kind, rung in ladder.entry.items():
+        assert kind in beside[rung].replace(",", " ").split()
+    assert "not named elsewhere" in beside[ladder.otherwise] or "all others" in beside[ladder.otherwise]
+
+
+def test_a_picture_without_unicode() -> None:
+    """The plain picture is made of ASCII alone."""
+    for ladder in LADDERS.values():
+        assert "\n".join(picture(ladder, plain=True)).isascii()
+
+
+def test_a_very_narrow_screen() -> None:
+    """On a screen too narrow for it the picture is cut off rather than broken up."""
+    assert len(picture(LADDERS["task"], 20)) >= len(picture(LADDERS["task"], 80))
+
+
+def test_a_pipe_gets_no_colour() -> None:
+    """What is not a terminal gets plain text, at 80 columns."""
+    out = run("ladder", "show", "task").output
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "At the very most: " + worst(worst_case(preset("task"))) in out
+
+
+def test_every_action_is_described() -> None:
+    """The picture has words for every action there is, the list for every template."""
+    assert set(DOES) == set(Action)
+    assert set(ABOUT) == set(TEMPLATES)
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_a_ladder_can_be_read_again(name: str) -> None:
+    """`ladder show --json` is a table that makes the same ladder."""
+    assert ladder_from(table("ladder", "show", name)) == LADDERS[name]
+
+
+@pytest.mark.parametrize("name", LADDERS)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_policy_can_be_read_again(name: str, template: str) -> None:
+    """`policy show --json` is a table that makes the same policy."""
+    shown = table("policy", "show", name, "--template", template)
+    assert policy_from(shown["policy"]) == preset(name, template)
+    assert WorstCase(**shown["worst_case"]) == worst_case(preset(name, template))
+
+
+def test_lists() -> None:
+    """`ladder list` and `policy templates` name all there are."""
+    assert [ladder["name"] for ladder in table("ladder", "list")["ladders"]] == list(LADDERS)
+    assert [template["name"] for template in table("policy", "templates")["templates"]] == list(TEMPLATES)
+    out = run("ladder", "list").output
+    assert all(name in out for name in LADDERS)
+    out = run("policy", "templates").output
+    assert all(name in out for name in TEMPLATES)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_ladder_of_ones_own(own: str) -> None:
+    """A file's ladder is drawn with its own names, costs and entries."""
+    out = run("ladder", "show", own).output
+    for words in ("careful  My own.", " hint ", "nudge · 1 try · $0.05 a try", "rate_limit", "refusal"):
+        assert words in out
+
+
+def test_a_file_that_is_right(own: str) -> None:
+    """`ladder check` says OK and the worst case: attempts, seconds and dollars within the budget."""
+    done = run("ladder", "check", own)
+    assert done.exit_code == 0
+    assert done.output.splitlines()[0] == f"OK  {own}: ladder careful, 3 rungs"
+    assert "5 attempts, 2 min, $0.05" in done.output
+    checked = table("ladder", "check", own)
+    assert checked["ok"] is True
+    assert checked["worst_case"] == {"attempts": 5, "seconds": 120, "dollars": 0.05}
+    assert ladder_from(checked["ladder"]).name == "careful"
+
+
+def test_projects_and_tools(tmp_path: Path) -> None:
+    """`policy check` tells what is in force by default, for each project and for each tool."""
+    path = tmp_path / "book.toml"
+    path.write_text(
+        '[policy]\nmodels = [{ name = "small", cost = 0.1 }, "large"]\nattempts = 9\n'
+        "[projects.web]\nattempts = 4\n[tools.bash]\nretries = 0\nseconds = 90\n"
+    )
+    checked = table("policy", "check", str(path))
+    assert checked["default"]["worst_case"]["attempts"] == 9
+    assert checked["projects"]["web"]["worst_case"]["attempts"] == 4
+    assert checked["tools"]["bash"]["worst_case"]["seconds"] == 90
+    out = run("policy", "check", str(path)).output
+    assert out.startswith(f"OK  {path}\n")
+    for words in ("small ($0.10) → large", "project web", "4 attempts, 1 h", "tool bash", "90 s"):
+        assert words in out
+    assert out.count("backoff") == 1, "what does not differ is not repeated"
+
+
+def test_every_setting_is_shown() -> None:
+    """The words for a policy leave out none of its fields."""
+    assert set(policy_words(preset("task"))) == {field.name for field in fields(Policy) if field.init}
+    out = run("policy", "show", "call", "-t", "conservative").output
+    assert all(field.name in out for field in fields(Policy) if field.init)
+
+
+def test_tables_match_the_values() -> None:
+    """Sets, tuples and enums become what JSON has, sorted, with nothing lost."""
+    shown = policy_table(preset("pipeline"))
+    assert json.loads(json.dumps(shown)) == shown
+    assert ladder_table(LADDERS["pipeline"])["rungs"][1]["helps"] == [
+        "malformed_output",
+        "partial_output",
+        "unverified",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [(None, "no time limit"), (0, "0 s"), (0.5, "0.5 s"), (60, "1 min"), (90, "90 s"), (1200, "20 min"), (3600, "1 h")],
+)
+def test_durations_in_words(amount: float | None, words: str) -> None:
+    """Durations are said as people say them."""
+    assert seconds(amount) == words
+
+
+def test_money_in_words() -> None:
+    """Small amounts keep the digits that matter; an unknown price is not called free."""
+    assert [dollars(amount) for amount in (12, 0.4, 0.0025)] == ["$12.00", "$0.40", "$0.0025"]
+    assert worst(WorstCase(attempts=1, seconds=None, dollars=0.0)) == "1 attempt, no time limit, no price known"
+    assert worst(WorstCase(attempts=None, seconds=1.0, dollars=2.0)) == "any number of attempts, 1 s, $2.00"

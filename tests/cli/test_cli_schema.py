@@ -1,0 +1,154 @@
+"""The JSON Schemas: valid themselves, and true of what Rung really writes and reads."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator, ValidationError
+
+from rung import schemas
+from rung.cli.group import root
+from rung.cli.tables import policy_table
+from rung.core.backoff import Backoff
+from rung.core.budget import Budget
+from rung.core.codec import to_json
+from rung.core.config import POLICY_KEYS
+from rung.core.events import Status
+from rung.core.failures import GROUPS, Kind
+from rung.core.ladder import Action, Rung, Scope
+from rung.core.outcome import Outcome, level_records
+from rung.core.policy import TEMPLATES, Confirm, Model, Sticky, preset
+from rung.core.presets import LADDERS
+from rung.core.prompts import PROMPTS
+from rung.core.request import Request
+from rung.engine.recover import recover_sync
+from rung.testing import FakeClock, HttpError, Script
+
+NAMES = ["event", "level-record", "outcome", "partial", "pipeline-failure", "policy"]
+
+
+def schema(name: str) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(schemas.text(name))
+    return table
+
+
+def validate(name: str, value: object) -> None:
+    Draft202012Validator(schema(name)).validate(json.loads(json.dumps(value)))
+
+
+def outcomes() -> list[Outcome[Any]]:
+    """One of each ending, from real recoveries."""
+    good, flaky = Script("fine"), Script(HttpError(529), "fine")
+    down, no_key = Script(HttpError(529)), Script(HttpError(401))
+    ran = [
+        recover_sync(script, Request(prompt="x"), policy=preset(ladder).but(report=""), clock=FakeClock())
+        for script, ladder in ((good, "task"), (flaky, "task"), (down, "task"), (no_key, "pipeline"), (down, "call"))
+    ]
+    assert {outcome.status for outcome in ran} == set(Status)
+    return ran
+
+
+def test_the_list() -> None:
+    """`rung schema` lists every schema with what it is for."""
+    out = CliRunner().invoke(root, ["schema"]).output
+    assert all(name in out for name in NAMES)
+    listed = json.loads(CliRunner().invoke(root, ["schema", "--json"]).output)["schemas"]
+    assert list(listed) == schemas.names() == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_one(name: str) -> None:
+    """`rung schema NAME` prints a valid JSON Schema, 2020-12."""
+    table = json.loads(CliRunner().invoke(root, ["schema", name]).output)
+    Draft202012Validator.check_schema(table)
+    assert table["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_outcomes_fulfil_theirs() -> None:
+    """Every way to end has the form the outcome schema says, and the partial one the forced end's."""
+    for outcome in outcomes():
+        validate("outcome", outcome.contract())
+        if outcome.status is Status.PARTIAL:
+            validate("partial", outcome.contract())
+        if not outcome.ok:
+            validate("pipeline-failure", outcome.pipeline_failure())
+        for record in level_records(outcome.events, LADDERS[outcome.ladder]):
+            validate("level-record", record)
+            assert datetime.fromisoformat(record["enteredAt"]).tzinfo is not None
+        for event in outcome.events:
+            validate("event", to_json(event))
+
+
+@pytest.mark.parametrize(
+    "key", ["status", "completedSteps", "failedAt", "failureReason", "escalationPath", "recommendation"]
+)
+def test_the_forced_end_needs_all_of_it(key: str) -> None:
+    """A partial result without one of its six fields is refused; one with more of them is not."""
+    partial: dict[str, Any] = {
+        "status": "partial",
+        "completedSteps": [],
+        "failedAt": "attempt 3",
+        "failureReason": "timeout",
+        "escalationPath": [1, 5],
+        "recommendation": "Run it again.",
+        "more": True,
+    }
+    validate("partial", partial)
+    del partial[key]
+    with pytest.raises(ValidationError):
+        validate("partial", partial)
+
+
+def test_a_failed_outcome_needs_its_reason() -> None:
+    """An outcome that is not good and says nothing about it is refused."""
+    contract = next(outcome for outcome in outcomes() if not outcome.ok).contract()
+    with pytest.raises(ValidationError):
+        validate("outcome", {**contract, "recommendation": None})
+
+
+@pytest.mark.parametrize("ladder", LADDERS)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_policies_fulfil_theirs(ladder: str, template: str) -> None:
+    """Every policy that ships, written out in full, fulfils the policy schema."""
+    validate("policy", {"policy": policy_table(preset(ladder, template))})
+
+
+def test_the_policy_schema_knows_every_key() -> None:
+    """The policy schema and the reader have the same keys and choices."""
+    defs = schema("policy")["$defs"]
+    policy, ladder, rung = defs["policy"]["properties"], defs["ladder"]["properties"], defs["rung"]["properties"]
+    assert set(policy) == set(POLICY_KEYS)
+    assert set(ladder) == {"name", "rungs", "entry", "otherwise", "loops", "first", "about"}
+    for table, cls in (
+        (rung, Rung),
+        (defs["model"]["properties"], Model),
+        (policy["backoff"]["properties"], Backoff),
+        (policy["budget"]["properties"], Budget),
+    ):
+        assert set(table) == {field.name for field in fields(cls) if field.init}
+    for choices, enum in (
+        (rung["action"], Action),
+        (rung["scope"], Scope),
+        (policy["confirm"], Confirm),
+        (policy["sticky"], Sticky),
+        (policy["template"], TEMPLATES),
+        (policy["ladder"]["anyOf"][0], LADDERS),
+        (defs["kind_or_group"], [*Kind, *GROUPS]),
+    ):
+        assert choices["enum"] == list(enum)
+    assert set(policy["prompts"]["properties"]) == set(PROMPTS)
+
+
+@pytest.mark.parametrize(
+    "text", ["[polic]\n", "[policy]\natempts = 3\n", "[policy]\nseconds = -1\n", "[ladder]\nrungs = []\n"]
+)
+def test_the_policy_schema_refuses(text: str) -> None:
+    """What the reader refuses, an editor with the schema marks too."""
+    with pytest.raises(ValidationError):
+        validate("policy", tomllib.loads(text))

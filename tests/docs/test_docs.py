@@ -1,0 +1,182 @@
+"""The reference says what the code does: pages are generated, complete and up to date."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+from rung.core import events
+from rung.core.classify import RULES, classify
+from rung.core.config import POLICY_KEYS, book_from
+from rung.core.failures import GROUPS, Kind
+from rung.core.guide import GUIDES
+from rung.core.presets import LADDERS
+from rung.core.prompts import PROMPTS
+
+if TYPE_CHECKING:
+    from rung.core.classify import Rule
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+EVENTS = [event.__name__ for event in get_args(events.Event)]
+
+
+def write_docs(*arguments: str) -> subprocess.CompletedProcess[str]:
+    script = ROOT / "scripts" / "write_docs.py"
+    return subprocess.run(
+        [sys.executable, str(script), *arguments], capture_output=True, text=True, check=False, encoding="utf-8"
+    )
+
+
+def read(name: str) -> str:
+    return (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def test_every_kind_has_a_guide() -> None:
+    """Every kind is explained, in the order of the kinds, and nothing else is."""
+    assert list(GUIDES) == list(Kind)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_guide_is_complete_and_short(kind: Kind) -> None:
+    """Each guide fills all its parts with sentences, its summary is one, and what it looks like takes at most three."""
+    guide = GUIDES[kind]
+    for text in (guide.summary, guide.looks, guide.avoid, *guide.helps):
+        assert text == text.strip()
+        assert text.endswith((".", "?"))
+    assert guide.helps
+    assert len(re.findall(r"[.?](?: |$)", guide.summary)) == 1
+    assert len(re.findall(r"[.?](?: |$)", guide.looks)) <= 3
+
+
+def test_no_two_kinds_are_described_alike() -> None:
+    """No guide was copied from another and left as it was."""
+    for field in ("summary", "looks", "helps", "avoid"):
+        texts = [getattr(guide, field) for guide in GUIDES.values()]
+        assert len(set(texts)) == len(texts), field
+
+
+def test_the_pages_are_up_to_date() -> None:
+    """What lies in docs/reference is what `make docs` would write now."""
+    checked = write_docs("--check")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_check_names_a_page_that_differs_is_missing_or_is_left_over(tmp_path: Path) -> None:
+    """`--check` exits 1 and names the page, `make docs` mends it, and a page written by hand is let be."""
+    assert write_docs("--into", str(tmp_path)).returncode == 0
+    (tmp_path / "by-hand.md").write_text("# By hand\n", encoding="utf-8")
+    assert write_docs("--check", "--into", str(tmp_path)).returncode == 0
+
+    changed, missing, left_over = tmp_path / "events.md", tmp_path / "policy.md", tmp_path / "kinds" / "gone.md"
+    left_over.write_text(changed.read_text(encoding="utf-8"), encoding="utf-8")
+    changed.write_text("edited\n", encoding="utf-8")
+    missing.unlink()
+    checked = write_docs("--check", "--into", str(tmp_path))
+    assert checked.returncode == 1
+    for path in (changed, missing, left_over):
+        assert str(path) in checked.stderr
+    assert len(checked.stderr.splitlines()) == 3
+
+    assert write_docs("--into", str(tmp_path)).returncode == 0
+    assert write_docs("--check", "--into", str(tmp_path)).returncode == 0
+    assert not left_over.exists()
+    assert (tmp_path / "by-hand.md").exists()
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_has_a_page_with_its_rules_and_ladders(kind: Kind) -> None:
+    """A kind's page holds its guide, every rule that finds it and every ladder it enters; the index links to it."""
+    text = read(f"kinds/{kind}.md")
+    guide = GUIDES[kind]
+    for part in (guide.summary, guide.looks, guide.avoid, *guide.helps):
+        assert part in text
+    for rule in RULES:
+        assert (f"| `{rule.id}` |" in text) == (rule.kind is kind)
+    for ladder in LADDERS:
+        assert f"(../ladders/{ladder}.md)" in text
+    assert f"[`{kind}`]({kind}.md)" in read("kinds/README.md")
+
+
+def test_the_index_of_kinds_has_every_group() -> None:
+    """The index is divided by the groups of kinds."""
+    assert re.findall(r"^## (.*)$", read("kinds/README.md"), re.MULTILINE) == list(GROUPS)
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_every_ladder_has_a_page_with_its_rungs_and_entries(name: str) -> None:
+    """A ladder's page pictures its rungs from the top down and says where each kind enters; the index links to it."""
+    text = read(f"ladders/{name}.md")
+    ladder = LADDERS[name]
+    levels = [f"{ladder.level(index)} {rung.name}" for index, rung in enumerate(ladder.rungs)]
+    assert re.findall(r"^║ (.*?) +║", text, re.MULTILINE) == levels[::-1]
+    for kind in Kind:
+        assert f"[`{kind}`](../kinds/{kind}.md)" in text
+    assert f"[{name}]({name}.md)" in read("ladders/README.md")
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_every_prompt_is_shown_with_its_use(name: str) -> None:
+    """Each prompt is there by its id, with its text and at least one rung that says it."""
+    _, found, rest = read("prompts.md").partition(f"## `{name}`\n")
+    assert found
+    uses, _, text = rest.partition("```text\n")
+    assert uses.strip().startswith("- `")
+    assert text.startswith(PROMPTS[name])
+
+
+@pytest.mark.parametrize("key", POLICY_KEYS)
+def test_every_policy_key_is_described(key: str) -> None:
+    """Each key a policy file may hold has a row with its type, default and meaning."""
+    row = re.search(rf"^\| `{key}` \| .+ \| .+ \| .+ \|$", read("policy.md"), re.MULTILINE)
+    assert row
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_every_event_is_described(name: str) -> None:
+    """Each event is there with its docstring and all its fields."""
+    _, found, rest = read("events.md").partition(f"## `{name}`\n")
+    assert found
+    section = rest.split("\n## ", maxsplit=1)[0]
+    event = getattr(events, name)
+    assert (event.__doc__ or "").splitlines()[0] in section
+    assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(event._fields)
+
+
+def test_the_example_policies_load() -> None:
+    """Every policy file shown can be loaded as it stands, and says what it seems to say."""
+    examples = re.findall(r"```toml\n(.*?)```", read("policy.md"), re.DOTALL)
+    assert len(examples) == 2
+    shown, own = (book_from(tomllib.loads(example)) for example in examples)
+    assert [model.name for model in shown.default.models] == ["small", "large"]
+    assert shown.pick(project="website").budget.dollars == 5.0
+    assert shown.pick(tool="bash").attempt_seconds == 120
+    assert own.default.ladder.name == "nightly"
+    assert own.default.unattended
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    """No generated page links to a page that is not there."""
+    for path in REFERENCE.rglob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path}: {target}"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rules_example_is_found_by_that_rule(rule: Rule) -> None:
+    """The example of each rule reaches that very rule: none before it in the table takes it away."""
+    failure = classify(rule.example)
+    assert (failure.rule, failure.kind, failure.retryable) == (rule.id, rule.kind, rule.retryable)
+
+
+def test_rule_ids_are_unique() -> None:
+    """An id names one rule, and none takes the names used where no rule decides."""
+    ids = [rule.id for rule in RULES]
+    assert len(set(ids)) == len(ids)
+    assert not {"finding", "unknown"} & set(ids)
