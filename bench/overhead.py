@@ -6,17 +6,19 @@ repeated; shown is the median of the ratios, and how far they lay apart. Nobody 
 `asyncio.sleep` are replaced by functions that do nothing, for every library alike.
 
 One failure: the first attempt raises ConnectionResetError("x"), the second succeeds. rung remembers what
-it made of an equal exception; in the rows "never seen before" each has another message. Imports: wall time
-of `python -I -c`. Bytes: tracemalloc, which does not see what Python's free lists reuse.
+it made of an equal exception; in the rows "never seen before" each has another message.
+
+Imports: wall time of `python -I -c`, and its CPU time, which the goal is held against: wall time is also the
+neighbours'. Bytes: tracemalloc, which does not see what Python's free lists reuse.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
-from dataclasses import dataclass
 from time import perf_counter
 
 from subjects import MEMORY, PEERS, SETUPS, YARDSTICK
@@ -26,35 +28,24 @@ from work import Mode, Scenario
 IMPORTS = {"rung": "import rung", "rung + first use": "import rung; rung.guarded; rung.recover"} | {
     peer: f"import {peer}" for peer in PEERS
 }
+ROUNDS, QUICK_ROUNDS = 5, 2
+IMPORTS_EACH_ROUND = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How often everything is repeated."""
-
-    rounds: int
-    imports: int
-
-
-FULL = Effort(rounds=5, imports=15)
-QUICK = Effort(rounds=2, imports=5)
-
-
-def measure(effort: Effort) -> Results:
+def measure(rounds: int) -> Results:
     """Everything, one process at a time."""
     results = Results()
-    for number in range(effort.rounds):
-        print(f"round {number + 1} of {effort.rounds}", file=sys.stderr)
+    for number in range(rounds):
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
         for mode in Mode:
             for scenario in Scenario:
                 names = (YARDSTICK, "rung") if scenario is Scenario.FRESH else SETUPS
                 for name in names:
                     results.calls.setdefault(cell(mode, scenario, name), []).append(_worker(name, mode, scenario))
-    print("memory and imports", file=sys.stderr)
+        _time_imports(results.imports)
     for mode in Mode:
         for name in SETUPS:
             results.memory[f"{mode}/{name}"] = _worker(name, mode, MEMORY)
-    _time_imports(effort.imports, results.imports)
     return results
 
 
@@ -64,14 +55,20 @@ def _worker(name: str, mode: str, scenario: str) -> dict[str, float]:
     return found
 
 
-def _time_imports(times: int, into: dict[str, list[float]]) -> None:
+def _time_imports(into: dict[str, list[tuple[float, float]]]) -> None:
     snippets = {"": "pass", **IMPORTS}
-    for warm in (True, *(False,) * times):  # the first time the compiled files are written
+    for number in range(1 + IMPORTS_EACH_ROUND):  # not counting the first, which may have to compile
         for name, snippet in snippets.items():
-            start = perf_counter()
+            wall, cpu = perf_counter(), _children_cpu()
             _run("-I", "-c", snippet)
-            if not warm:
-                into.setdefault(name, []).append((perf_counter() - start) * 1e3)
+            if number:
+                spent = perf_counter() - wall, _children_cpu() - cpu
+                into.setdefault(name, []).append((spent[0] * 1e3, spent[1] * 1e3))
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _run(*arguments: str) -> str:
@@ -94,7 +91,7 @@ def main() -> None:
 
         print(json.dumps(worker.measure(*options.worker)))
         return
-    results = measure(QUICK if options.quick else FULL)
+    results = measure(QUICK_ROUNDS if options.quick else ROUNDS)
     if options.json:
         print_json(results)
     else:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rung.core.errors import ConfigError
 from rung.core.failures import Kind
 from rung.wiring.files import FileError, load_policy, read_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RUNGS = 'rungs = [{ action = "retry" }, { action = "force-done" }]\n'
 BAD = {

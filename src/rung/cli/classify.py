@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.screen import as_json, print_json, seconds
+from rung.cli.screen import as_json, print_json, row, seconds
 from rung.core.classify import RULES, classify
 from rung.core.errors import ConfigError
 from rung.core.evidence import evidence_of
@@ -118,4 +118,4 @@ def _show(failure: Failure) -> None:
         ("why", _why(failure)),
         ("fingerprint", failure.fingerprint),
     ):
-        click.echo(f"  {click.style(f'{name:<12}', dim=True)} {value}")
+        row(name, value)

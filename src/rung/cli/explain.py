@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.screen import as_json, near, paragraph, print_json
+from rung.cli.screen import as_json, near, paragraph, print_json, row
 from rung.core.classify import RULES
 from rung.core.errors import ConfigError
 from rung.core.failures import GROUPS, Kind
 from rung.core.presets import LADDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rung.core.classify import Rule
     from rung.core.failures import Evidence
     from rung.core.ladder import Ladder
@@ -119,7 +117,7 @@ def _show_all(*, as_json: bool) -> None:
     for name, kinds in GROUPS.items():
         click.secho(name, bold=True)
         for kind in kinds:
-            _row(kind, GUIDES[kind].summary, 22)
+            row(kind, GUIDES[kind].summary, 22)
 
 
 def _show_kind(kind: Kind) -> None:
@@ -128,27 +126,18 @@ def _show_kind(kind: Kind) -> None:
     guide = GUIDES[kind]
     click.echo(f"{click.style(kind, bold=True, fg='cyan')}  {click.style(f'({_group(kind)})', dim=True)}")
     click.echo(paragraph(guide.summary) + "\n")
-    _row("looks like", guide.looks)
-    _row("what helps", guide.helps)
-    _row("avoid", guide.avoid)
-    words = {name: ", ".join(map(_entry_words, _enters(ladder, kind))) for name, ladder in LADDERS.items()}
-    _row("enters at", [f"{name:<9} {entry}" for name, entry in words.items()])
+    row("looks like", guide.looks)
+    row("what helps", guide.helps)
+    row("avoid", guide.avoid)
+    row("enters at", [f"{name}: {', '.join(map(_entry_words, _enters(LADDERS[name], kind)))}" for name in LADDERS])
     rules = [f"{rule.id}: {rule.why}" for rule in RULES if rule.kind is kind]
-    _row("found by", rules or "a detector, a judge or the attempt itself: no rule reads it off an error")
+    row("found by", rules or "a detector, a judge or the attempt itself: no rule reads it off an error")
 
 
 def _show_rule(rule: Rule) -> None:
     click.echo(f"{click.style(rule.id, bold=True, fg='cyan')}  {click.style('(rule)', dim=True)}")
     click.echo(paragraph(rule.why) + "\n")
-    _row("kind", rule.kind)
-    _row("retryable", "yes" if rule.retryable else "no")
+    row("kind", rule.kind)
+    row("retryable", "yes" if rule.retryable else "no")
     facts = _facts(rule.example).items()
-    _row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])
-
-
-def _row(label: str, text: str | Sequence[str], width: int = 12) -> None:
-    """A label and one or more paragraphs beside it."""
-    for item in (text,) if isinstance(text, str) else text:
-        body = paragraph(item, indent=width + 2)
-        click.echo(f"  {click.style(f'{label:<{width}}', dim=True)}{body[width + 2 :]}")
-        label = ""
+    row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])

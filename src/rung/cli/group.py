@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -9,7 +10,6 @@ import click
 
 import rung
 from rung.core.errors import ConfigError
-from rung.core.evidence import clip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,15 +60,20 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except ConfigError as error:
+            from rung.core.evidence import clip
+
             given = repr(error.value)
             raise Misuse(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(rung.__version__, message="rung %(version)s")
-def root() -> None:
+@click.pass_context
+def root(ctx: click.Context) -> None:
     """Rung catches an AI agent when it falls.
 
     It names the failure, takes the cheapest rung of a ladder that can still help, and always ends with an
     honest outcome.
     """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rung.cli.screen import as_json, count, dollars, paragraph, print_json, seconds, worst
+from rung.cli.screen import as_json, count, dollars, paragraph, print_json, row, seconds, worst
 from rung.cli.tables import policy_table, worst_table
 from rung.core.failures import Kind
 from rung.core.policy import TEMPLATES, preset, worst_case
@@ -138,8 +138,7 @@ def _model_words(model: Model) -> str:
 
 def _show(words: Mapping[str, str]) -> None:
     for key, value in words.items():
-        body = paragraph(value, indent=LABEL + 2)
-        click.echo(f"  {click.style(f'{key:<{LABEL}}', dim=True)}{body[LABEL + 2 :]}")
+        row(key, value, LABEL)
 
 
 def _at_most(policy: Policy) -> None:

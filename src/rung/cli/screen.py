@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rung.core.policy import WorstCase
 
@@ -71,11 +71,20 @@ def near(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
-def paragraph(text: str, indent: int = 0) -> str:
-    """Text broken at the width of the screen, every line indented."""
+def paragraph(text: str, indent: int = 0, hang: int = 0) -> str:
+    """Text broken at the width of the screen, every line indented, all but the first a little more."""
     import shutil
     from textwrap import fill
 
     width = min(shutil.get_terminal_size().columns, WIDTH)
-    space = " " * indent
-    return fill(text, max(width, indent + 30), initial_indent=space, subsequent_indent=space, break_on_hyphens=False)
+    first, later = " " * indent, " " * (indent + hang)
+    return fill(text, max(width, indent + 30), initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+
+
+def row(label: str, text: str | Sequence[str], width: int = 13) -> None:
+    """A label and the text beside it; several texts as a list."""
+    items = (text,) if isinstance(text, str) else [f"- {item}" for item in text]
+    for item in items:
+        body = paragraph(item, indent=width + 2, hang=0 if isinstance(text, str) else 2)
+        click.echo(f"  {click.style(f'{label:<{width}}', dim=True)}{body[width + 2 :]}")
+        label = ""

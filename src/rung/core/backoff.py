@@ -24,8 +24,10 @@ class Backoff:
     def __post_init__(self) -> None:
         for key, low in (("base", 0.0), ("multiplier", 1.0), ("cap", 0.0)):
             value = getattr(self, key)
-            if not (isinstance(value, int | float) and math.isfinite(value) and value >= low):
+            if type(value) not in (int, float) or not (math.isfinite(value) and value >= low):
                 raise ConfigError(f"backoff.{key}", value, f"a finite number, {low:g} or more")
+        if type(self.jitter) is not bool:
+            raise ConfigError("backoff.jitter", self.jitter, "true or false")
 
     def ceiling(self, repeat: int) -> float:
         """The longest wait before the n-th repeat (n from 1); any n is safe, none overflows."""

@@ -118,7 +118,7 @@ class Breaker:
         elif vote is _GOOD:
             self.calls.append(now)
         elif vote is _BAD:
-            self.calls.append(-now)
+            self.calls.append(-now or -1e-9)
             self._bad_at.append(now)
             # Too few bad ones for any number of calls: no need to count them all.
             if len(self._bad_at) >= self._enough:

@@ -18,13 +18,13 @@ class Budget:
     dollars: float | None = None
 
     def __post_init__(self) -> None:
-        if self.attempts is not None and (not isinstance(self.attempts, int) or self.attempts < 1):
+        if self.attempts is not None and (type(self.attempts) is not int or self.attempts < 1):
             raise ConfigError("budget.attempts", self.attempts, "a whole number, 1 or more")
         for key in ("seconds", "dollars"):
             value = getattr(self, key)
             if value is None:
                 continue
-            if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
+            if type(value) not in (int, float) or not (math.isfinite(value) and value >= 0):
                 raise ConfigError(f"budget.{key}", value, "a finite number, 0 or more")
 
 

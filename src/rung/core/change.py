@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.failures import SERVICE_TROUBLE, Kind
+from rung.core.failures import NOT_THE_WORK, Kind
 from rung.core.ladder import Action
 from rung.core.prompts import prompt_id, render
 
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 KEPT_MESSAGES: Final = 4
 STUB: Final = "[left out to save context]"
 DEFAULT_OUTPUT: Final = 64_000
-_NOT_THE_WORK: Final = SERVICE_TROUBLE | {
-    Kind.SERVICE_DOWN,
-    Kind.MODEL_UNAVAILABLE,
-    Kind.QUOTA_EXHAUSTED,
-    Kind.STREAM_INTERRUPTED,
-}
 
 
 def change(decision: Change | HandOver, incident: Incident, failure: Failure, policy: Policy) -> tuple[Request, str]:
@@ -43,13 +37,17 @@ def change(decision: Change | HandOver, incident: Incident, failure: Failure, po
     if model != request.model or agent != request.agent:
         name = "handover.context"
         request = request.but(model=model, agent=agent)
-        if failure.kind in _NOT_THE_WORK:
+        if failure.kind in NOT_THE_WORK:
             return request, ""  # the service failed, not the work: the same request, elsewhere
     else:
         name = prompt_id(action, failure)
     text = render(name, incident, failure, policy.prompts) + _not_again(decision, incident)
-    if action is Action.RESPAWN and request.max_turns is not None:
-        request = request.but(max_turns=request.max_turns * 2)
+    if action is Action.RESPAWN:
+        assert incident.origin is not None  # noqa: S101  # there is a request, so there was a first one
+        turns = None if request.max_turns is None else request.max_turns * 2
+        request = request.but(messages=incident.origin.messages, max_turns=turns)  # a fresh start
+    if failure.kind in (Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING):
+        request = compact(request)  # words alone would only make it longer
     return _say(request, incident, text, failure, whole=action is not Action.RESUME), name
 
 
@@ -62,7 +60,7 @@ def _not_again(decision: Change | HandOver, incident: Incident) -> str:
 
 
 def compact(request: Request) -> Request:
-    """A smaller request: old tool results and repeated messages become stubs, tool pairs stay whole."""
+    """A smaller request: old tool results and images become stubs, tool pairs stay whole."""
     if not request.messages:
         return request
     old, recent = request.messages[:-KEPT_MESSAGES], request.messages[-KEPT_MESSAGES:]

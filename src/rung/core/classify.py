@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rung.core.evidence import evidence_of
-from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase, fingerprint
+from rung.core.failures import TRANSIENT, Evidence, Failure, Kind, Phase, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +45,12 @@ def is_retryable(trouble: object) -> bool:
     return classify(trouble).retryable
 
 
+# Where whoever noticed it has named it: a blip, a sample that did not parse, a tool that may work now.
+_WORTH_REPEATING: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
+
+
 def _said(evidence: Evidence, kind: Kind) -> Failure:
-    retryable = (kind in TRANSIENT or kind is Kind.MALFORMED_OUTPUT) and kind not in NEVER_RETRYABLE
-    return _failure(evidence, kind, "finding", retryable=retryable)
+    return _failure(evidence, kind, "finding", retryable=kind in _WORTH_REPEATING)
 
 
 def _failure(evidence: Evidence, kind: Kind, rule: str, *, retryable: bool) -> Failure:
@@ -128,7 +131,7 @@ RULES: Final[tuple[Rule, ...]] = (
         why="There is no key at all: a person has to give one.",
         example=Evidence(text="No API key provided. Set ANTHROPIC_API_KEY"),
         when=_says(
-            r"no (?:api[ _])?key (?:was )?(?:provided|found|set)|missing (?:api[ _]key|credentials)|"
+            r"no api[ _]key (?:was )?(?:provided|found|set)|missing (?:api[ _]key|credentials)|"
             r"could not resolve authentication|api[_ ]key must be set|credentials not found|no credentials"
         ),
     ),
@@ -313,7 +316,7 @@ RULES: Final[tuple[Rule, ...]] = (
         id="denied-words",
         kind=Kind.PERMISSION_DENIED,
         why="The system's own words for something we may not do.",
-        example=Evidence(text="sh: ./deploy: Permission denied", exit_code=126),
+        example=Evidence(text="sh: ./deploy: Permission denied", exit_code=1),
         when=_says(r"permission denied|operation not permitted|EACCES|EPERM"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from rung.core.presets import LADDERS
 from rung.core.prompts import PROMPTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -59,23 +60,17 @@ def policy_from(table: object, where: str = "policy", base: Policy | None = None
     """A policy from a table, starting from a preset (`ladder`, `template`) or from a base policy."""
     source = dict(_table(table, where))
     _known(source, POLICY_KEYS, where)
-    policy = base
-    if policy is None or "ladder" in source or "template" in source:
-        policy = _start(source, where)
-    settings: Table = {}
-    for key, value in source.items():
-        if key in ("ladder", "template", "retries", *_BUDGET_KEYS):
-            continue
-        settings[key] = _SETTINGS[key](value, f"{where}.{key}", policy)
-    budget = {key: source[key] for key in _BUDGET_KEYS if key in source}
     try:
+        policy = _start(source, base)
+        settings = {key: _SETTINGS[key](value, key, policy) for key, value in source.items() if key in _SETTINGS}
+        budget = {key: source[key] for key in _BUDGET_KEYS if key in source}
         if budget:
             settings["budget"] = replace(settings.get("budget", policy.budget), **budget)
         policy = policy.but(**settings)
         if "retries" in source:
-            policy = policy.with_tries(Action.RETRY, _whole(source["retries"], "retries"))
+            policy = policy.with_tries(Action.RETRY, _tries(source["retries"]))
     except ConfigError as error:
-        raise error if error.key.startswith(where) else error.under(where) from None
+        raise error.under(where) from None
     return policy
 
 
@@ -117,17 +112,24 @@ def book_from(table: object) -> PolicyBook:
     return book
 
 
-def _start(source: Table, where: str) -> Policy:
-    ladder = source.get("ladder", "task")
-    if not isinstance(ladder, str | Ladder):
-        ladder = ladder_from(ladder, f"{where}.ladder")
-    try:
-        return preset(ladder, source.get("template", "default"))
-    except (ConfigError, TypeError) as error:
-        if isinstance(error, ConfigError):
-            raise error.under(where) from None
-        allowed = "one of " + ", ".join(TEMPLATES)
-        raise ConfigError(f"{where}.template", source.get("template"), allowed) from None
+def _start(source: Table, base: Policy | None) -> Policy:
+    """What the settings are set upon: a preset, or the base with another ladder or template over it."""
+    ladder, template = source.get("ladder"), source.get("template", "default")
+    if ladder is not None and not isinstance(ladder, str | Ladder):
+        ladder = ladder_from(ladder)
+    if template not in tuple(TEMPLATES):
+        raise ConfigError("template", template, "one of " + ", ".join(TEMPLATES))
+    if base is None:
+        return preset("task" if ladder is None else ladder, template)
+    if ladder is not None:
+        base = base.but(ladder=preset(ladder).ladder)
+    return TEMPLATES[template](base).but(name=template) if "template" in source else base
+
+
+def _tries(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ConfigError("retries", value, "a whole number, 0 or more")
+    return value
 
 
 def _rung(row: object, where: str) -> Rung:
@@ -158,10 +160,17 @@ def _model(value: object, where: str) -> Model:
     _known(source, [f.name for f in fields(Model)], where)
     if not isinstance(source.get("name"), str):
         raise ConfigError(f"{where}.name", source.get("name"), "a model's name")
-    for key, kinds in (("cost", (int, float)), ("max_tokens", (int,)), ("provider", (str,))):
-        if key in source and not isinstance(source[key], kinds):
-            raise ConfigError(f"{where}.{key}", source[key], " or ".join(kind.__name__ for kind in kinds))
+    for key, kinds, words in _MODEL_TYPES:
+        if key in source and type(source[key]) not in kinds:
+            raise ConfigError(f"{where}.{key}", source[key], words)
     return Model(**source)
+
+
+_MODEL_TYPES = (
+    ("cost", (int, float), "US dollars, 0 or more"),
+    ("max_tokens", (int,), "a whole number, 1 or more"),
+    ("provider", (str,), "a text"),
+)
 
 
 def _models(value: object, where: str, _: Policy) -> tuple[Model, ...]:
@@ -179,16 +188,13 @@ def _budget(value: object, where: str, policy: Policy) -> Budget:
 def _part(default: Any, value: object, where: str) -> Any:
     source = _table(value, where)
     _known(source, [f.name for f in fields(default)], where)
-    try:
-        return replace(default, **source)
-    except TypeError:
-        raise ConfigError(where, value, "numbers") from None
+    return replace(default, **source)
 
 
-def _prompts(value: object, where: str, _: Policy) -> Mapping[str, str]:
+def _prompts(value: object, where: str, policy: Policy) -> Mapping[str, str]:
     source = _table(value, where)
     _known(source, tuple(PROMPTS), where)
-    return MappingProxyType({key: _text(text, f"{where}.{key}") for key, text in source.items()})
+    return MappingProxyType({**policy.prompts, **{key: _text(text, f"{where}.{key}") for key, text in source.items()}})
 
 
 def _strings(value: object, where: str, _: Policy) -> tuple[str, ...]:
@@ -234,7 +240,7 @@ POLICY_KEYS = ("ladder", "template", "retries", *_BUDGET_KEYS, *_SETTINGS)
 
 
 def _table(value: object, where: str) -> Table:
-    if hasattr(value, "items") and hasattr(value, "keys"):
+    if isinstance(value, Mapping):
         return dict(value)
     raise ConfigError(where, value, "a table")
 
@@ -274,19 +280,19 @@ def _count(key: str, where: str) -> int:
 
 
 def _choice(enum: type[E], value: object, where: str) -> E:
-    try:
-        return enum(value)
-    except ValueError:
-        raise ConfigError(where, value, "one of " + ", ".join(enum)) from None
+    for member in enum:
+        if value == member:
+            return member
+    raise ConfigError(where, value, "one of " + ", ".join(enum))
 
 
 def _kinds(key: object, where: str) -> tuple[Kind, ...]:
     """One kind, or a whole group of them by its name."""
-    if key in GROUPS:
-        return GROUPS[str(key)]
-    if key not in Kind.__members__.values():
-        raise ConfigError(f"{where}.{key}", key, f"a kind ({', '.join(Kind)}) or a group ({', '.join(GROUPS)})")
-    return (Kind(str(key)),)
+    if isinstance(key, str) and key in GROUPS:
+        return GROUPS[key]
+    if isinstance(key, str) and key in tuple(Kind):
+        return (Kind(key),)
+    raise ConfigError(f"{where}.{key}", key, f"a kind ({', '.join(Kind)}) or a group ({', '.join(GROUPS)})")
 
 
 def _kind_set(value: object, where: str) -> frozenset[Kind]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
-from rung.core.failures import SERVICE_TROUBLE, Kind, Phase
+from rung.core.failures import NOT_THE_WORK, SERVICE_TROUBLE, Kind, Phase
 from rung.core.ladder import HAND_OVERS, Action, Rung, Scope
 from rung.core.policy import Confirm
 
@@ -27,6 +27,7 @@ _ENDING_STATUS: Final[Mapping[Action, Status]] = {
     Action.SURFACE: Status.FAILED,
     Action.ASK: Status.BLOCKED,
 }
+_UNSAFE: Final = "a replay is not safe: output or side effects were already seen"
 STOP: Final = Option("stop", "Stop here, with what there is")
 
 
@@ -51,7 +52,7 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
             if not why_not:
                 return Repeat(index, wait, failure.kind, tuple(skipped))
             skipped.append((index, why_not))
-            index = max(index + 1, floor, _when_it_persists(incident, failure, policy, index))
+            index = max(index + 1, floor, _when_it_persists(failure, policy, index))
             continue
         if index < floor:
             index = floor
@@ -145,9 +146,8 @@ def _cannot_repeat(
         return f"its {rung.tries} tries are spent"
     if failure.retry_after is not None and failure.retry_after > policy.retry_after_cap:
         return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
-    evidence = failure.evidence
-    if (evidence.output_started or evidence.side_effects) and not incident.terms.idempotent:
-        return "a replay is not safe: output or side effects were already seen"
+    if _visible(incident, failure):
+        return _UNSAFE
     if rung.seconds is not None and now + wait >= (incident.again_since if incident.again else now) + rung.seconds:
         return "its time is up, or would be after the wait"
     if incident.rung >= 0 and _time_up(policy.ladder.rungs[incident.rung], incident.entered[incident.rung] - wait, now):
@@ -159,12 +159,15 @@ def _cannot_repeat(
     return ""
 
 
-def _when_it_persists(incident: Incident, failure: Failure, policy: Policy, index: int) -> int:
-    """Service trouble that outlasted its tries is a service that is down: go where that enters."""
-    tried = incident.again.get(index, 0) >= policy.ladder.rungs[index].tries
-    ours = failure.evidence.phase is Phase.LIMIT
+def _when_it_persists(failure: Failure, policy: Policy, index: int) -> int:
+    """Service trouble that cannot be waited out is a service that is down: go where that enters.
+
+    Nothing that is said to the model helps there. A tool's trouble, or an attempt that overran its own
+    time, is not the service's.
+    """
     down = policy.ladder.entry.get(Kind.SERVICE_DOWN)
-    if failure.kind not in SERVICE_TROUBLE or ours or down is None or not tried:
+    ours = failure.evidence.phase in (Phase.LIMIT, Phase.TOOL)
+    if failure.kind not in SERVICE_TROUBLE or ours or down is None:
         return index + 1
     return policy.ladder.index(down)
 
@@ -197,19 +200,32 @@ def _cannot_help(incident: Incident, failure: Failure, policy: Policy, index: in
         return "the call cannot be changed: it was not given as a request"
     if incident.dollar_cap is not None and incident.dollars + rung.cost > incident.dollar_cap:
         return f"would cost ${rung.cost:.2f}, more than is left"
+    if rung.action is Action.RETRY_WITH_CONTEXT and _visible(incident, failure):
+        return _UNSAFE
     wait = failure.retry_after
     if wait is not None and rung.action not in HAND_OVERS and rung.action not in _ENDING_STATUS:
         if wait > policy.retry_after_cap:
             return f"asked to wait {wait:g} s, the cap is {policy.retry_after_cap:g} s"
+        if rung.seconds is not None and now + wait >= incident.entered.get(index, now) + rung.seconds:
+            return "its time is up, or would be after the wait"
         if incident.deadline is not None and now + wait >= incident.deadline:
             return "the wait would outlast the total time"
     return ""
+
+
+def _visible(incident: Incident, failure: Failure) -> bool:
+    """Would doing the same again be seen twice?"""
+    evidence = failure.evidence
+    return (evidence.output_started or evidence.side_effects) and not incident.terms.idempotent
 
 
 def _hand_over(
     incident: Incident, failure: Failure, policy: Policy, index: int, skipped: list[Skip]
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
+    if failure.kind in NOT_THE_WORK and _visible(incident, failure):
+        skipped.append((index, _UNSAFE))  # it would be the same request, elsewhere
+        return None
     target = _target(incident, failure, policy, rung)
     if target is None:
         skipped.append((index, "no other model or agent to hand over to"))
@@ -222,7 +238,7 @@ def _hand_over(
         skipped.append((index, f"{model or agent} would cost ${price:.2f}, more than is left"))
         return None
     assert incident.request is not None  # noqa: S101  # _cannot_help has seen to it
-    dearer = policy.rank(model) > policy.rank(incident.request.model)
+    dearer = policy.dearer(model, incident.request.model)
     early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
     must_ask = (
         policy.confirm is Confirm.ALWAYS
@@ -249,6 +265,8 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
     by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
     model = _next_model(incident, failure, policy, rung)
     by_model = None if model is None else (model, request.agent)
+    if failure.kind is Kind.QUOTA_EXHAUSTED:
+        return by_model  # another agent on the same model has the same empty purse
     if failure.kind is Kind.CAPABILITY_MISMATCH:
         return by_agent or by_model
     return by_model or by_agent
@@ -256,12 +274,12 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
 
 def _next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> str | None:
     assert incident.origin is not None  # noqa: S101  # as in _target
-    here = policy.rank(incident.origin.model)
-    untried = [model for model in policy.models if model.name not in incident.models]
-    above = [model.name for model in untried if policy.rank(model.name) > here]
-    below = [model.name for model in untried if policy.rank(model.name) < here]
-    if failure.kind is Kind.QUOTA_EXHAUSTED:
-        return below[-1] if below else None  # money is gone: never to a dearer one
+    here = incident.origin.model
+    untried = [model.name for model in policy.models if model.name not in incident.models]
+    above = [name for name in untried if policy.rank(name) > policy.rank(here)]
+    below = [name for name in untried if policy.rank(name) < policy.rank(here)]
+    if failure.kind is Kind.QUOTA_EXHAUSTED:  # money is gone: never to a dearer one
+        return next((name for name in reversed(untried) if not policy.dearer(name, here)), None)
     if above:
         return above[0]
     if rung.action is Action.ESCALATE or failure.kind is Kind.CAPABILITY_MISMATCH:

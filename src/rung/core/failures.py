@@ -82,9 +82,17 @@ GROUPS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
 
 TRANSIENT: Final = frozenset(GROUPS["transient"])
 
-# Trouble of the service itself: when it outlasts the tries it is "service down", and only another
-# model or provider can help. An attempt that overran its own time limit is not among these.
+# Trouble of the service itself: when it cannot be waited out it is "service down", and only another
+# model or provider can help.
 SERVICE_TROUBLE: Final = frozenset({Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.SERVER_ERROR, Kind.NETWORK, Kind.TIMEOUT})
+
+# Not the work's fault: whoever takes over is given the same request, without a word about it.
+NOT_THE_WORK: Final = SERVICE_TROUBLE | {
+    Kind.SERVICE_DOWN,
+    Kind.MODEL_UNAVAILABLE,
+    Kind.QUOTA_EXHAUSTED,
+    Kind.STREAM_INTERRUPTED,
+}
 
 # Repeating these unchanged is useless at best: somebody must change something first.
 NEVER_RETRYABLE: Final = frozenset(

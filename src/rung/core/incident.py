@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core import events as ev
+from rung.core.ladder import Action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -57,6 +58,7 @@ class Incident:
     session_used: tuple[tuple[str, int], ...] = ()
     path: tuple[int, ...] = ()  # the rungs climbed, lowest first
     decision: ev.Decision | None = None
+    standing: ev.Decision | None = None  # the one that made the request being attempted; a repeat does not
     asked: ev.Ask | None = None
     answer: str = ""
     checkpoints: Mapping[int, str] = _NOTHING
@@ -75,8 +77,8 @@ class Incident:
 
     @property
     def resuming(self) -> bool:
-        """Is the attempt that was last decided on a continuation of a cut-off answer?"""
-        return isinstance(self.decision, ev.Change) and self.decision.action is ev.Action.RESUME
+        """Is the request being attempted a continuation of a cut-off answer?"""
+        return isinstance(self.standing, ev.Change) and self.standing.action is Action.RESUME
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Incident) and self.__dict__ == other.__dict__
@@ -119,12 +121,12 @@ class Incident:
         self.attempts += 1
         if event.dollars:
             self.dollars += event.dollars
-        last = self.decision
-        if isinstance(last, ev.Change) and last.action is ev.Action.FORCE_DONE:
+        last = self.standing
+        if isinstance(last, ev.Change) and last.action is Action.FORCE_DONE:
             self.status = ev.Status.PARTIAL
             self.reason = last.reason
         else:
-            self.status = _SUCCEEDED if self.attempts == 1 else _RECOVERED
+            self.status = _RECOVERED if self.failures else _SUCCEEDED
 
     def _decided(self, event: ev.Decided) -> None:
         decision = event.decision
@@ -142,15 +144,22 @@ class Incident:
                 self.rung = rung
                 self.again = _NOTHING
                 self.entered = {**self.entered, rung: event.at}
-            if kind is not ev.Finish:
-                self.used = {**self.used, rung: self.used.get(rung, 0) + 1}
-            if kind is ev.Ask:
-                self.asked = decision  # type: ignore[assignment]  # its type was just compared
-            elif kind is ev.HandOver:
-                self.models |= {decision.model}  # type: ignore[union-attr]  # as above
-                self.agents |= {decision.agent}  # type: ignore[union-attr]
+            self._entered(decision)
         if not self.path or self.path[-1] < rung:
             self.path = (*self.path, rung)
+
+    def _entered(self, decision: ev.Decision) -> None:
+        """Count a try on its rung. Asking for leave is none: what is then done will be."""
+        if isinstance(decision, ev.Ask):
+            self.asked = decision
+            if decision.model or decision.agent:
+                return
+        elif isinstance(decision, ev.HandOver):
+            self.models |= {decision.model}
+            self.agents |= {decision.agent}
+        if not isinstance(decision, ev.Finish):
+            self.used = {**self.used, decision.rung: self.used.get(decision.rung, 0) + 1}
+            self.standing = decision
 
     def _changed(self, event: ev.Changed) -> None:
         self.request = event.request
@@ -165,7 +174,8 @@ class Incident:
     def _answered(self, event: ev.Answered) -> None:
         self.answer = event.option
         if event.option == "decline" and self.asked is not None:
-            self.spent |= {self.asked.rung}
+            self.models |= {self.asked.model}
+            self.agents |= {self.asked.agent}
 
     def _checkpoint_taken(self, event: ev.CheckpointTaken) -> None:
         self.checkpoints = {**self.checkpoints, event.rung: event.reference}

@@ -80,6 +80,10 @@ class Rung:
             raise ConfigError("tries", self.tries, "a whole number, 0 or more")
         if self.seconds is not None and not _amount(self.seconds):
             raise ConfigError("seconds", self.seconds, "a finite number, 0 or more, or left out")
+        if self.most_missing is not None and (type(self.most_missing) is not int or self.most_missing < 0):
+            raise ConfigError("most_missing", self.most_missing, "a whole number, 0 or more, or left out")
+        if type(self.rollback) is not bool:
+            raise ConfigError("rollback", self.rollback, "true or false")
         if not _amount(self.cost):
             raise ConfigError("cost", self.cost, "US dollars, 0 or more")
         if self.scope is Scope.ACTION and self.action is not Action.RETRY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from rung.core.ladder import HAND_OVERS, Action, Ladder, Rung, Scope
 from rung.core.presets import LADDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 class Confirm(StrEnum):
@@ -45,7 +46,7 @@ class Model:
     def __post_init__(self) -> None:
         if not self.name:
             raise ConfigError("models.name", self.name, "a model's name")
-        if self.cost < 0:
+        if not (self.cost >= 0 and math.isfinite(self.cost)):
             raise ConfigError(f"models.{self.name}.cost", self.cost, "US dollars, 0 or more")
         if self.max_tokens < 1:
             raise ConfigError(f"models.{self.name}.max_tokens", self.max_tokens, "a whole number, 1 or more")
@@ -64,7 +65,7 @@ class Policy:
     retry_after_cap     a server's hint above this many seconds is not waited for: the ladder climbs
     attempt_seconds     one attempt is interrupted after this long (None: only the rung's and the total)
     escalate_after      failures before a dearer model may take over without asking (auto_escalate)
-    unattended          nobody can be asked; waits longer than the cap are taken, in slices
+    unattended          nobody can be asked: a question ends blocked
     """
 
     ladder: Ladder
@@ -89,7 +90,7 @@ class Policy:
         bad = sorted(self.retry & NEVER_RETRYABLE)
         if bad:
             raise ConfigError("retry", bad[0].value, "a kind that may be repeated unchanged; this one never helps")
-        if self.retry_after_cap < 0:
+        if not (self.retry_after_cap >= 0 and math.isfinite(self.retry_after_cap)):
             raise ConfigError("retry_after_cap", self.retry_after_cap, "seconds, 0 or more")
         if self.attempt_seconds is not None and not self.attempt_seconds > 0:
             raise ConfigError("attempt_seconds", self.attempt_seconds, "seconds, more than 0, or left out")
@@ -113,6 +114,13 @@ class Policy:
             if model.name == name:
                 return position
         return -1
+
+    def dearer(self, name: str, than: str) -> bool:
+        """Does this model cost more than that one? By their costs where known, else by their order."""
+        one, other = self.model(name), self.model(than)
+        if one is not None and other is not None and one.cost and other.cost:
+            return one.cost > other.cost
+        return self.rank(name) > self.rank(than)
 
     def but(self, **changes: Any) -> Policy:
         """The same policy with these fields changed."""
@@ -148,8 +156,15 @@ def _aggressive(policy: Policy) -> Policy:
 
 
 def _unattended(policy: Policy) -> Policy:
-    day = replace(policy.budget, seconds=86_400)
-    return policy.but(unattended=True, budget=day, retry_after_cap=21_600.0, backoff=Backoff(cap=300))
+    """Nobody can be asked, and there is time: wait for a limit to reset rather than give up."""
+    rungs = tuple(replace(rung, seconds=None) if rung.repeats else rung for rung in policy.ladder.rungs)
+    return policy.but(
+        ladder=replace(policy.ladder, rungs=rungs),
+        unattended=True,
+        budget=replace(policy.budget, seconds=86_400),
+        retry_after_cap=21_600.0,
+        backoff=Backoff(cap=300),
+    )
 
 
 def _off(policy: Policy) -> Policy:
@@ -159,7 +174,7 @@ def _off(policy: Policy) -> Policy:
     return policy.but(ladder=replace(only, rungs=(replace(ending, tries=0),)), retry=frozenset())
 
 
-TEMPLATES: Final = MappingProxyType(
+TEMPLATES: Final[Mapping[str, Callable[[Policy], Policy]]] = MappingProxyType(
     {
         "default": lambda policy: policy,
         "conservative": _conservative,
@@ -199,9 +214,9 @@ def worst_case(policy: Policy) -> WorstCase:
     climbs = [rung for rung in policy.ladder.rungs if rung.scope is not Scope.ACTION and rung.tries]
     tries = {rung.name: _tries(rung, policy) for rung in climbs}
     attempts = 1 + again + sum(count + again for count in tries.values() if count)
-    dollars = sum(rung.cost * tries[rung.name] for rung in climbs)
+    dollars = sum(rung.cost * (tries[rung.name] + again) for rung in climbs)
     if any(rung.action in HAND_OVERS for rung in climbs):
-        dollars += sum(model.cost for model in policy.models)
+        dollars += sum(model.cost for model in policy.models) * (1 + again)
     return WorstCase(
         attempts=attempts if policy.budget.attempts is None else min(attempts, policy.budget.attempts),
         seconds=min((s for s in (policy.budget.seconds, _seconds(policy)) if s is not None), default=None),
@@ -212,7 +227,7 @@ def worst_case(policy: Policy) -> WorstCase:
 def _tries(rung: Rung, policy: Policy) -> int:
     if rung.action in HAND_OVERS:
         return min(rung.tries, len(policy.models) + len(policy.agents))
-    return 0 if rung.action in (Action.ASK, Action.SURFACE) else rung.tries
+    return rung.tries
 
 
 def _seconds(policy: Policy) -> float | None:

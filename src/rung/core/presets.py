@@ -143,7 +143,7 @@ CREW: Final = Ladder(
     entry={
         **_enter("investigate", Kind.UNKNOWN, Kind.TEST_FAILURE),
         **_enter("replan", Kind.REVIEW_EXHAUSTED, Kind.BEYOND_AUTHORITY, Kind.GOAL_MISALIGNED),
-        **_enter("person", Kind.STRATEGIC_AMBIGUITY, Kind.QUOTA_EXHAUSTED, *_HOPELESS),
+        **_enter("person", Kind.STRATEGIC_AMBIGUITY, Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN, *_HOPELESS),
     },
     otherwise="fix",
 )

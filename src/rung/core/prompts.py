@@ -52,7 +52,7 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "nudge.missing": (
             "Parts of the previous answer are missing. Complete only: {missing}. Do not repeat or rewrite the "
-            "parts that are there.\n\nWhat there is:\n{output}\n\nThe task:\n{task}"
+            "parts that are there.\n\n{output}\nThe task:\n{task}"
         ),
         "nudge.test": (
             "The tests fail after the previous attempt.\n\n{error}\n{output}\nFind the cause in the code and mend "
@@ -170,7 +170,10 @@ def prompt_id(action: Action, failure: Failure) -> str:
 def render(
     name: str, incident: Incident, failure: Failure, overrides: Mapping[str, str], *, tokens: int = 2_000
 ) -> str:
-    """The prompt of this id, filled in; long parts keep head and tail, within the token budget."""
+    """The prompt of this id, filled in.
+
+    Errors, output and history keep head and tail within the token budget; the task itself is never cut.
+    """
     template = overrides.get(name) or PROMPTS[name]
     room = tokens * CHARACTERS_PER_TOKEN
     evidence = failure.evidence
@@ -183,7 +186,7 @@ def render(
         "missing": ", ".join(evidence.missing) or "what is missing",
         "avoid": _AVOID.get(failure.kind, ""),
         "tried": clip(_tried(incident), room // 4),
-        "steps": ", ".join(incident.steps) or "nothing yet",
+        "steps": clip(", ".join(incident.steps), room // 8) or "nothing yet",
         "repeats": str(evidence.repeats or len(incident.failures)),
         "task": task or "(as given before)",
     }

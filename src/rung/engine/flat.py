@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rung.core import events as ev
-from rung.core.breaker import Breaker, Circuit, Vote
+from rung.core.breaker import Circuit, Vote
 from rung.core.budget import RetryBudget
 from rung.core.errors import TimeUp
 from rung.core.request import Request
@@ -71,7 +71,8 @@ class Lane:
         policy = guard.policy
         self.guard = guard
         self.open = guard.flat
-        self.breaker: Breaker = guard.run.breaker or Breaker()
+        assert guard.run.breaker is not None  # noqa: S101  # a guarded function has one
+        self.breaker = guard.run.breaker
         self.herd = guard.run.retry_budget
         self.own = _FOREVER if policy.attempt_seconds is None else policy.attempt_seconds
         self.total = _FOREVER if policy.budget.seconds is None else policy.budget.seconds

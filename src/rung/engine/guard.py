@@ -35,7 +35,8 @@ class Guard:
 
     def __init__(self, function: Any, policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> None:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
-        equipped = equipment(policy, {**ports, "key": key}, "", idempotent=idempotent)
+        equipped = equipment(policy, {**ports, "key": key}, idempotent=idempotent)
+        equipped["breaker"] = equipped["breakers"].get(key)
         for port in ("jitter", "check", "asker"):
             if equipped.get(port) is not None:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run

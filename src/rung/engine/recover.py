@@ -37,7 +37,7 @@ class Ports(TypedDict, total=False):
     checkpoint    keeps and restores the state of the work
     journal       keeps the events, before anything is done about them
     session       carries the model, and rungs that count per session, from call to call
-    key           the breaker's key; default: the request's model, where it has one
+    key           the breaker's key; default: the model of each request, where it has one
     breakers      the breakers to use; default: the process's
     retry_budget  the retry budget to use; default: the process's
     clock, jitter time and chance, for tests
@@ -103,18 +103,18 @@ def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, An
         request = request.but(model=session.model)
     run = Run()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
-    run.__dict__.update(equipment(chosen, ports, request.model, idempotent=request.idempotent))
+    run.__dict__.update(equipment(chosen, ports, idempotent=request.idempotent))
     run.open(request, run.clock.now())
     return run
 
 
-def equipment(policy: Policy, ports: Mapping[str, Any], model: str, *, idempotent: bool) -> dict[str, Any]:
+def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> dict[str, Any]:
     """The attributes of a run with these ports; a name that is none is a mistake of the caller's."""
     unknown = sorted(set(ports) - set(Ports.__annotations__))
     if unknown:
         allowed = ", ".join(Ports.__annotations__)
         raise TypeError(f"unknown argument {unknown[0]!r}: allowed are policy, {allowed}")
-    asker, key = ports.get("ask"), ports.get("key", model)
+    asker, key = ports.get("ask"), ports.get("key", "")
     attended = asker is not None and not policy.unattended
     return {
         **{port: ports[port] for port in _PLAIN if port in ports},
@@ -123,7 +123,7 @@ def equipment(policy: Policy, ports: Mapping[str, Any], model: str, *, idempoten
         "asker": asker,
         "retry_budget": ports.get("retry_budget", RETRY_BUDGET),
         "breaker_key": key,
-        "breaker": ports.get("breakers", BREAKERS).get(key) if key else None,
+        "breakers": ports.get("breakers", BREAKERS),
     }
 
 

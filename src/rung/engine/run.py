@@ -16,7 +16,7 @@ from rung.core.classify import classify
 from rung.core.decide import decide, obey
 from rung.core.errors import Refused
 from rung.core.evidence import clip
-from rung.core.failures import SERVICE_TROUBLE, Kind
+from rung.core.failures import SERVICE_TROUBLE, Kind, Phase
 from rung.core.incident import FOLDS, Incident
 from rung.core.outcome import conclude
 from rung.core.policy import Sticky
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rung.core.request import Request
     from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Listener
     from rung.engine.session import Session
+    from rung.engine.shared import Breakers
 
 SYSTEM_CLOCK: Final = SystemClock()
 NO_CHANGES: Final[Mapping[str, Changer]] = MappingProxyType({})
@@ -64,8 +65,9 @@ class Run:
     check: Check | None = None
     checkpoint: Checkpoint | None = None
     changes: Mapping[str, Changer] = NO_CHANGES
-    breaker: Breaker | None = None
-    breaker_key: str = ""
+    breakers: Breakers | None = None
+    breaker: Breaker | None = None  # of the running attempt
+    breaker_key: str = ""  # empty: each model has its own
     retry_budget: RetryBudget | None = None
     session: Session | None = None
 
@@ -73,7 +75,7 @@ class Run:
     value: Any = None
     error: Exception | None = None
     permit: Permit | None = None
-    before: ev.Decision | None = None  # the decision before the one in force
+    before: ev.Decision | None = None  # what stood before the decision in force
     began: float = 0.0
     made: bool = True
     spent: float = 0.0  # dollars the running attempt has reported
@@ -89,7 +91,8 @@ class Run:
         budget = self.policy.budget
         deadline = None if budget.seconds is None else now + budget.seconds
         dollars = budget.dollars
-        outer_id, used = "", ()
+        outer_id = ""
+        used: tuple[tuple[str, int], ...] = ()
         self.parent = parent = CURRENT.get()
         if parent is not None:
             outer = parent.incident
@@ -139,6 +142,9 @@ class Run:
         self.spent = 0.0
         self.visible = False
         self.made = True
+        key = self.breaker_key or (self.incident.request.model if self.incident.request is not None else "")
+        if key and self.breakers is not None:
+            self.breaker = self.breakers.get(key)
         breaker = self.breaker
         if breaker is None or breaker.circuit is _CLOSED:
             self.permit = None
@@ -148,7 +154,7 @@ class Run:
             self.permit = answer
             return None
         self.made = False
-        return Refused(self.breaker_key, answer)
+        return Refused(key, answer)
 
     def failed(self, error: Exception) -> Failure:
         """The attempt raised this: name it, count it, write it down."""
@@ -162,7 +168,8 @@ class Run:
         """The attempt failed so."""
         now = self.clock.now()
         if self.breaker is not None and self.made:
-            self.breaker.ended(self.permit, self.began, now, VOTES[failure.kind])
+            vote = Vote.NEUTRAL if failure.evidence.phase is Phase.TOOL else VOTES[failure.kind]
+            self.breaker.ended(self.permit, self.began, now, vote)
         herd = self.retry_budget
         room = herd is None or herd.affords(failure.kind)
         self.record(ev.AttemptFailed(now, failure, now - self.began, self.spent, room, self.made))
@@ -179,7 +186,7 @@ class Run:
 
     def note(self, decision: D, now: float | None = None) -> D:
         """Write a decision down; a retry that it schedules is charged now, not when it runs."""
-        self.before = self.incident.decision
+        self.before = self.incident.standing
         self.record(ev.Decided(self.clock.now() if now is None else now, decision))
         if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
             self.retry_budget.charge(self.incident.failure.kind)

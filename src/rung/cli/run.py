@@ -1,0 +1,140 @@
+"""`rung run -- COMMAND …`: supervises any command as an agent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.exits import EXITS, INTERRUPTED
+
+if TYPE_CHECKING:
+    from rung.core.outcome import Outcome
+    from rung.core.policy import Policy
+
+EPILOG = """\b
+The command gets your standard input. When it fails it is run again as the ladder says; what went wrong
+is put before the task on its standard input, or where {recovery} stands in the command. {model} stands
+for the model. A fallback is another command that takes over.
+
+\b
+  rung run -- claude -p --output-format json < task.md
+  rung run --fallback "codex exec -" --check "make test" -- my-agent --prompt {recovery}
+
+\b
+Exit codes: 0 succeeded or recovered, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C.
+Only the output of a good run goes to standard output; otherwise the output contract, as JSON."""
+
+
+@click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
+@click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
+@click.option("--policy", "policy_name", default="task", help="A ladder's name, or a policy file (TOML).")
+@click.option("--template", default=None, help="default, conservative, aggressive, unattended or off.")
+@click.option("--project", default="", help="Whose policy to take from the file.")
+@click.option("--fallback", multiple=True, metavar="COMMAND", help="Another command to hand over to. May be repeated.")
+@click.option("--model", "models", multiple=True, help="A step of the model ladder, from the cheapest up.")
+@click.option("--check", "check_command", metavar="COMMAND", help="Must exit 0 after a run, or the run has failed.")
+@click.option("--retries", type=int, help="Tries of the retry rung.")
+@click.option("--attempts", type=int, help="At most so many attempts in all.")
+@click.option("--seconds", type=float, help="At most so many seconds in all.")
+@click.option("--attempt-seconds", type=float, help="End one attempt after so many seconds.")
+@click.option("--checkpoint", is_flag=True, help="Keep the git work tree before replan and above.")
+@click.option("--report", help="Where a blocked run leaves its report.")
+@click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
+@click.option("--stream/--hold", default=None, help="Show output as it comes (default: on a terminal).")
+@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
+def command(command_line: tuple[str, ...], **options: Any) -> None:
+    """Run COMMAND, and recover it when it fails."""
+    from rung.adapters.process import Command
+    from rung.cli.progress import asker, listener
+    from rung.core.request import Request
+    from rung.engine.recover import recover_sync
+
+    policy = _policy(options)
+    agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
+    policy = policy.but(agents=tuple(agents))
+    streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
+    attempt = Command(
+        by_agent={"": command_line, **agents},
+        show_output=_write(sys.stdout) if streaming and not options["as_json"] else None,
+        show_errors=_write(sys.stderr),
+    )
+    ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
+    given = "" if sys.stdin.isatty() else sys.stdin.read()
+    model = policy.models[0].name if policy.models else ""
+    request = Request(prompt=given, model=model, params={"stdin": given}, agent="")
+    ports: dict[str, Any] = {"listeners": [listener(policy, as_json=options["as_json"])], "check": _check(options)}
+    if ask and not policy.unattended:
+        ports["ask"] = asker()
+    if options["checkpoint"]:
+        from rung.adapters.git import GitCheckpoint
+
+        ports["checkpoint"] = GitCheckpoint()
+    try:
+        outcome = recover_sync(attempt, request, policy=policy, **ports)
+        code = EXITS[outcome.status]
+    except KeyboardInterrupt as stop:
+        outcome = stop.__dict__["__rung_outcome__"]
+        code = INTERRUPTED
+    _print(outcome, streamed=streaming, as_json=options["as_json"])
+    sys.exit(code)
+
+
+def _policy(options: dict[str, Any]) -> Policy:
+    from rung.core.config import policy_from
+    from rung.core.presets import LADDERS
+
+    keys = ("template", "retries", "attempts", "seconds", "attempt_seconds", "report")
+    settings = {key: options[key] for key in keys if options[key] is not None}
+    if options["models"]:
+        settings["models"] = list(options["models"])
+    name = options["policy_name"]
+    if name in LADDERS:
+        return policy_from({"ladder": name, **settings})
+    from rung.wiring.files import load_policy
+
+    return policy_from(settings, base=load_policy(name).pick(project=options["project"]))
+
+
+def _check(options: dict[str, Any]) -> Any:
+    words = options["check_command"]
+    if words is None:
+        return None
+
+    def check(_: str) -> Any:
+        import subprocess
+
+        from rung.core.evidence import clip
+        from rung.core.failures import Evidence, Kind, Phase
+
+        done = subprocess.run(shlex.split(words), capture_output=True, text=True, check=False)  # noqa: S603  # the user's own
+        if done.returncode == 0:
+            return None
+        said = clip((done.stdout + done.stderr).strip(), 4_096)
+        text = f"`{words}` exited {done.returncode}"
+        return Evidence(
+            text=text, output=said, exit_code=done.returncode, finding=Kind.TEST_FAILURE, phase=Phase.RESULT
+        )
+
+    return check
+
+
+def _write(stream: Any) -> Any:
+    def write(chunk: bytes) -> None:
+        stream.buffer.write(chunk)
+        stream.flush()
+
+    return write
+
+
+def _print(outcome: Outcome[str], *, streamed: bool, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"name": "outcome", **outcome.contract(), "output": outcome.value}))
+        return
+    if outcome.value is not None and not streamed:
+        click.echo(outcome.value, nl=False)
+    if not outcome.ok:
+        click.echo(json.dumps(outcome.contract(), indent=2))
