@@ -41,8 +41,8 @@ def show(ladder: str, template: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"policy": policy_table(policy), "worst_case": worst_table(policy)})
         return
-    click.secho(f"{policy.ladder.name}, {template}", bold=True, nl=False)
-    click.echo(f"  {ABOUT[template]}\n")
+    click.secho(f"{policy.ladder.name}, {template}", bold=True)
+    click.echo(paragraph(ABOUT[template]) + "\n")
     _show(policy_words(policy))
     _at_most(policy)
 

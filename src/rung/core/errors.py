@@ -41,9 +41,10 @@ class AttemptError(RungError):
     """
 
     def __init__(self, text: str = "", **facts: Any) -> None:
-        from rung.core.failures import Evidence, Kind
+        from rung.core.failures import Evidence, Kind, Phase
 
         finding = facts.pop("finding", None)
+        facts["phase"] = Phase(facts.get("phase", "call"))
         self.evidence: Evidence = Evidence(text=text, finding=None if finding is None else Kind(finding), **facts)
         super().__init__(text)
 

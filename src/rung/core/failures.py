@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -183,8 +182,15 @@ def masked(text: str) -> str:
     return text.strip().lower()
 
 
+def short_hash(text: str, size: int) -> str:
+    """Hex digits for a text: equal for equal texts, on every machine."""
+    from hashlib import blake2b  # loads OpenSSL, which a command that hashes nothing should not wait for
+
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
+
+
 def fingerprint(kind: Kind, evidence: Evidence) -> str:
     """Twelve hex digits that are equal for the same trouble seen again."""
     exception = evidence.exceptions[0] if evidence.exceptions else ""
     parts = (kind.value, str(evidence.status), evidence.code, exception, masked(evidence.text))
-    return blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=6).hexdigest()
+    return short_hash("\x1f".join(parts), 6)

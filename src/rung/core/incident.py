@@ -169,7 +169,8 @@ class Incident:
         self.spent |= {event.rung}
 
     def _step_completed(self, event: ev.StepCompleted) -> None:
-        self.steps = (*self.steps, event.step)
+        if event.step not in self.steps:  # a repeated attempt does the same again
+            self.steps = (*self.steps, event.step)
 
     def _answered(self, event: ev.Answered) -> None:
         self.answer = event.option

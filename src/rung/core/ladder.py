@@ -73,6 +73,8 @@ class Rung:
     repeats: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ConfigError("name", self.name, "a text")
         if not self.name:
             object.__setattr__(self, "name", self.action.value)
         object.__setattr__(self, "repeats", self.scope is Scope.ACTION)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from hashlib import blake2b
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType, NoneType
+from typing import Any, Final
 
 from rung.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from rung.core.failures import short_hash
 
 NO_PARAMS: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -39,8 +37,7 @@ class Request:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(name, value, "1 or more, or None for the model's own limit")
-        if not isinstance(self.messages, tuple):
-            object.__setattr__(self, "messages", tuple(self.messages))
+        object.__setattr__(self, "messages", tuple(self.messages))
 
     def but(self, **changes: Any) -> Request:
         """The same request with these fields changed."""
@@ -48,19 +45,24 @@ class Request:
 
     def digest(self) -> str:
         """Sixteen hex digits, equal exactly when two requests ask for the same thing."""
-        asked = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "idempotent"}
-        text = json.dumps(asked, sort_keys=True, default=_plain, ensure_ascii=True)
-        return blake2b(text.encode(), digest_size=8).hexdigest()
+        asked = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "idempotent"}
+        return short_hash(json.dumps(asked, sort_keys=True), 8)
 
     def size(self) -> int:
         """Characters of prompt and messages: what compaction must make smaller."""
-        return len(self.prompt) + len(json.dumps(self.messages, default=_plain))
+        return len(self.prompt) + len(json.dumps(_plain(self.messages)))
 
     def changed(self, other: Request) -> tuple[str, ...]:
         """Names of the fields in which the other request differs."""
         return tuple(f.name for f in fields(self) if getattr(self, f.name) != getattr(other, f.name))
 
 
-def _plain(value: object) -> object:
-    items = getattr(value, "items", None)
-    return dict(items()) if callable(items) else repr(value)
+def _plain(value: Any) -> Any:
+    """The value in JSON's own types; what JSON has no type for is known by its repr."""
+    if isinstance(value, str | int | float | NoneType):
+        return value
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else f"\0{key!r}": _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return repr(value)

@@ -247,6 +247,7 @@ def _again(
         lane.succeeded(again, ended)
         return value
     run = unfold(guard, Brief(began, now, plan, wait, again, 0.0))
+    run.take_reports()
     failure = run.failed(failed)
     return guard.carry_on(run, as_attempt(function, args, kwargs), failure, run.decide(failure))
 
@@ -335,5 +336,6 @@ async def _aagain(
         lane.succeeded(again, ended)
         return value
     run = unfold(guard, Brief(began, now, plan, wait, again, 0.0))
+    run.take_reports()
     failure = run.failed(failed)
     return await guard.acarry_on(run, as_attempt(function, args, kwargs), failure, run.decide(failure))

@@ -128,6 +128,7 @@ def _guard(function: Any, policy: Policy, ports: Mapping[str, Any], *, idempoten
 def _first(run: Run, failed: Exception | None) -> tuple[Failure | None, Decision | None]:
     if failed is None:
         return None, None
+    run.take_reports()
     failure = run.failed(failed)
     return failure, run.decide(failure)
 

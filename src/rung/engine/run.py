@@ -123,10 +123,13 @@ class Run:
         """Tell the listeners; one that breaks is recorded, shown and passed over."""
         for event in events:
             for listener in self.listeners:
+                what = f"listener {_called(listener)}"
+                if isinstance(event, ev.Crashed) and event.what == what:
+                    continue  # telling it of its own crash would only make another
                 try:
                     listener(event, self.incident)
                 except Exception as error:  # an extension must not break the loop
-                    self.crashed(f"listener {_called(listener)}", error)
+                    self.crashed(what, error)
 
     def crashed(self, what: str, error: Exception) -> None:
         """An extension broke: fail open, and say so where the user will see it."""
@@ -160,7 +163,7 @@ class Run:
         """The attempt raised this: name it, count it, write it down."""
         self.error = error
         failure = name(error)
-        if self.visible or self._take_reports():
+        if self.visible:
             failure = replace(failure, evidence=replace(failure.evidence, side_effects=True))
         return self.rejected(failure)
 
@@ -246,16 +249,16 @@ class Run:
             sticky=self.policy.sticky is Sticky.SESSION,
         )
 
-    def _take_reports(self) -> bool:
-        """What the attempt reported before there was a run to tell; True when its effects can be seen."""
+    def take_reports(self) -> None:
+        """What the attempt just made reported while there was no run to tell."""
         reported = REPORTED.get()
         if reported.at < self.began:
-            return False
+            return
         for at, step in reported.steps:
             if at >= self.began:
                 self.record(ev.StepCompleted(at, step))
+        self.visible = reported.visible
         REPORTED.set(Reports())
-        return reported.visible
 
     def _settle(self) -> None:
         """Tell the incident we are part of, and the session, what they have to remember."""

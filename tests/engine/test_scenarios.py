@@ -1,0 +1,786 @@
+"""What must hold end to end, in both modes: the cases the ladders were made for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core import events as ev
+from rung.core.incident import Incident
+from rung.core.outcome import level_records
+from rung.testing import FakeClock, HttpError, Script
+
+if TYPE_CHECKING:
+    from tests.conftest import World
+
+ASK = rung.Request(prompt="Fix the failing test", model="small")
+OVERLOADED = HttpError(529, "Overloaded", code="overloaded_error")
+
+
+def decisions(outcome: rung.Outcome[Any]) -> list[str]:
+    return [type(e.decision).__name__ for e in outcome.events if isinstance(e, ev.Decided)]
+
+
+def loop(repeats: int) -> rung.AttemptError:
+    return rung.AttemptError("read a.txt, again", finding="loop_detected", repeats=repeats)
+
+
+def test_first_attempt_succeeds(world: World) -> None:
+    """A good first attempt is a success of one attempt, and nothing else happens."""
+    outcome = world.recover(Script("done"), ASK)
+    assert (outcome.status, outcome.value, outcome.attempts, outcome.path) == ("succeeded", "done", 1, ())
+    assert world.clock.sleeps == []
+
+
+def test_rate_limit_with_retry_after(world: World) -> None:
+    """A rate limit with Retry-After 2 is waited out for at least 2 seconds, then repeated unchanged."""
+    script = Script(HttpError(429, "slow down", {"Retry-After": "2"}), "done")
+    outcome = world.recover(script, ASK)
+    assert outcome.status == "recovered"
+    assert 2.0 <= world.clock.sleeps[0] <= 2.5
+    assert script.requests[0] == script.requests[1]
+
+
+def test_retry_after_above_the_cap(world: World) -> None:
+    """A server that asks for more than the cap is not waited for: another model takes over."""
+    script = Script(HttpError(429, "slow down", {"retry-after": "3600"}), "done")
+    outcome = world.recover(script, ASK, policy=rung.policy("task", models=["small", "large"]))
+    assert [r.model for r in script.requests] == ["small", "large"]
+    assert world.clock.sleeps == []
+    assert outcome.path == (4,)
+
+
+def test_unattended_waits_for_the_reset(world: World) -> None:
+    """Where nobody is there and a day is given, an hour's limit is waited for instead."""
+    script = Script(HttpError(429, "slow down", {"retry-after": "3600"}), "done")
+    outcome = world.recover(script, ASK, policy=rung.policy("task", "unattended", models=["small", "large"]))
+    assert outcome.status == "recovered"
+    assert [r.model for r in script.requests] == ["small", "small"]
+    assert world.clock.sleeps[0] >= 3600
+
+
+def test_401_is_never_repeated(world: World) -> None:
+    """A refused key ends at once, partial, and says what a person should do."""
+    script = Script(HttpError(401, "invalid x-api-key"))
+    outcome = world.recover(script, ASK)
+    assert (outcome.status, outcome.attempts, outcome.path) == ("partial", 1, (5,))
+    assert "key" in outcome.recommendation
+
+
+@pytest.mark.parametrize("ladder", ["task", "call", "model"])
+def test_overload_that_persists_falls_back(world: World, ladder: str) -> None:
+    """Three 529s and more on one model are followed by success on the fallback model."""
+    script = Script(OVERLOADED, OVERLOADED, OVERLOADED, "done")
+    policy = rung.policy(ladder, models=["small", "large"], retries=2)
+    outcome = world.recover(script, ASK, policy=policy)
+    assert outcome.status == "recovered"
+    assert [r.model for r in script.requests] == ["small", "small", "small", "large"]
+    assert script.requests[-1].prompt == ASK.prompt  # the service failed, not the work
+    assert len(world.clock.sleeps) == 2
+
+
+def test_persistent_overload_with_nothing_to_fall_back_to(world: World) -> None:
+    """A service that stays down and has no alternative ends partial, after the retries and nothing else."""
+    outcome = world.recover(Script(OVERLOADED), ASK)
+    assert (outcome.status, outcome.attempts, outcome.path) == ("partial", 4, (1, 5))
+
+
+def test_output_limit_raised_then_resumed(world: World) -> None:
+    """A cut-off answer gets a larger limit, then is resumed, and comes back whole."""
+
+    def cut(text: str) -> rung.AttemptError:
+        return rung.AttemptError("cut", finding="output_limit", output=text)
+
+    script = Script(cut("One, "), cut("One, two, "), cut("three, "), "four.")
+    policy = rung.policy("call", models=[rung.Model(name="small", max_tokens=64_000)])
+    outcome = world.recover(script, ASK.but(max_tokens=8_000), policy=policy)
+    assert outcome.value == "One, two, three, four."
+    assert [r.max_tokens for r in script.requests] == [8_000, 64_000, 64_000, 64_000]
+    assert "Do not apologise" in script.requests[2].prompt
+    assert "One, two, three, " in script.requests[3].prompt
+    assert outcome.path == (2, 3)
+
+
+def test_resumed_answer_survives_a_blip(world: World) -> None:
+    """A network failure while resuming is repeated, and what was written before is still there."""
+    cut = rung.AttemptError("cut", finding="output_limit", output="One, ")
+    script = Script(cut, cut, OVERLOADED, "two.")
+    outcome = world.recover(script, ASK, policy="call")
+    assert outcome.value == "One, two."
+
+
+def test_compact_that_does_not_shrink(world: World) -> None:
+    """A compaction that makes nothing smaller counts as failed and is not attempted."""
+    script = Script(HttpError(400, "prompt is too long: 210000 tokens > 200000 maximum"))
+    outcome = world.recover(script, ASK, policy="call")
+    assert (outcome.status, outcome.attempts) == ("failed", 1)
+    assert any(isinstance(e, ev.Skipped) for e in outcome.events)
+
+    def grow(request: rung.Request, _: Incident) -> rung.Request:
+        return request.but(prompt=request.prompt * 2)
+
+    outcome = world.recover(script, ASK, policy="call", changes={"compact": grow})
+    skipped = [e.reason for e in outcome.events if isinstance(e, ev.Skipped)]
+    assert skipped == ["compacting did not make it smaller"]
+    assert outcome.attempts == 1
+
+
+def test_compact_that_shrinks(world: World) -> None:
+    """Old tool results become stubs, tool pairs stay, and the smaller request is attempted."""
+    messages = (
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "read", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "x" * 5_000}]},
+        {"role": "tool", "tool_call_id": "2", "content": "y" * 5_000},
+        *({"role": "user", "content": f"step {n}"} for n in range(4)),
+    )
+    script = Script(HttpError(400, "prompt is too long: 9 tokens > 8 maximum"), "done")
+    outcome = world.recover(script, rung.Request(messages=messages, model="small"), policy="call")
+    assert outcome.status == "recovered"
+    assert script.requests[1].size() < 2_000
+    assert len(script.requests[1].messages) == len(messages)
+
+
+def test_unknown_error_is_nudged_not_retried(world: World) -> None:
+    """An error nobody knows is not repeated as it is: it enters at nudge, with the error in the prompt."""
+    script = Script(RuntimeError("flux capacitor misaligned"), "done")
+    outcome = world.recover(script, ASK)
+    assert outcome.failure is not None
+    assert (outcome.failure.kind, outcome.path) == ("unknown", (2,))
+    assert "flux capacitor" in script.requests[1].prompt
+    assert ASK.prompt in script.requests[1].prompt
+
+
+@pytest.mark.parametrize(("repeats", "path"), [(3, (3,)), (4, (3,)), (5, (4,)), (7, (4,))])
+def test_loop_thresholds(world: World, repeats: int, path: tuple[int, ...]) -> None:
+    """A loop of three enters at replan, of five at fallback."""
+    script = Script(loop(repeats), "done")
+    outcome = world.recover(script, ASK, policy=rung.policy("task", models=["small", "large"]))
+    assert (outcome.status, outcome.path) == ("recovered", path)
+
+
+def test_loop_of_eight_is_forced_to_end(world: World) -> None:
+    """A loop of eight gets one last turn to say what was done, and ends partial with it."""
+    script = Script(loop(8), "Done: a. Not done: b.")
+    outcome = world.recover(script, ASK)
+    assert (outcome.status, outcome.path, outcome.value) == ("partial", (5,), "Done: a. Not done: b.")
+    assert "last turn" in script.requests[1].prompt
+
+
+def test_a_retried_last_turn_is_still_partial(world: World) -> None:
+    """A blip during the last turn is repeated, and the end is not mistaken for a recovery."""
+    outcome = world.recover(Script(loop(8), OVERLOADED, "last words"), ASK)
+    assert (outcome.status, outcome.value) == ("partial", "last words")
+
+
+def test_missing_credentials(world: World) -> None:
+    """No key at all ends at once: only a person can give one."""
+    outcome = world.recover(Script(RuntimeError("No API key provided. Set SOME_API_KEY")), ASK)
+    assert (outcome.status, outcome.attempts, outcome.path) == ("partial", 1, (5,))
+    assert "credentials" in outcome.recommendation
+
+
+def test_a_replan_that_throws(world: World) -> None:
+    """A planner that breaks fails its rung, is recorded, and the ladder climbs on."""
+
+    def plan(request: rung.Request, incident: Incident) -> rung.Request:
+        raise OSError("planner is gone")
+
+    script = Script(loop(3), "done")
+    policy = rung.policy("task", models=["small", "large"])
+    outcome = world.recover(script, ASK, policy=policy, changes={"replan": plan})
+    assert (outcome.status, outcome.path) == ("recovered", (3, 4))
+    assert ["planner is gone" in e.reason for e in outcome.events if isinstance(e, ev.Skipped)] == [True]
+
+
+def test_a_fallback_that_throws(world: World) -> None:
+    """A hand-over that fails too ends partial, back on the former model."""
+    script = Script(rung.AttemptError("cannot", finding="capability_mismatch"))
+    outcome = world.recover(script, ASK, policy=rung.policy("task", models=["small", "large"]))
+    assert (outcome.status, outcome.model) == ("partial", "small")
+    assert [r.model for r in script.requests] == ["small", "large", "small"]  # the last turn is on the first
+    assert any(isinstance(e, ev.ModelRestored) for e in outcome.events)
+
+
+def test_a_changer_that_returns_rubbish(world: World) -> None:
+    """A changer that returns no request fails its rung with a word about it."""
+    outcome = world.recover(Script(loop(3), "x"), ASK, changes={"replan": lambda request, incident: "plan"})
+    assert any("must return a rung.Request" in e.reason for e in outcome.events if isinstance(e, ev.Skipped))
+
+
+def test_a_listener_that_crashes(world: World) -> None:
+    """A listener that breaks is recorded, shown and ignored; the others are still told."""
+    seen: list[str] = []
+
+    def broken(event: ev.Event, incident: Incident) -> None:
+        raise ValueError("listener bug")
+
+    def good(event: ev.Event, incident: Incident) -> None:
+        seen.append(type(event).__name__)
+
+    with pytest.warns(RuntimeWarning, match="listener bug"):
+        outcome = world.recover(Script("done"), ASK, listeners=[broken, good])
+    assert outcome.status == "succeeded"
+    assert [name for name in seen if name != "Crashed"] == ["Opened", "AttemptSucceeded"]
+    assert sum(isinstance(e, ev.Crashed) for e in outcome.events) == 2
+
+
+def test_a_check_that_crashes_fails_open(world: World) -> None:
+    """A judge that breaks does not fail the work: recorded, shown, the result accepted."""
+
+    def check(value: str) -> None:
+        raise ZeroDivisionError
+
+    with pytest.warns(RuntimeWarning, match="check broke"):
+        outcome = world.recover(Script("done"), ASK, check=check)
+    assert outcome.status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("scores", "kind", "path"),
+    [
+        ((20, 20, 7, 20), "unverified", (2,)),
+        ((14, 15, 15, 15), "goal_misaligned", (3,)),
+        ((14, 20, 7, 20), "goal_misaligned", (3,)),
+        ((16, 10, 12, 10), "low_quality", (3,)),
+    ],
+)
+def test_a_judges_fail(world: World, scores: tuple[int, ...], kind: str, path: tuple[int, ...]) -> None:
+    """A FAIL without evidence is nudged, one off the goal replanned, and of both the higher is taken."""
+    verdicts = iter(
+        [
+            rung.Verdict(
+                goal_alignment=scores[0],
+                action_completeness=scores[1],
+                evidence_of_completion=scores[2],
+                final_state_coherence=scores[3],
+            ),
+            rung.Verdict(
+                goal_alignment=25, action_completeness=25, evidence_of_completion=25, final_state_coherence=25
+            ),
+        ]
+    )
+    outcome = world.recover(Script("first", "second"), ASK, check=lambda value: next(verdicts))
+    assert outcome.failure is not None
+    assert (outcome.failure.kind, outcome.path, outcome.value) == (kind, path, "second")
+
+
+def test_a_checks_plain_words_are_evidence(world: World) -> None:
+    """What a check returns that is neither evidence nor a verdict is the text of a low-quality result."""
+    answers = iter(["too short", None])
+    outcome = world.recover(Script("a", "b"), ASK, check=lambda value: next(answers))
+    assert outcome.failure is not None
+    assert (outcome.failure.kind, outcome.failure.message, outcome.value) == ("low_quality", "too short", "b")
+
+
+def test_stopped_in_a_backoff_async() -> None:
+    """A cancellation in a backoff passes through at once, and is recorded with a partial outcome."""
+
+    class Endless(FakeClock):
+        async def asleep(self, seconds: float) -> None:
+            await asyncio.Event().wait()
+
+    async def main() -> BaseException:
+        clock = Endless()
+        task = asyncio.create_task(rung.recover(Script(OVERLOADED).attempt, ASK, clock=clock, breakers=rung.Breakers()))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError as stop:
+            return stop
+        raise AssertionError("not cancelled")
+
+    outcome = asyncio.run(main()).__dict__["__rung_outcome__"]
+    assert outcome.status == "partial"
+    assert isinstance(outcome.events[-1], ev.Cancelled)
+
+
+def test_ctrl_c_in_a_backoff_sync() -> None:
+    """Ctrl-C in a backoff passes through at once, and carries a partial outcome."""
+
+    class Pressed(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        rung.recover_sync(Script(OVERLOADED), ASK, clock=Pressed(), breakers=rung.Breakers())
+    outcome = stop.value.__dict__["__rung_outcome__"]
+    assert (outcome.status, outcome.attempts) == ("partial", 1)
+    assert outcome.contract()["status"] == "partial"
+
+
+def test_stopped_in_an_attempt_is_told_and_kept(world: World) -> None:
+    """Ctrl-C in an attempt is told to listeners and written to the journal on the way out."""
+    kept: list[str] = []
+
+    class Memory:
+        def append(self, incident: str, events: Any) -> None:
+            kept.extend(type(event).__name__ for event in events)
+
+    def pressed(request: rung.Request) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.recover(pressed, ASK, journal=Memory())
+    assert kept == ["Opened", "Cancelled"]
+
+
+def test_journal_before_acting(world: World) -> None:
+    """Each decision is in the journal before the attempt it decides on is made."""
+    journal: list[str] = []
+    seen: list[list[str]] = []
+
+    class Memory:
+        def append(self, incident: str, events: Any) -> None:
+            journal.extend(type(event).__name__ for event in events)
+
+    def attempt(request: rung.Request) -> str:
+        seen.append(list(journal))
+        if len(seen) == 1:
+            raise OVERLOADED
+        return "done"
+
+    world.recover(attempt, ASK, journal=Memory())
+    assert seen == [["Opened"], ["Opened", "AttemptFailed", "Decided"]]
+    assert journal[-1] == "AttemptSucceeded"
+
+
+def test_a_broken_journal_does_not_stop_the_work(world: World) -> None:
+    """A journal that cannot be written is shown to the user, and the agent's work goes on."""
+
+    class Full:
+        def append(self, incident: str, events: Any) -> None:
+            raise OSError("No space left on device")
+
+    with pytest.warns(RuntimeWarning, match="journal broke"):
+        outcome = world.recover(Script(OVERLOADED, "done"), ASK, journal=Full())
+    assert outcome.status == "recovered"
+
+
+def test_a_broken_journal_does_not_hold_up_ctrl_c(world: World) -> None:
+    """A journal that fails on the way out is shown, and the stop passes through."""
+
+    class Full:
+        def append(self, incident: str, events: Any) -> None:
+            raise OSError("No space left on device")
+
+    def pressed(request: rung.Request) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), pytest.warns(RuntimeWarning, match="journal broke"):
+        world.recover(pressed, ASK, journal=Full())
+
+
+def test_replay_only_where_it_is_safe(world: World) -> None:
+    """After output or a side effect the same request is not made again, unless it is marked idempotent."""
+    cut = rung.AttemptError("reset", finding="network", output_started=True)
+    policy = rung.policy("call", models=["small", "large"])
+    outcome = world.recover(Script(cut, "again"), ASK, policy=policy)
+    assert (outcome.status, outcome.attempts) == ("failed", 1)
+    outcome = world.recover(Script(cut, "again"), ASK.but(idempotent=True), policy=policy)
+    assert (outcome.status, outcome.value) == ("recovered", "again")
+
+
+def test_touched_inside_an_attempt(world: World) -> None:
+    """An attempt that says its effects can be seen is not replayed."""
+
+    def attempt(request: rung.Request) -> str:
+        rung.touched()
+        raise OVERLOADED
+
+    outcome = world.recover(attempt, ASK, policy="call")
+    assert (outcome.status, outcome.attempts) == ("failed", 1)
+
+
+def test_steps_and_money_are_reported_from_inside(world: World) -> None:
+    """Finished steps are harvested when it ends partial, and dollars count against the budget."""
+
+    def attempt(request: rung.Request) -> str:
+        rung.completed("wrote the parser")
+        rung.spend(0.4)
+        raise OVERLOADED
+
+    outcome = world.recover(attempt, ASK, policy=rung.policy("task", dollars=1.0))
+    assert outcome.contract()["completedSteps"] == ["wrote the parser"]
+    assert outcome.dollars == pytest.approx(1.2)
+    assert "budget of $1.00 is spent" in outcome.reason
+
+
+def test_reports_outside_any_recovery_do_nothing() -> None:
+    """The reporting functions are harmless where nothing is being recovered."""
+    rung.completed("x")
+    rung.spend(1.0)
+    rung.touched()
+
+
+def test_checkpoint_and_rollback(world: World) -> None:
+    """A checkpoint is taken before replan and above, and a rung that fails is rolled back where wanted."""
+    calls: list[str] = []
+
+    class Memory:
+        def take(self, label: str) -> str:
+            calls.append(f"take {label}")
+            return f"at-{label}"
+
+        def restore(self, reference: str) -> None:
+            calls.append(f"restore {reference}")
+
+    ladder = {
+        "name": "mine",
+        "rungs": [
+            {"action": "nudge"},
+            {"action": "replan", "rollback": True},
+            {"action": "fallback"},
+            {"action": "force-done", "tries": 0},
+        ],
+    }
+    policy = rung.policy(ladder, models=["small", "large"])  # type: ignore[arg-type]  # a table is fine too
+    outcome = world.recover(Script(RuntimeError("no")), ASK, policy=policy, checkpoint=Memory())
+    assert calls == ["take replan", "restore at-replan", "take fallback"]
+    assert outcome.status == "partial"
+    assert [e.reference for e in outcome.events if isinstance(e, ev.RolledBack)] == ["at-replan"]
+
+
+def test_a_checkpoint_that_breaks_is_ignored(world: World) -> None:
+    """Neither taking nor restoring a checkpoint can break the recovery."""
+
+    class Broken:
+        def take(self, label: str) -> str:
+            if label == "replan":
+                return "x"
+            raise OSError("disk")
+
+        def restore(self, reference: str) -> None:
+            raise OSError("disk")
+
+    ladder = {"rungs": [{"action": "replan", "rollback": True}, {"action": "respawn"}, {"action": "force-done"}]}
+    with pytest.warns(RuntimeWarning, match="checkpoint broke"):
+        outcome = world.recover(
+            Script(RuntimeError("no")),
+            ASK,
+            policy=rung.policy(ladder),  # type: ignore[arg-type]
+            checkpoint=Broken(),
+        )
+    assert sum(isinstance(e, ev.Crashed) for e in outcome.events) == 2
+
+
+def test_asking_a_person(world: World) -> None:
+    """A surfaced failure is put to a person, who may try again, choose a model, or stop."""
+    asked: list[ev.Ask] = []
+
+    def person(answer: str) -> Any:
+        def ask(question: ev.Ask, incident: Incident) -> str:
+            asked.append(question)
+            return answer
+
+        return ask
+
+    policy = rung.policy("call", models=["small", "large"])
+    bad = HttpError(400, "max_tokens: must be positive")
+    outcome = world.recover(Script(bad, "done"), ASK, policy=policy, ask=person("retry"))
+    assert (outcome.status, outcome.attempts) == ("recovered", 2)
+    assert [option.id for option in asked[0].options] == ["retry", "model:large", "stop"]
+    script = Script(bad, "done")
+    outcome = world.recover(script, ASK, policy=policy, ask=person("model:large"))
+    assert [r.model for r in script.requests] == ["small", "large"]
+    outcome = world.recover(Script(bad), ASK, policy=policy, ask=person("stop"))
+    assert (outcome.status, outcome.reason) == ("failed", "a person chose to stop")
+
+
+def test_a_person_may_replan(world: World) -> None:
+    """Without another model the third choice is another approach."""
+    script = Script(HttpError(400, "bad"), "done")
+    outcome = world.recover(script, ASK, policy="call", ask=lambda question, incident: "replan")
+    assert outcome.status == "recovered"
+    assert "new plan" in script.requests[1].prompt
+
+
+@pytest.mark.parametrize("answer", [None, "nonsense"])
+def test_nobody_answers(world: World, answer: str | None, tmp_path: Path) -> None:
+    """A question that nobody answers ends blocked, with a report; never with a guess."""
+    report = tmp_path / "tasks" / "blocked.md"
+    policy = rung.policy("pipeline", report=str(report))
+    trouble = rung.AttemptError("which of the two?", finding="strategic_ambiguity")
+    outcome = world.recover(Script(trouble), ASK, policy=policy, ask=lambda question, incident: answer)
+    assert outcome.status == "blocked"
+    text = report.read_text()
+    assert "which of the two?" in text
+    assert "## Options" in text
+
+
+def test_an_asker_that_breaks(world: World, tmp_path: Path) -> None:
+    """An asker that breaks is nobody there."""
+
+    def ask(question: ev.Ask, incident: Incident) -> str:
+        raise OSError("terminal gone")
+
+    policy = rung.policy("pipeline", report=str(tmp_path / "r.md"))
+    with pytest.warns(RuntimeWarning, match="asker broke"):
+        outcome = world.recover(
+            Script(rung.AttemptError("?", finding="strategic_ambiguity")), ASK, policy=policy, ask=ask
+        )
+    assert outcome.status == "blocked"
+
+
+def test_nobody_there_is_blocked_with_a_report(world: World, tmp_path: Path) -> None:
+    """Unattended, an ask becomes blocked with a written report; an earlier report stays."""
+    report = tmp_path / "blocked.md"
+    policy = rung.policy("pipeline", report=str(report))
+    for _ in range(2):
+        outcome = world.recover(Script(rung.AttemptError("turns", finding="turns_exhausted")), ASK, policy=policy)
+    assert (outcome.status, outcome.path) == ("blocked", (2, 4))
+    assert outcome.attempts == 4
+    assert report.read_text().count("# BLOCKED") == 2
+
+
+def test_a_report_that_cannot_be_written(world: World, tmp_path: Path) -> None:
+    """A report that cannot be written is shown, and the outcome is blocked all the same."""
+    (tmp_path / "file").write_text("")
+    policy = rung.policy("pipeline", report=str(tmp_path / "file" / "r.md"))
+    with pytest.warns(RuntimeWarning, match="report broke"):
+        outcome = world.recover(Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=policy)
+    assert outcome.status == "blocked"
+    outcome = world.recover(
+        Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=rung.policy("pipeline", report="")
+    )
+    assert outcome.status == "blocked"
+
+
+def test_a_dearer_model_is_confirmed(world: World) -> None:
+    """With confirmation, a dearer model takes over only when a person agrees, knowing the price."""
+    questions: list[ev.Ask] = []
+
+    def ask(question: ev.Ask, incident: Incident) -> str:
+        questions.append(question)
+        return "decline" if question.model == "medium" else "approve"
+
+    models = [{"name": "small", "cost": 0.01}, {"name": "medium", "cost": 0.05}, {"name": "large", "cost": 0.25}]
+    policy = rung.policy("model", models=models, confirm="dearer")
+    script = Script(rung.AttemptError("too hard", finding="capability_mismatch"), "done")
+    outcome = world.recover(script, ASK, policy=policy, ask=ask)
+    assert [q.model for q in questions] == ["medium", "large"]
+    assert questions[1].estimate == 0.25
+    assert "about $0.25" in questions[1].question
+    assert [r.model for r in script.requests] == ["small", "large"]
+    assert "already been tried" not in script.requests[1].prompt
+    assert outcome.status == "recovered"
+
+
+def test_confirmation_with_nobody_there(world: World, tmp_path: Path) -> None:
+    """Leave that nobody can give is not taken."""
+    policy = rung.policy("model", models=["small", "large"], confirm="always", report=str(tmp_path / "r.md"))
+    outcome = world.recover(Script(rung.AttemptError("hard", finding="capability_mismatch")), ASK, policy=policy)
+    assert (outcome.status, outcome.attempts) == ("blocked", 1)
+
+
+def test_escalation_after_so_many_failures(world: World) -> None:
+    """Below the threshold the next model up is asked for; from it on it is taken."""
+    policy = rung.policy("model", models=["small", "large"], escalate_after=2)
+    hard = rung.AttemptError("hard", finding="low_quality")
+    script = Script(hard, hard, "done")
+    outcome = world.recover(script, ASK, policy=policy)
+    assert [r.model for r in script.requests] == ["small", "small", "large"]
+    assert outcome.path == (2, 3)
+
+
+def test_quota_never_goes_to_a_dearer_model(world: World) -> None:
+    """Exhausted quota may go to a cheaper model, never up; and never to another agent on the same one."""
+    quota = HttpError(429, "You exceeded your current quota", code="insufficient_quota")
+    script = Script(quota, "done")
+    policy = rung.policy("task", models=["tiny", "small", "large"], agents=["other"])
+    world.recover(script, ASK, policy=policy)
+    assert [r.model for r in script.requests] == ["small", "tiny"]
+    outcome = world.recover(Script(quota), ASK, policy=rung.policy("task", models=["small", "large"], agents=["other"]))
+    assert (outcome.status, outcome.attempts) == ("partial", 1)
+
+
+def test_capability_goes_to_another_agent_first(world: World) -> None:
+    """A mismatch of capability is given to another agent, with all that was tried."""
+    script = Script(rung.AttemptError("I only do Python", finding="capability_mismatch"), "done")
+    world.recover(script, ASK, policy=rung.policy("task", agents=["sysadmin"], models=["small", "large"]))
+    assert (script.requests[1].agent, script.requests[1].model) == ("sysadmin", "small")
+    assert "I only do Python" in script.requests[1].prompt
+
+
+def test_money_bounds_a_hand_over(world: World) -> None:
+    """A model whose price is above what is left is passed over."""
+    policy = rung.policy("task", models=[{"name": "small"}, {"name": "large", "cost": 5.0}], dollars=1.0)
+    outcome = world.recover(Script(rung.AttemptError("hard", finding="capability_mismatch")), ASK, policy=policy)
+    assert outcome.path == (5,)
+    closing = next(e.decision for e in outcome.events if isinstance(e, ev.Decided))
+    assert any("more than is left" in reason for _, reason in closing.skipped)
+
+
+def test_session_remembers(world: World) -> None:
+    """A session stays on the model it was handed over to, and its one fallback is used once."""
+    session = rung.Session("small")
+    policy = rung.policy("call", models=["small", "large", "huge"], retries=0, sticky="session")
+    outcome = world.recover(Script(OVERLOADED, "done"), ASK, policy=policy, session=session)
+    assert (outcome.model, session.model) == ("large", "large")
+    script = Script(OVERLOADED)
+    outcome = world.recover(script, ASK, policy=policy, session=session)
+    assert (outcome.status, [r.model for r in script.requests]) == ("failed", ["large"])
+    assert session.model == "large"
+
+
+def test_a_fallback_is_for_one_call_by_default(world: World) -> None:
+    """Without stickiness the next call is on the first model again."""
+    outcome = world.recover(
+        Script(OVERLOADED, "done"), ASK, policy=rung.policy("call", models=["small", "large"], retries=0)
+    )
+    assert outcome.model == "small"
+
+
+def test_breaker_per_model_lets_the_fallback_through(world: World) -> None:
+    """An open circuit of one model is no attempt, and does not keep another model from being used."""
+    world.breakers = rung.Breakers(rung.BreakerSettings(minimum=1, rate=1.0))
+    policy = rung.policy("task", models=["small", "large"], retries=0)
+    world.recover(Script(OVERLOADED, "done"), ASK, policy=policy)
+    script = Script("done")
+    outcome = world.recover(script, ASK, policy=policy)
+    assert [r.model for r in script.requests] == ["large"]
+    assert (outcome.status, outcome.attempts) == ("recovered", 1)
+    outcome = world.recover(Script("done"), ASK, policy="task")
+    assert (outcome.status, outcome.attempts) == ("partial", 0)
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "service_down"
+
+
+def test_breaker_probes_and_closes(world: World) -> None:
+    """After its pause one probe goes through, and a good one closes the circuit."""
+    world.breakers = rung.Breakers(rung.BreakerSettings(minimum=1, rate=1.0, pause=30))
+    off = rung.policy("task", "off")
+    world.recover(Script(OVERLOADED), ASK, policy=off)
+    world.clock.advance(31)
+    assert world.recover(Script("done"), ASK, policy=off).status == "succeeded"
+    assert world.breakers.get("small").circuit == "closed"
+    assert [key for key, _ in world.breakers.items()] == ["small"]
+
+
+def test_a_probe_that_is_stopped_gives_its_place_back(world: World) -> None:
+    """A cancelled probe is neither good nor bad: the next caller may probe."""
+    world.breakers = rung.Breakers(rung.BreakerSettings(minimum=1, rate=1.0, pause=30))
+    off = rung.policy("task", "off")
+    world.recover(Script(OVERLOADED), ASK, policy=off)
+    world.clock.advance(31)
+
+    def pressed(request: rung.Request) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.recover(pressed, ASK, policy=off)
+    assert world.recover(Script("done"), ASK, policy=off).status == "succeeded"
+
+
+def test_a_tools_trouble_is_not_the_services(world: World) -> None:
+    """A tool's timeout neither hands over to another model nor counts against the service."""
+    world.breakers = rung.Breakers(rung.BreakerSettings(minimum=1, rate=1.0))
+    tool = rung.AttemptError("killed at its limit", exit_code=124, phase="tool")
+    script = Script(tool, tool, tool, tool, "done")
+    outcome = world.recover(script, ASK, policy=rung.policy("task", models=["small", "large"]))
+    assert {r.model for r in script.requests} == {"small"}
+    assert outcome.path == (1, 2)
+
+
+def test_the_shared_retry_budget_stops_a_herd(world: World) -> None:
+    """When the bucket is empty nobody retries; it is charged when a retry is scheduled."""
+    world.retry_budget = rung.RetryBudget(30)
+    outcome = world.recover(Script(OVERLOADED), ASK, policy="call")
+    assert outcome.attempts == 3
+    assert world.retry_budget.tokens == 2
+    assert world.recover(Script(OVERLOADED), ASK, policy="call").attempts == 1
+
+
+def test_the_wait_never_outlasts_the_deadline(world: World) -> None:
+    """A wait that would end after the total time is not begun: the ladder climbs, or it ends."""
+    script = Script(HttpError(429, "slow", {"retry-after": "20"}), "done")
+    outcome = world.recover(script, ASK, policy=rung.policy("call", seconds=10))
+    assert (outcome.status, world.clock.sleeps) == ("failed", [])
+
+
+def test_a_rungs_time_limit_is_final(world: World) -> None:
+    """Past a rung's time the ladder climbs, whatever the progress, and does not come back."""
+
+    def slow(request: rung.Request) -> str:
+        world.clock.advance(200)
+        raise rung.AttemptError("not there", finding="not_found")
+
+    outcome = world.recover(slow, ASK)
+    levels = [e.decision.rung for e in outcome.events if isinstance(e, ev.Decided)]
+    assert levels == [1, 1, 2, 4, 4]  # two nudges in 300 s, a replan, the last turn, the end
+
+
+def test_records_of_the_levels(world: World) -> None:
+    """Each transition leaves a record of level, action, cause and what came before."""
+    script = Script(RuntimeError("no"))
+    policy = rung.policy("task", models=["small", "large"])
+    outcome = world.recover(script, ASK, policy=policy)
+    records = level_records(outcome.events, policy.ladder)
+    assert [(r["recoveryLevel"], r["recoveryAction"], r["previousLevels"]) for r in records] == [
+        (2, "nudge", []),
+        (3, "replan", [2]),
+        (4, "fallback", [2, 3]),
+        (5, "force-done", [2, 3, 4]),
+    ]
+
+
+def test_an_outcome_unwraps(world: World) -> None:
+    """unwrap gives the value, or raises the last error with the path as notes."""
+    assert world.recover(Script("x"), ASK).unwrap() == "x"
+    outcome = world.recover(Script(HttpError(401, "invalid x-api-key")), ASK)
+    with pytest.raises(HttpError, match="invalid x-api-key") as error:
+        outcome.unwrap()
+    assert any("auth_error" in note for note in error.value.__notes__)
+    judged = world.recover(Script("x"), ASK, policy=rung.policy("task", "off"), check=lambda value: "bad")
+    with pytest.raises(rung.AttemptError, match="low_quality"):
+        judged.unwrap()
+
+
+def test_a_request_may_be_plain_text(world: World) -> None:
+    """A prompt alone is a request."""
+    script = Script("x")
+    world.recover(script, "do it")
+    assert script.requests == [rung.Request(prompt="do it")]
+
+
+def test_unknown_ports_are_a_mistake(world: World) -> None:
+    """A misspelt argument is named, with what is allowed."""
+    with pytest.raises(TypeError, match="unknown argument 'listner'.*listeners"):
+        world.recover(Script("x"), ASK, listner=[])
+
+
+def test_the_shipped_clock_is_real() -> None:
+    """The system clock never runs backwards and really waits, in both modes."""
+    from rung.engine.ports import SystemClock
+
+    clock = SystemClock()
+    before = clock.now()
+    clock.sleep(0.01)
+    asyncio.run(clock.asleep(0.01))
+    assert 0.02 <= clock.now() - before < 5
+
+
+def test_events_fold_to_the_same_incident(world: World) -> None:
+    """Folding an outcome's events again gives what the engine decided on."""
+    seen: list[Incident] = []
+    outcome = world.recover(
+        Script(OVERLOADED, RuntimeError("x"), loop(5), "done"),
+        ASK,
+        policy=rung.policy("task", models=["small", "large"]),
+        listeners=[lambda event, incident: seen.append(incident)],
+    )
+    assert Incident.of(outcome.events) == seen[-1]
+    assert repr(seen[-1]).startswith("<Incident")
+    assert decisions(outcome) == ["Repeat", "Change", "HandOver"]
+
+
+def test_nothing_is_left_running() -> None:
+    """A recovery leaves no thread of its own behind but the one watchdog."""
+    rung.recover_sync(Script("x"), ASK, breakers=rung.Breakers())
+    assert {t.name for t in threading.enumerate()} <= {"MainThread", "rung-watchdog"}
