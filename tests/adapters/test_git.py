@@ -19,7 +19,7 @@ from rung.adapters.git import CheckpointError, GitCheckpoint
 from rung.core import events as ev
 from rung.core.config import ladder_from
 from rung.core.errors import ConfigError, RungError
-from rung.testing import FakeClock, Script
+from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +127,7 @@ def test_take_touches_nothing_but_its_own_ref(root: Path) -> None:
 
 def test_the_reference_is_a_commit_on_top_of_head_with_the_label(root: Path) -> None:
     """A checkpoint is a commit that any git command can look at: label, parent, files."""
+    git(root, "config", "i18n.commitEncoding", "ISO-8859-1")
     write(root, "new", b"untracked")
     reference = GitCheckpoint(root).take("replan\0 \udcff é")
     assert git(root, "log", "-1", "--format=%s|%an", reference).decode() == "rung checkpoint: replan  ? é|rung\n"
@@ -377,7 +378,15 @@ def test_hooks_and_signing_do_not_run(root: Path, tmp_path: Path) -> None:
     git(root, "config", "gpg.program", "/nonexistent")
     git(root, "config", "core.hooksPath", str(tmp_path / "hooks"))
     git(root, "config", "user.useConfigOnly", "true")
-    for name in ("reference-transaction", "post-index-change", "post-checkout", "pre-commit", "post-commit"):
+    git(root, "config", "core.fsmonitor", str(tmp_path / "hooks/fsmonitor"))
+    for name in (
+        "fsmonitor",
+        "reference-transaction",
+        "post-index-change",
+        "post-checkout",
+        "pre-commit",
+        "post-commit",
+    ):
         write(tmp_path, f"hooks/{name}", f"#!/bin/sh\ntouch {tmp_path}/ran-{name}\n".encode(), executable=True)
     checkpoint = GitCheckpoint(root)
     reference = checkpoint.take("x")
@@ -490,12 +499,16 @@ def test_a_merge_that_stopped_half_way_is_kept(root: Path) -> None:
     write(root, "sub/deep/file", b"ours\n")
     git(root, "commit", "-q", "-a", "-m", "ours")
     subprocess.run(["git", *SOMEBODY, "merge", "-q", "side"], cwd=root, capture_output=True, check=False)
+    shutil.rmtree(root / "sub")
     before, state = listing(root), bookkeeping(root)
     assert b"<<<<<<<" in before[b"kept.txt"][1]
+    assert b"sub/deep/file" not in before
+    assert git(root, "ls-files", "--unmerged", "sub")
     checkpoint = GitCheckpoint(root)
     reference = checkpoint.take("x")
     assert bookkeeping(root) == state
-    litter(root)
+    write(root, "kept.txt", b"spoilt")
+    write(root, "sub/deep/file", b"spoilt")
     checkpoint.restore(reference)
     assert listing(root) == before
     git(root, "add", "-A")
@@ -600,10 +613,11 @@ def test_a_repository_that_vanished(root: Path, tmp_path: Path) -> None:
     checkpoint = GitCheckpoint(root)
     reference = checkpoint.take("x")
     shutil.rmtree(root / ".git")
-    for call in (lambda: checkpoint.take("x"), lambda: checkpoint.restore(reference)):
+    outer = GitCheckpoint(tmp_path).take("x")
+    for call in (lambda: checkpoint.take("x"), lambda: checkpoint.restore(reference), lambda: checkpoint.prune(0)):
         with pytest.raises(CheckpointError):
             call()
-    assert references(tmp_path) == []
+    assert references(tmp_path) == [outer]
 
 
 def test_without_git(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -611,6 +625,46 @@ def test_without_git(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CheckpointError, match=r"cannot run git in .*'git'"):
         GitCheckpoint(root).take("x")
+
+
+def meddling_git(where: Path, before: str, after: str) -> str:
+    """A PATH on which somebody else is busy in the work tree just before and after files are put back."""
+    moving = 'case " $* " in *" read-tree -m "*)'
+    lines = ["#!/bin/sh", f"{moving} {before};; esac", f'{shutil.which("git")} "$@"', "code=$?"]
+    write(where, "bin/git", "\n".join([*lines, f"{moving} {after};; esac", "exit $code", ""]).encode(), executable=True)
+    return f"{where / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_a_file_changed_while_restoring_stops_it(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody writes after the discarded state was kept is not overwritten."""
+    checkpoint = GitCheckpoint(root)
+    reference = checkpoint.take("x")
+    litter(root)
+    monkeypatch.setenv("PATH", meddling_git(tmp_path, "echo mine >kept.txt", ":"))
+    with pytest.raises(
+        CheckpointError, match=r"kept\.txt.* not uptodate(.|\n)*the state before this restore: refs/rung"
+    ):
+        checkpoint.restore(reference)
+    assert (root / "kept.txt").read_bytes() == b"mine\n"
+
+
+def test_a_restore_that_did_not_come_off_is_said(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore looks at what it did, and names a file that is not as it was."""
+    checkpoint = GitCheckpoint(root)
+    reference = checkpoint.take("x")
+    litter(root)
+    monkeypatch.setenv("PATH", meddling_git(tmp_path, ":", "echo late >late.txt"))
+    with pytest.raises(CheckpointError, match=r"'late\.txt' still differs .*the state before this restore: refs/rung"):
+        checkpoint.restore(reference)
+
+
+def test_a_file_that_cannot_be_kept_fails_the_take(root: Path) -> None:
+    """Half a checkpoint is none, even where the user told git to pass over errors."""
+    git(root, "config", "add.ignoreErrors", "true")
+    write(root, "git~1", b"a name git does not take")
+    with pytest.raises(CheckpointError, match="git~1"):
+        GitCheckpoint(root).take("x")
+    assert references(root) == []
 
 
 def test_processes_may_take_at_once(root: Path) -> None:
@@ -700,7 +754,7 @@ def ignored(root: Path, names: set[bytes]) -> set[bytes]:
     return set(done.stdout.split(b"\0")) & names
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(first=st.lists(edit, max_size=8), then=st.lists(edit, max_size=8))
 def test_restore_after_take_is_the_identity(first: Any, then: Any) -> None:
     """Whatever was there and whatever is done to it, every kept file returns and no ignored one is touched."""
@@ -741,43 +795,52 @@ LADDER = ladder_from(
     {
         "name": "rollback",
         "rungs": [
+            {"action": "retry", "tries": 1},
             {"action": "nudge"},
             {"action": "replan", "rollback": True},
             {"action": "fallback"},
             {"action": "force-done", "tries": 0},
         ],
+        "entry": {"server_error": "retry"},
+        "otherwise": "nudge",
     }
 )
 
 
-def test_a_rung_that_fails_is_undone(root: Path) -> None:
-    """A replan that leaves garbage and fails is rolled back before the next rung's attempt begins."""
+@pytest.mark.parametrize("retried", [False, True])
+def test_a_rung_that_fails_is_undone(root: Path, *, retried: bool) -> None:
+    """A replan that leaves garbage and fails, retried or not, is rolled back before the next rung's attempt."""
     seen: list[Listing] = []
-
-    def look(request: rung.Request) -> Exception:
-        seen.append(listing(root))
-        return rung.AttemptError("wrong", finding="goal_misaligned")
+    wrong = rung.AttemptError("wrong", finding="goal_misaligned")
 
     def work(request: rung.Request) -> Exception:
         write(root, "half/done.txt", b"worth keeping")
-        return look(request)
+        seen.append(listing(root))
+        return wrong
 
     def spoil(request: rung.Request) -> Exception:
         litter(root)
-        return look(request)
+        seen.append(listing(root))
+        return HttpError(500) if retried else wrong
 
     def finish(request: rung.Request) -> str:
         seen.append(listing(root))
         return "done"
 
     checkpoint: Checkpoint = GitCheckpoint(root)
-    attempt = Script(look, work, spoil, finish)
-    policy = rung.policy(LADDER, models=["small", "large"])
+    attempt = Script(work, work, spoil, *([wrong] if retried else []), finish)
     outcome = rung.recover_sync(
-        attempt, rung.Request(prompt="p", model="small"), policy=policy, checkpoint=checkpoint, clock=FakeClock()
+        attempt,
+        rung.Request(prompt="p", model="small"),
+        policy=rung.policy(LADDER, models=["small", "large"]),
+        checkpoint=checkpoint,
+        clock=FakeClock(),
+        breakers=rung.Breakers(),
+        retry_budget=rung.RetryBudget(),
     )
     assert outcome.status is rung.Status.RECOVERED
-    assert seen[2] != seen[1]
-    assert seen[3] == seen[1] == listing(root)
-    rolled = [event for event in outcome.events if isinstance(event, ev.RolledBack)]
-    assert [event.rung for event in rolled] == [1]
+    first, nudged, spoilt, after = seen
+    assert first == nudged == after == listing(root)
+    assert spoilt != after
+    undone = [event for event in outcome.events if isinstance(event, ev.RolledBack)]
+    assert [(event.rung, event.reference in references(root)) for event in undone] == [(2, True)]

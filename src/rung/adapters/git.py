@@ -30,11 +30,7 @@ _ATTRIBUTES: Final = b"* -text !eol !crlf !ident !filter !working-tree-encoding\
 _SETTINGS: Final = (
     f"core.hooksPath={os.devnull}",  # post-index-change and reference-transaction would run
     "core.fsmonitor=false",
-    "core.splitIndex=false",
-    "core.sparseCheckout=false",
-    "core.filesRefLockTimeout=5000",
-    "submodule.recurse=false",
-    "add.ignoreErrors=false",  # half a checkpoint is none
+    "core.filesRefLockTimeout=5000",  # milliseconds that two prunes may wait for each other
     "i18n.commitEncoding=utf-8",
     *(("core.fileMode=true", "core.symlinks=true") if os.name == "posix" else ()),
 )
@@ -131,12 +127,9 @@ class _WorkTree(NamedTuple):
         """What this work tree's references begin with: linked work trees share them all."""
         return sha256(os.fsencode(os.path.relpath(self.private, self.common))).hexdigest()[:8]
 
-    def tracked(self) -> Iterator[bytes]:
-        """What the user's index knows, so that a file both tracked and ignored is kept."""
-        for line in _records(self.git("ls-files", "-z", "--stage")):
-            if not line.startswith(b"160000 "):
-                entry, path = line.split(b"\t", 1)
-                yield entry.rsplit(b" ", 1)[0] + b"\t" + path  # whatever a merge's stage: the file is read anyway
+    def tracked(self) -> list[bytes]:
+        """What the user's index knows, without submodules: a file both tracked and ignored is kept."""
+        return [line for line in _records(self.git("ls-files", "-z", "--stage")) if not line.startswith(b"160000 ")]
 
     def keep(self, tree: str, label: str, reference: str = "") -> str:
         """Commit this tree on top of HEAD, and hold the commit by a reference."""
@@ -287,7 +280,9 @@ def _git(where: Path, *words: str, stdin: bytes = b"", **places: Path) -> bytes:
     environment = {**inherited, **_OURS, **{name: str(place) for name, place in places.items()}}
     command = ["git", *_OPTIONS, *words]
     try:
-        done = subprocess.run(command, cwd=where, env=environment, input=stdin, capture_output=True, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603  # no shell, and the words are ours: file names go through stdin
+            command, cwd=where, env=environment, input=stdin, capture_output=True, check=False
+        )
     except OSError as error:
         raise CheckpointError(f"cannot run git in {where}: {error}") from error
     if done.returncode:

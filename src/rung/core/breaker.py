@@ -7,6 +7,7 @@ after a bad one. A lock guards the changes of state alone, so that of many threa
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
@@ -75,9 +76,9 @@ class Breaker:
     """The state of one key (a provider, a model, a decorated function)."""
 
     __slots__ = (
-        "_bad_at",
-        "_enough",
         "_lock",
+        "_look_at",
+        "_patience",
         "calls",
         "circuit",
         "generation",
@@ -94,12 +95,11 @@ class Breaker:
         self.reopens_at = 0.0
         self.probing_since: float | None = None
         # A plain float, so that the hot path can compare without asking whether it is set.
-        self.slow = float("inf") if self.settings.slow is None else self.settings.slow
+        self.slow = math.inf if self.settings.slow is None else self.settings.slow
         # When the latest calls were; below zero for a bad one. One float, appended without a lock.
         self.calls: deque[float] = deque(maxlen=max(100, self.settings.minimum))
-        self._bad_at: deque[float] = deque(maxlen=self.calls.maxlen)
-        self._enough = self.settings.rate * self.settings.minimum
         self._lock = Lock()
+        self._forget()
 
     def admit(self, now: float) -> Permit | float:
         """A permit, or the seconds after which it is worth coming back."""
@@ -119,9 +119,8 @@ class Breaker:
             self.calls.append(now)
         elif vote is _BAD:
             self.calls.append(-now or -1e-9)
-            self._bad_at.append(now)
-            # Too few bad ones for any number of calls: no need to count them all.
-            if len(self._bad_at) >= self._enough:
+            self._patience -= 1
+            if self._patience <= 0 or now >= self._look_at:
                 with self._lock:
                     self._judge(now)
 
@@ -150,7 +149,7 @@ class Breaker:
         self.probing_since = None if probing is None else now - float(probing)
         self._forget()
         self.calls.extend(age - now if bad else now - age for age, bad in saved["calls"])
-        self._bad_at.extend(-at for at in self.calls if at < 0)
+        self._patience = 0  # look at the next bad call
 
     def _admit_probe(self, now: float) -> Permit | float:
         if self.circuit is Circuit.OPEN:
@@ -179,14 +178,15 @@ class Breaker:
     def _judge(self, now: float) -> None:
         if self.circuit is not _CLOSED:
             return  # a call from before it opened
-        since = max(now - self.settings.window, abs(self.calls[0]))
-        while self._bad_at and self._bad_at[0] < since:
-            self._bad_at.popleft()
-        if len(self._bad_at) < self._enough:
-            return
         rate, count = self.rate(now)
-        if count >= self.settings.minimum and rate >= self.settings.rate:
+        needed = self.settings.rate * max(count, self.settings.minimum)
+        if rate * count >= needed:
             self._open(now)
+            return
+        # Before so many more bad calls, or the oldest call's leaving the window, the rate cannot be reached.
+        self._patience = math.ceil(needed - rate * count)
+        oldest = min((abs(at) for at in self.calls if now - abs(at) <= self.settings.window), default=now)
+        self._look_at = oldest + self.settings.window
 
     def _open(self, now: float) -> None:
         self.circuit = Circuit.OPEN
@@ -201,4 +201,5 @@ class Breaker:
 
     def _forget(self) -> None:
         self.calls.clear()
-        self._bad_at.clear()
+        self._patience = math.ceil(self.settings.rate * self.settings.minimum)
+        self._look_at = math.inf

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rung.core.evidence import evidence_of
-from rung.core.failures import TRANSIENT, Evidence, Failure, Kind, Phase, fingerprint
+from rung.core.failures import TRANSIENT, Evidence, Failure, Kind, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,6 @@ def _failure(evidence: Evidence, kind: Kind, rule: str, *, retryable: bool) -> F
         rule=rule,
         message=evidence.text,
         retry_after=evidence.retry_after,
-        fingerprint=fingerprint(kind, evidence),
         evidence=evidence,
     )
 

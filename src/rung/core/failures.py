@@ -157,8 +157,12 @@ class Failure:
     rule: str
     message: str = ""
     retry_after: float | None = None
-    fingerprint: str = ""
     evidence: Evidence = field(default_factory=Evidence)
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hex digits that are equal for the same trouble seen again; made when asked for."""
+        return fingerprint(self.kind, self.evidence)
 
 
 _MASKS: Final = (

@@ -8,9 +8,9 @@ is less simple goes the long way, and nothing about recovery is decided here.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from random import random
+from threading import get_ident
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,30 +21,28 @@ from rung.core.errors import TimeUp
 from rung.core.request import Request
 from rung.engine.interrupt import LOOK_EVERY, MAIN, WATCHDOG, Overdue, in_main, release
 from rung.engine.ports import EPOCH
-from rung.engine.run import CURRENT, REPORTED, VOTES, name
+from rung.engine.run import CURRENT, REPORTED, name, vote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.failures import Failure
+    from rung.core.failures import Failure, Kind
     from rung.engine.guard import Guard
     from rung.engine.run import Run
     from rung.engine.timer import Sweeper
 
 _FOREVER = float("inf")
-_PLANS = 256
 # Reading a member off an enum class is slow in Python 3.11.
-_GOOD, _BAD = Vote.GOOD, Vote.BAD
+_GOOD, _BAD, _CLOSED = Vote.GOOD, Vote.BAD, Circuit.CLOSED
+WATCHED = WATCHDOG.due
 
 
 class Plan(NamedTuple):
     """What to do at the first failure of this sort: repeat, after a part of `ceiling` seconds."""
 
-    failure: Failure
     repeat: ev.Repeat
     ceiling: float
     limit: float  # seconds the repeated attempt may take at most, by its own limit and its rung's
-    bad: bool  # it counts against the service
 
 
 class Brief(NamedTuple):
@@ -52,6 +50,7 @@ class Brief(NamedTuple):
 
     began: float
     failed: float
+    failure: Failure
     plan: Plan
     wait: float
     again: float
@@ -78,9 +77,17 @@ class Lane:
         self.total = _FOREVER if policy.budget.seconds is None else policy.budget.seconds
         self.limit = min(self.own, self.total)
         self.jitter = policy.backoff.jitter
-        self.timed = self.breaker.settings.slow is not None
-        self.recent: deque[tuple[float, float, Plan, float, float, float]] = deque(maxlen=100)  # briefs
-        self.plans: dict[tuple[type, tuple[Any, ...]], Plan | None] = {}
+        self.finished = self.breaker.calls.append if self.breaker.settings.slow is None else self._timed
+        self.recent: deque[tuple[Any, ...]] = deque(maxlen=100)  # briefs
+        self.plans: dict[tuple[Kind, bool], Plan | None] = {}
+
+    def _timed(self, began: float) -> None:
+        self.breaker.ended(None, began, EPOCH + monotonic(), _GOOD)
+
+    def long_way(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call from its beginning, with everything that can happen on it."""
+        guard = self.guard
+        return guard.carry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
 
     def watch(self) -> int | None:
         """Start the watchdog; the thread it watches, where its calls can go the short way."""
@@ -89,43 +96,39 @@ class Lane:
         WATCHDOG.start()
         return MAIN
 
-    def plan(self, error: Exception, began: float) -> Plan | None:
-        """The plan for a first failure by this error; None: go the long way."""
-        if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
-            return None  # it carries more than its class and arguments say
-        if CURRENT.get() is not None or REPORTED.get().at >= began:
-            return None  # part of a larger incident, or the attempt had something to report
-        key = (type(error), error.args)
+    def plan(self, failure: Failure, began: float) -> Plan | None:
+        """The plan for a first failure of this sort; None: go the long way."""
+        if CURRENT.get() is not None or REPORTED.get().at >= began or failure.retry_after is not None:
+            return None  # part of a larger incident, or there is more to it than its kind
+        if failure.evidence.output_started or failure.evidence.side_effects:
+            return None
+        key = failure.kind, failure.retryable
         try:
             return self.plans[key]
         except KeyError:
-            if len(self.plans) >= _PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = self._make_plan(name(error))
+            plan = self.plans[key] = self._make_plan(failure)
             return plan
-        except TypeError:  # arguments that cannot be hashed
-            return None
 
     def _make_plan(self, failure: Failure) -> Plan | None:
         run = self.guard.run()
         run.open(None, 0.0)
         run.record(ev.AttemptFailed(0.0, failure, 0.0, 0.0, may_retry=True))
         decision = run.choose(failure, 0.0, 1.0)
-        if not isinstance(decision, ev.Repeat) or failure.retry_after is not None:
+        if not isinstance(decision, ev.Repeat):
             return None
         rung = run.policy.ladder.rungs[decision.rung]
         limit = min(self.own, _FOREVER if rung.seconds is None else rung.seconds)
-        return Plan(failure, decision, decision.wait, limit, VOTES[failure.kind] is Vote.BAD)
+        return Plan(decision, decision.wait, limit)
 
-    def failed(self, plan: Plan, began: float, now: float) -> float | None:
+    def failed(self, plan: Plan, failure: Failure, began: float, now: float) -> float | None:
         """Count a failure and schedule its repeat: the seconds to wait; None: go the long way."""
-        herd, kind = self.herd, plan.failure.kind
+        herd, kind = self.herd, failure.kind
         if herd is not None and not herd.affords(kind):
             return None
         wait = plan.ceiling * random() if self.jitter else plan.ceiling  # noqa: S311  # spreads load, hides nothing
         if now + wait >= began + self.total:
             return None
-        if plan.bad:
+        if vote(failure) is _BAD:
             self.breaker.ended(None, began, now, _BAD)
         if herd is not None:
             herd.charge(kind)
@@ -146,7 +149,7 @@ def unfold(guard: Guard, brief: Brief) -> Run:
     """The run of a brief, up to the repeat that was decided on."""
     run = guard.run()
     run.open(None, brief.began)
-    run.record(ev.AttemptFailed(brief.failed, brief.plan.failure, brief.failed - brief.began, 0.0, may_retry=True))
+    run.record(ev.AttemptFailed(brief.failed, brief.failure, brief.failed - brief.began, 0.0, may_retry=True))
     run.record(ev.Decided(brief.failed, brief.plan.repeat._replace(wait=brief.wait)))
     run.began = brief.again
     return run
@@ -166,25 +169,24 @@ def as_attempt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
     """The wrapper of a plain function."""
     lane = Lane(guard)
-    breaker, herd, limit, timed = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.timed
-    finished, closed, ident, watched = breaker.calls.append, Circuit.CLOSED, threading.get_ident, WATCHDOG.due
+    if lane.limit == _FOREVER:
+        return _unlimited(function, lane)
+    # Few free variables and the rest global: each one is copied on every call.
+    breaker, herd, limit, finished = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.finished
     home: int | None = None  # the thread in which calls may go this way: the main one, once it is watched
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         nonlocal home
-        if breaker.circuit is not closed or ident() != home:
+        if breaker.circuit is not _CLOSED or get_ident() != home:
             home = lane.watch()
-            return guard.carry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
+            return lane.long_way(function, args, kwargs)
         began = monotonic()
         due = began + limit
         try:
-            watched.append(due)
+            WATCHED.append(due)
             value = function(*args, **kwargs)
-            watched.pop()
-            if timed:
-                breaker.ended(None, EPOCH + began, EPOCH + monotonic(), _GOOD)
-            else:
-                finished(EPOCH + began)
+            WATCHED.pop()
+            finished(EPOCH + began)
             if herd.low:
                 herd.credit()
             return value
@@ -207,6 +209,31 @@ def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any
     return wrapper
 
 
+def _unlimited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
+    """The wrapper where no time limit is set: nothing to watch, so it may be called in any thread."""
+    breaker, herd, finished, is_open = lane.breaker, lane.herd or RetryBudget(), lane.finished, lane.open
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if breaker.circuit is not _CLOSED or not is_open:
+            return lane.long_way(function, args, kwargs)
+        began = monotonic()
+        try:
+            value = function(*args, **kwargs)
+            finished(EPOCH + began)
+            if herd.low:
+                herd.credit()
+            return value
+        except Exception as error:
+            failed: Exception = error
+        try:
+            return lane.guard.carry(as_attempt(function, args, kwargs), args, failed, EPOCH + began)
+        finally:
+            del failed  # as above
+
+    wrapper.__dict__["__rung__"] = lane
+    return wrapper
+
+
 def _again(
     function: Callable[..., Any],
     lane: Lane,
@@ -216,9 +243,10 @@ def _again(
     began: float,
 ) -> Any:
     guard = lane.guard
-    plan = None if args and isinstance(args[0], Request) else lane.plan(failed, began)
     now = EPOCH + monotonic()
-    wait = None if plan is None else lane.failed(plan, began, now)
+    failure = name(failed)
+    plan = None if args and isinstance(args[0], Request) else lane.plan(failure, began)
+    wait = None if plan is None else lane.failed(plan, failure, began, now)
     if plan is None or wait is None:
         return guard.carry(as_attempt(function, args, kwargs), args, failed, began)
     if wait > 0:
@@ -226,11 +254,11 @@ def _again(
     again = EPOCH + monotonic()
     due = min(again + plan.limit, began + lane.total) - EPOCH
     try:
-        WATCHDOG.due.append(due)
+        WATCHED.append(due)
         if due - again + EPOCH < LOOK_EVERY:
             WATCHDOG.hurry(due)
         value = function(*args, **kwargs)
-        WATCHDOG.due.pop()
+        WATCHED.pop()
     except Exception as error:
         failed = error
         release(due)
@@ -243,10 +271,10 @@ def _again(
         raise
     else:
         ended = EPOCH + monotonic()
-        lane.recent.append((began, now, plan, wait, again, ended))
+        lane.recent.append((began, now, failure, plan, wait, again, ended))
         lane.succeeded(again, ended)
         return value
-    run = unfold(guard, Brief(began, now, plan, wait, again, 0.0))
+    run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
     run.take_reports()
     failure = run.failed(failed)
     return guard.carry_on(run, as_attempt(function, args, kwargs), failure, run.decide(failure))
@@ -256,20 +284,19 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
     """The wrapper of a coroutine function."""
     from asyncio import CancelledError
 
-    from rung.engine.timer import OVERDUE, RUNNING, Sweeper, sweeper_here, task_in, was_ours
+    from rung.engine.timer import OVERDUE, RUNNING, sweeper_here, task_in, was_ours
 
     lane = Lane(guard)
-    breaker, herd, limit, timed = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.timed
-    finished, closed, ident = breaker.calls.append, Circuit.CLOSED, threading.get_ident
+    breaker, herd, limit, finished = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.finished
     is_open = lane.open and limit >= LOOK_EVERY
     sweeper: Sweeper | None = None
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         nonlocal sweeper
-        if breaker.circuit is not closed or not is_open:
+        if breaker.circuit is not _CLOSED or not is_open:
             return await guard.acarry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
         # Asking for the running loop is slow in Python 3.11; one with a task at work in this thread is it.
-        if sweeper is None or sweeper.thread != ident() or (task := task_in(sweeper.loop)) is None:
+        if sweeper is None or sweeper.thread != get_ident() or (task := task_in(sweeper.loop)) is None:
             sweeper = sweeper_here()
             task = task_in(sweeper.loop)
         began = monotonic()
@@ -280,10 +307,7 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
             del RUNNING[work]
             if OVERDUE:
                 was_ours(work, task)  # should it have come back all the same, take our cancellation back
-            if timed:
-                breaker.ended(None, EPOCH + began, EPOCH + monotonic(), _GOOD)
-            else:
-                finished(EPOCH + began)
+            finished(EPOCH + began)
             if herd.low:
                 herd.credit()
             return value
@@ -318,9 +342,10 @@ async def _aagain(
     sweeper: Sweeper,
 ) -> Any:
     guard = lane.guard
-    plan = None if args and isinstance(args[0], Request) else lane.plan(failed, began)
     now = EPOCH + monotonic()
-    wait = None if plan is None else lane.failed(plan, began, now)
+    failure = name(failed)
+    plan = None if args and isinstance(args[0], Request) else lane.plan(failure, began)
+    wait = None if plan is None else lane.failed(plan, failure, began, now)
     if plan is None or wait is None:
         return await guard.acarry(as_attempt(function, args, kwargs), args, failed, began)
     if wait > 0:
@@ -332,10 +357,10 @@ async def _aagain(
         failed = error
     else:
         ended = EPOCH + monotonic()
-        lane.recent.append((began, now, plan, wait, again, ended))
+        lane.recent.append((began, now, failure, plan, wait, again, ended))
         lane.succeeded(again, ended)
         return value
-    run = unfold(guard, Brief(began, now, plan, wait, again, 0.0))
+    run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
     run.take_reports()
     failure = run.failed(failed)
     return await guard.acarry_on(run, as_attempt(function, args, kwargs), failure, run.decide(failure))

@@ -16,7 +16,7 @@ from rung.core.classify import classify
 from rung.core.decide import decide, obey
 from rung.core.errors import Refused
 from rung.core.evidence import clip
-from rung.core.failures import SERVICE_TROUBLE, Kind, Phase
+from rung.core.failures import SERVICE_TROUBLE, Phase
 from rung.core.incident import FOLDS, Incident
 from rung.core.outcome import conclude
 from rung.core.policy import Sticky
@@ -43,7 +43,9 @@ _NUMBERS: Final = count(1)
 D = TypeVar("D", bound=ev.Decision)
 _CLOSED: Final = Circuit.CLOSED
 _GOOD: Final = Vote.GOOD
-VOTES: Final = {kind: Vote.BAD if kind in SERVICE_TROUBLE else Vote.NEUTRAL for kind in Kind}
+_BAD: Final = Vote.BAD
+_NEUTRAL: Final = Vote.NEUTRAL
+_TOOL: Final = Phase.TOOL
 
 CURRENT: ContextVar[Run | None] = ContextVar("rung_run", default=None)
 
@@ -171,8 +173,7 @@ class Run:
         """The attempt failed so."""
         now = self.clock.now()
         if self.breaker is not None and self.made:
-            vote = Vote.NEUTRAL if failure.evidence.phase is Phase.TOOL else VOTES[failure.kind]
-            self.breaker.ended(self.permit, self.began, now, vote)
+            self.breaker.ended(self.permit, self.began, now, vote(failure))
         herd = self.retry_budget
         room = herd is None or herd.affords(failure.kind)
         self.record(ev.AttemptFailed(now, failure, now - self.began, self.spent, room, self.made))
@@ -226,7 +227,7 @@ class Run:
         """Stopped from outside (a cancellation, Ctrl-C): recorded and told, never held up."""
         now = self.clock.now()
         if self.breaker is not None:
-            self.breaker.ended(self.permit, self.began, now, Vote.NEUTRAL)
+            self.breaker.ended(self.permit, self.began, now, _NEUTRAL)
         self.record(ev.Cancelled(now, "stopped from outside"))
         self._settle()
         fresh = self.unpublished()
@@ -266,6 +267,11 @@ class Run:
             self.parent.spent += self.incident.dollars
         if self.session is not None:
             self.session.settle(self.incident, self.policy)
+
+
+def vote(failure: Failure) -> Vote:
+    """What a failure says about the service; a tool's trouble, or the caller's own fault, says nothing."""
+    return _BAD if failure.kind in SERVICE_TROUBLE and failure.evidence.phase is not _TOOL else _NEUTRAL
 
 
 class Reports(NamedTuple):
