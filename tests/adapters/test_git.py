@@ -130,7 +130,10 @@ def test_the_reference_is_a_commit_on_top_of_head_with_the_label(root: Path) -> 
     git(root, "config", "i18n.commitEncoding", "ISO-8859-1")
     write(root, "new", b"untracked")
     reference = GitCheckpoint(root).take("replan\0 \udcff é")
-    assert git(root, "log", "-1", "--format=%s|%an", reference).decode() == "rung checkpoint: replan  ? é|rung\n"
+    assert (
+        git(root, "log", "-1", "--encoding=UTF-8", "--format=%s|%an", reference).decode()
+        == "rung checkpoint: replan  ? é|rung\n"
+    )
     assert git(root, "rev-parse", f"{reference}^") == git(root, "rev-parse", "HEAD")
     assert git(root, "show", f"{reference}:new") == b"untracked"
 

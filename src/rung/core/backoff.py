@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, is_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +22,20 @@ class Backoff:
 
     def __post_init__(self) -> None:
         for key, low in (("base", 0.0), ("multiplier", 1.0), ("cap", 0.0)):
-            value = getattr(self, key)
-            if type(value) not in (int, float) or not (math.isfinite(value) and value >= low):
-                raise ConfigError(f"backoff.{key}", value, f"a finite number, {low:g} or more")
+            if not is_number(getattr(self, key), low):
+                raise ConfigError(f"backoff.{key}", getattr(self, key), f"a finite number, {low:g} or more")
         if type(self.jitter) is not bool:
             raise ConfigError("backoff.jitter", self.jitter, "true or false")
 
     def ceiling(self, repeat: int) -> float:
         """The longest wait before the n-th repeat (n from 1); any n is safe, none overflows."""
-        if self.base == 0.0 or self.cap == 0.0:
-            return 0.0
-        if self.multiplier > 1.0 and repeat > 1:
-            steps = math.log(self.cap / self.base) / math.log(self.multiplier)
-            if repeat - 1 >= steps:
-                return self.cap
-            return min(self.cap, self.base * self.multiplier ** (repeat - 1))
-        return min(self.cap, self.base)
+        if self.base == 0.0 or repeat <= 1:
+            return min(self.cap, self.base)
+        try:
+            # A power of floats overflows at once, one of whole numbers would take its time.
+            return min(self.cap, self.base * float(self.multiplier) ** (repeat - 1))
+        except OverflowError:
+            return self.cap
 
     def wait(self, repeat: int, jitter: float, hint: float | None = None) -> float:
         """Seconds to wait before the n-th repeat, given a random number in [0, 1)."""

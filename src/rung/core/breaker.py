@@ -14,7 +14,7 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, NamedTuple
 
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, is_whole
 
 
 class Circuit(StrEnum):
@@ -56,7 +56,7 @@ class BreakerSettings:
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise ConfigError("breaker.rate", self.rate, "a number above 0, at most 1")
-        if self.minimum < 1:
+        if not is_whole(self.minimum, 1):
             raise ConfigError("breaker.minimum", self.minimum, "a whole number, 1 or more")
         for key in ("window", "pause", "probe"):
             if not getattr(self, key) > 0:
@@ -126,7 +126,7 @@ class Breaker:
 
     def rate(self, now: float) -> tuple[float, int]:
         """The share of bad calls within the window, and how many calls it is a share of."""
-        recent = [at < 0 for at in self.calls if now - abs(at) <= self.settings.window]
+        recent = [at < 0 for at in self._recent(now)]
         return (sum(recent) / len(recent) if recent else 0.0), len(recent)
 
     def snapshot(self, now: float) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class Breaker:
             "generation": self.generation,
             "reopens_in": self.reopens_at - now if self.circuit is Circuit.OPEN else 0.0,
             "probing_for": probing,
-            "calls": [[now - abs(at), at < 0] for at in self.calls],
+            "calls": [[now - abs(at), at < 0] for at in tuple(self.calls)],
         }
 
     def restore(self, saved: dict[str, Any], now: float) -> None:
@@ -148,7 +148,9 @@ class Breaker:
         probing = saved["probing_for"]
         self.probing_since = None if probing is None else now - float(probing)
         self._forget()
-        self.calls.extend(age - now if bad else now - age for age, bad in saved["calls"])
+        for age, bad in saved["calls"]:
+            at = max(now - age, 1e-9)  # this clock may be younger than the call
+            self.calls.append(-at if bad else at)
         self._patience = 0  # look at the next bad call
 
     def _admit_probe(self, now: float) -> Permit | float:
@@ -179,14 +181,12 @@ class Breaker:
         if self.circuit is not _CLOSED:
             return  # a call from before it opened
         rate, count = self.rate(now)
-        needed = self.settings.rate * max(count, self.settings.minimum)
-        if rate * count >= needed:
+        if count >= self.settings.minimum and rate >= self.settings.rate:
             self._open(now)
             return
         # Before so many more bad calls, or the oldest call's leaving the window, the rate cannot be reached.
-        self._patience = math.ceil(needed - rate * count)
-        oldest = min((abs(at) for at in self.calls if now - abs(at) <= self.settings.window), default=now)
-        self._look_at = oldest + self.settings.window
+        self._patience = self._bad_ones(count) - round(rate * count)
+        self._look_at = min(map(abs, self._recent(now)), default=now) + self.settings.window
 
     def _open(self, now: float) -> None:
         self.circuit = Circuit.OPEN
@@ -201,5 +201,14 @@ class Breaker:
 
     def _forget(self) -> None:
         self.calls.clear()
-        self._patience = math.ceil(self.settings.rate * self.settings.minimum)
+        self._patience = self._bad_ones(0)
         self._look_at = math.inf
+
+    def _recent(self, now: float) -> list[float]:
+        # A copy: other threads append meanwhile, and a deque that grows cannot be walked.
+        return [at for at in tuple(self.calls) if now - abs(at) <= self.settings.window]
+
+    def _bad_ones(self, count: int) -> int:
+        """How many of so many calls must be bad for the circuit to open."""
+        needed = self.settings.rate * max(count, self.settings.minimum)
+        return math.ceil(needed - 1e-9)  # 7 of 100 are 7 %, whatever 0.07 * 100 is in floats

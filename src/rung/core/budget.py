@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.failures import Kind
 
 
@@ -18,13 +17,11 @@ class Budget:
     dollars: float | None = None
 
     def __post_init__(self) -> None:
-        if self.attempts is not None and (type(self.attempts) is not int or self.attempts < 1):
+        if self.attempts is not None and not is_whole(self.attempts, 1):
             raise ConfigError("budget.attempts", self.attempts, "a whole number, 1 or more")
         for key in ("seconds", "dollars"):
             value = getattr(self, key)
-            if value is None:
-                continue
-            if type(value) not in (int, float) or not (math.isfinite(value) and value >= 0):
+            if value is not None and not is_number(value):
                 raise ConfigError(f"budget.{key}", value, "a finite number, 0 or more")
 
 
@@ -43,7 +40,7 @@ class RetryBudget:
     THROTTLED_COST = 5
 
     def __init__(self, capacity: int = 500) -> None:
-        if capacity < 1:
+        if not is_whole(capacity, 1):
             raise ConfigError("retry_budget.capacity", capacity, "a whole number, 1 or more")
         self.capacity = capacity
         self.tokens = capacity

@@ -9,6 +9,7 @@ RungError
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +32,18 @@ class ConfigError(RungError, ValueError):
     def under(self, prefix: str) -> ConfigError:
         """The same error, its key seen from one table further out."""
         return ConfigError(f"{prefix}.{self.key}", self.value, self.allowed)
+
+
+def is_number(value: object, least: float = 0.0) -> bool:
+    """Is this a finite number (an integer no float can hold is none), and no less than this?"""
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
+    )
+
+
+def is_whole(value: object, least: int = 0) -> bool:
+    """Is this a whole number, and no less than this?"""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 class AttemptError(RungError):

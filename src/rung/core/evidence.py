@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from rung.core.errors import AttemptError, Refused, TimeUp
 from rung.core.failures import NO_HEADERS, Evidence, Kind, Phase
 
 TEXT_LIMIT: Final = 8_192
+CODE_LIMIT: Final = 200
 CHAIN_LIMIT: Final = 16
+_BYTES: Final = (bytes, bytearray)
 _DULL: Final = frozenset({object, BaseException, Exception})
 
 
@@ -21,7 +23,7 @@ def evidence_of(trouble: object) -> Evidence:
         return _of_exception(trouble)
     if isinstance(trouble, Mapping):
         return _of_mapping(trouble)
-    return Evidence(text=clip(str(trouble)))
+    return Evidence(text=clip(_words(trouble)))
 
 
 def clip(text: str, limit: int = TEXT_LIMIT) -> str:
@@ -38,9 +40,12 @@ def clip(text: str, limit: int = TEXT_LIMIT) -> str:
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
     """Seconds the server asked us to wait, from `retry-after-ms` or `retry-after`; None if unsaid."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        said = headers.get(name)
+        if said is None:
+            continue
         try:
-            seconds = float(headers[name]) * unit
-        except (KeyError, ValueError):
+            seconds = float(said) * unit
+        except ValueError:
             continue
         if 0 <= seconds < float("inf"):
             return seconds
@@ -59,12 +64,14 @@ def _of_exception(error: BaseException) -> Evidence:
     for link in _chain(error):
         names.extend(_class_names(type(link)))
         if status is None:
-            status, headers = _status_of(link), _headers_of(link)
+            response = _read(link, "response")
+            status = _status_of(link, response)
+            headers = _headers_of(response, link) or headers
         if errno is None and isinstance(link, OSError):
-            errno = link.errno
+            errno = _whole(_read(link, "errno"))
         code = code or _text_attribute(link, "code") or _text_attribute(link, "type")
     return Evidence(
-        text=clip(_text_of(error)),
+        text=clip(_words(error) or type(error).__name__),
         status=status,
         code=code,
         headers=headers,
@@ -76,14 +83,16 @@ def _of_exception(error: BaseException) -> Evidence:
 
 def carried_evidence(error: BaseException) -> Evidence | None:
     """Evidence the exception was given by whoever raised it, rather than read off its class."""
-    if isinstance(error, AttemptError):
-        return error.evidence
+    attached = _read(error, "__rung_evidence__")  # by an inner recovery: it knows more than the attempt did
+    if attached is None and isinstance(error, AttemptError):
+        attached = _read(error, "evidence")
+    if isinstance(attached, Evidence):
+        return attached
     if isinstance(error, Refused):
         return Evidence(text=str(error), code="circuit_open", finding=Kind.SERVICE_DOWN, retry_after=error.retry_after)
     if isinstance(error, TimeUp):
         return Evidence(text=str(error), exceptions=("rung.TimeUp", "TimeoutError"), phase=Phase.LIMIT)
-    attached = getattr(error, "__rung_evidence__", None)
-    return attached if isinstance(attached, Evidence) else None
+    return None
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -94,8 +103,11 @@ def _chain(error: BaseException) -> list[BaseException]:
     while link is not None and id(link) not in seen and len(chain) < CHAIN_LIMIT:
         seen.add(id(link))
         chain.append(link)
-        hidden = None if link.__suppress_context__ else link.__context__
-        link = link.__cause__ or hidden
+        try:
+            hidden = None if link.__suppress_context__ else link.__context__
+            link = hidden if link.__cause__ is None else link.__cause__
+        except Exception:  # a foreign attribute may do anything
+            break
     return chain
 
 
@@ -107,52 +119,85 @@ def _class_names(cls: type) -> list[str]:
     ] or [cls.__name__]
 
 
-def _text_of(error: BaseException) -> str:
+def _words(value: object) -> str:
+    """The text of anything; of what has none, the name of its class."""
     try:
-        return str(error) or type(error).__name__
+        return value.decode("utf-8", "replace") if isinstance(value, _BYTES) else str(value)
     except Exception:  # a foreign __str__ may do anything
-        return type(error).__name__
+        return type(value).__name__
+
+
+def _read(holder: object, name: str) -> Any:
+    """An attribute; None where there is none, or where reading it breaks."""
+    try:
+        return getattr(holder, name, None)
+    except Exception:  # a foreign property may do anything
+        return None
 
 
 def _text_attribute(link: BaseException, name: str) -> str:
-    value = getattr(link, name, "")
-    return value if isinstance(value, str) else ""
+    value = _read(link, name)
+    return value[:CODE_LIMIT] if isinstance(value, str) else ""
 
 
-def _status_of(link: BaseException) -> int | None:
-    for holder in (link, getattr(link, "response", None)):
+def _status_of(*holders: object) -> int | None:
+    for holder in holders:
+        if holder is None:
+            continue
         for name in ("status_code", "status", "code"):
-            value = getattr(holder, name, None)
+            try:
+                value = getattr(holder, name, None)
+            except Exception:  # noqa: S112  # as in _read, without the cost of a call for each
+                continue
             if isinstance(value, int) and 100 <= value <= 599:
                 return int(value)
     return None
 
 
-def _headers_of(link: BaseException) -> Mapping[str, str]:
-    for holder in (getattr(link, "response", None), link):
-        headers = getattr(holder, "headers", None)
-        if hasattr(headers, "items"):
-            return {str(name).lower(): str(value) for name, value in headers.items()}
+def _headers_of(*holders: object) -> Mapping[str, str]:
+    for holder in holders:
+        found = None if holder is None else _read(holder, "headers")
+        headers = NO_HEADERS if found is None else _lowered(found)
+        if headers:
+            return headers
     return NO_HEADERS
+
+
+def _lowered(headers: Any) -> Mapping[str, str]:
+    try:
+        return {str(name).lower(): str(value) for name, value in headers.items()}
+    except Exception:  # no mapping, or one that breaks when it is read
+        return NO_HEADERS
 
 
 def _of_mapping(facts: Mapping[object, object]) -> Evidence:
     """A response-like mapping: status, headers, body or message, exception_type, exit_code."""
-    headers = facts.get("headers")
-    lowered = {str(k).lower(): str(v) for k, v in headers.items()} if isinstance(headers, Mapping) else NO_HEADERS
-    exception = facts.get("exception_type")
-    code = facts.get("code")
+    found = {name: _item(facts, name) for name in _FACTS}
+    headers = _lowered(found["headers"])
+    code = found["code"]
     return Evidence(
-        text=clip(str(facts.get("body") or facts.get("message") or "")),
-        status=_whole(facts.get("status")),
-        code=code if isinstance(code, str) else "",
-        headers=lowered,
-        exceptions=(str(exception),) if exception else (),
-        exit_code=_whole(facts.get("exit_code")),
-        retry_after=retry_after_of(lowered),
-        phase=Phase.TOOL if facts.get("form") == "tool" else Phase.CALL,
+        text=clip(_words(found["body"] or found["message"] or "")),
+        status=_whole(found["status"]),
+        code=code[:CODE_LIMIT] if isinstance(code, str) else "",
+        headers=headers,
+        exceptions=(_words(found["exception_type"]),) if found["exception_type"] else (),
+        exit_code=_whole(found["exit_code"]),
+        retry_after=retry_after_of(headers),
+        phase=Phase.TOOL if _words(found["form"]) == "tool" else Phase.CALL,
     )
 
 
+_FACTS: Final = ("status", "code", "headers", "body", "message", "exception_type", "exit_code", "form")
+
+
+def _item(facts: Mapping[object, object], name: str) -> object:
+    try:
+        value = facts.get(name)
+        bool(value)  # what cannot be asked for its truth is of no use here
+    except Exception:  # a foreign mapping may do anything
+        return None
+    return value
+
+
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else None

@@ -166,24 +166,34 @@ class Failure:
 
 
 _MASKS: Final = (
-    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.I), "<uuid>"),
+    (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+){2,}[\\/]?"), "<path>"),  # first: with all the ids and dates in it
+    (re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.I), "<uuid>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "<time>"),
-    (re.compile(r"\b\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?\b"), "<time>"),
     (re.compile(r"\b[a-z]{2,12}[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}\b", re.I), "<id>"),
-    (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+){2,}[\\/]?"), "<path>"),
-    (re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b", re.I), "<hex>"),
-    (re.compile(r"\d+(?:[.,]\d+)*"), "<n>"),
+    (re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b", re.I), "<n>"),
+    # Times of day, and a line with its column, are numbers like any other: 9:15 and 120:5 must look alike.
+    (re.compile(r"\d+(?:[.,:]\d+)*(?:e[+-]?\d+)?"), "<n>"),
     (re.compile(r"\s+"), " "),
 )
-_FINGERPRINT_TEXT = 600
+_KEPT: Final = 400
 
 
 def masked(text: str) -> str:
-    """The text with numbers, ids, paths and times masked: what stays when an error comes again."""
-    text = text[:_FINGERPRINT_TEXT]
-    for pattern, name in _MASKS:
-        text = pattern.sub(name, text)
-    return text.strip().lower()
+    """The start of a text with numbers, ids, paths and times masked: what stays when an error comes again.
+
+    Cut after it was masked, or a longer number at the start would move the end.
+    """
+    looked_at = 2 * _KEPT
+    while True:
+        part = text[:looked_at]
+        if len(text) > looked_at:
+            part = part.rsplit(None, 1)[0]  # whole words: half an id is not seen to be one
+        for pattern, name in _MASKS:
+            part = pattern.sub(name, part)
+        part = part.strip().lower()
+        if len(part) >= _KEPT or len(text) <= looked_at:
+            return part[:_KEPT]
+        looked_at *= 2
 
 
 def short_hash(text: str, size: int) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.failures import Kind
 
 if TYPE_CHECKING:
@@ -78,22 +77,18 @@ class Rung:
         if not self.name:
             object.__setattr__(self, "name", self.action.value)
         object.__setattr__(self, "repeats", self.scope is Scope.ACTION)
-        if not isinstance(self.tries, int) or isinstance(self.tries, bool) or self.tries < 0:
+        if not is_whole(self.tries):
             raise ConfigError("tries", self.tries, "a whole number, 0 or more")
-        if self.seconds is not None and not _amount(self.seconds):
+        if self.seconds is not None and not is_number(self.seconds):
             raise ConfigError("seconds", self.seconds, "a finite number, 0 or more, or left out")
-        if self.most_missing is not None and (type(self.most_missing) is not int or self.most_missing < 0):
+        if self.most_missing is not None and not is_whole(self.most_missing):
             raise ConfigError("most_missing", self.most_missing, "a whole number, 0 or more, or left out")
         if type(self.rollback) is not bool:
             raise ConfigError("rollback", self.rollback, "true or false")
-        if not _amount(self.cost):
+        if not is_number(self.cost):
             raise ConfigError("cost", self.cost, "US dollars, 0 or more")
         if self.scope is Scope.ACTION and self.action is not Action.RETRY:
             raise ConfigError("scope", self.scope.value, "'action' for retry only: another rung would never be spent")
-
-
-def _amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

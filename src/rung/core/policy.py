@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.backoff import Backoff
 from rung.core.budget import Budget
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Kind
 from rung.core.ladder import HAND_OVERS, Action, Ladder, Rung, Scope
 from rung.core.presets import LADDERS
@@ -46,9 +45,9 @@ class Model:
     def __post_init__(self) -> None:
         if not self.name:
             raise ConfigError("models.name", self.name, "a model's name")
-        if not (self.cost >= 0 and math.isfinite(self.cost)):
+        if not is_number(self.cost):
             raise ConfigError(f"models.{self.name}.cost", self.cost, "US dollars, 0 or more")
-        if self.max_tokens < 1:
+        if not is_whole(self.max_tokens, 1):
             raise ConfigError(f"models.{self.name}.max_tokens", self.max_tokens, "a whole number, 1 or more")
 
 
@@ -90,9 +89,9 @@ class Policy:
         bad = sorted(self.retry & NEVER_RETRYABLE)
         if bad:
             raise ConfigError("retry", bad[0].value, "a kind that may be repeated unchanged; this one never helps")
-        if not (self.retry_after_cap >= 0 and math.isfinite(self.retry_after_cap)):
+        if not is_number(self.retry_after_cap):
             raise ConfigError("retry_after_cap", self.retry_after_cap, "seconds, 0 or more")
-        if self.attempt_seconds is not None and not self.attempt_seconds > 0:
+        if self.attempt_seconds is not None and not (is_number(self.attempt_seconds) and self.attempt_seconds > 0):
             raise ConfigError("attempt_seconds", self.attempt_seconds, "seconds, more than 0, or left out")
         if self.escalate_after < 0:
             raise ConfigError("escalate_after", self.escalate_after, "a number of failures, 0 or more")

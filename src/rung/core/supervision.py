@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Intensity:
     seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        if self.restarts < 0:
+        if not is_whole(self.restarts):
             raise ConfigError("intensity.restarts", self.restarts, "a whole number, 0 or more")
         if not self.seconds > 0:
             raise ConfigError("intensity.seconds", self.seconds, "seconds, more than 0")

@@ -107,8 +107,6 @@ def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: flo
     """Call it, and raise TimeUp when it has not come back in so many seconds."""
     if seconds is None:
         return function(*arguments)
-    if seconds <= 0:
-        raise TimeUp(0.0)
     if not in_main():
         return _in_a_thread(function, arguments, seconds)
     WATCHDOG.start()

@@ -14,7 +14,7 @@ from rung.core import events as ev
 from rung.core.breaker import Circuit, Permit, Vote
 from rung.core.classify import classify
 from rung.core.decide import decide, obey
-from rung.core.errors import Refused
+from rung.core.errors import Refused, TimeUp
 from rung.core.evidence import clip
 from rung.core.failures import SERVICE_TROUBLE, Phase
 from rung.core.incident import FOLDS, Incident
@@ -160,6 +160,11 @@ class Run:
             return None
         self.made = False
         return Refused(key, answer)
+
+    def too_late(self) -> TimeUp:
+        """There is no time left to make an attempt in: a failure without one."""
+        self.made = False
+        return TimeUp(0.0)
 
     def failed(self, error: Exception) -> Failure:
         """The attempt raised this: name it, count it, write it down."""

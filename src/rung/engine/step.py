@@ -89,7 +89,10 @@ def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
     refusal = run.admit()
     if refusal is not None:
         return run.failed(refusal)
-    reply = yield Attempt(run.incident.request, seconds_left(run.incident, run.policy, run.began))
+    seconds = seconds_left(run.incident, run.policy, run.began)
+    if seconds is not None and seconds <= 0:
+        return run.failed(run.too_late())
+    reply = yield Attempt(run.incident.request, seconds)
     if isinstance(reply, Raised):
         return run.failed(reply.error)
     found = None

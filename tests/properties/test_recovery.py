@@ -1,0 +1,289 @@
+"""What holds for any ladder, any policy and any sequence of failures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from importlib import resources
+from typing import Any
+
+import jsonschema
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rung
+from rung.core import events as ev
+from rung.core.codec import from_json, to_json
+from rung.core.config import policy_from
+from rung.core.decide import decide
+from rung.core.failures import Kind
+from rung.core.incident import Incident
+from rung.core.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, Scope
+from rung.core.outcome import level_records, report_text
+from rung.core.policy import Confirm, Policy, worst_case
+from rung.testing import FakeClock
+
+KINDS = list(Kind)
+amounts = st.none() | st.floats(0, 500, allow_nan=False)
+
+
+def schema(name: str) -> Any:
+    return json.loads(resources.files("rung").joinpath(f"schemas/{name}.json").read_text())
+
+
+OUTCOME, PARTIAL, LEVEL, PIPELINE, EVENT = (
+    jsonschema.Draft202012Validator(schema(name))
+    for name in ("outcome", "partial", "level-record", "pipeline-failure", "event")
+)
+
+
+@st.composite
+def rungs(draw: st.DrawFn, action: Action, name: str) -> Rung:
+    repeats = action is Action.RETRY and draw(st.booleans())
+    return Rung(
+        action=action,
+        name=name,
+        tries=draw(st.integers(0, 4)),
+        seconds=draw(amounts),
+        scope=Scope.ACTION if repeats else draw(st.sampled_from([Scope.INCIDENT, Scope.SESSION])),
+        cost=draw(st.sampled_from([0.0, 0.1, 1.0])),
+        helps=draw(st.none() | st.frozensets(st.sampled_from(KINDS), max_size=30)),
+        most_missing=draw(st.none() | st.integers(0, 3)),
+        rollback=draw(st.booleans()),
+    )
+
+
+@st.composite
+def ladders(draw: st.DrawFn) -> Ladder:
+    middle = draw(st.lists(st.sampled_from([a for a in Action if a not in ENDINGS]), max_size=6))
+    actions = [*middle, draw(st.sampled_from(sorted(ENDINGS)))]
+    steps = tuple(draw(rungs(action, f"{n}-{action}")) for n, action in enumerate(actions))
+    names = [step.name for step in steps]
+    return Ladder(
+        name="random",
+        rungs=steps,
+        entry=draw(st.dictionaries(st.sampled_from(KINDS), st.sampled_from(names), max_size=20)),
+        otherwise=draw(st.sampled_from(names)),
+        loops=tuple(draw(st.dictionaries(st.integers(1, 9), st.sampled_from(names), max_size=3)).items()),
+        first=draw(st.integers(0, 1)),
+    )
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    names = draw(st.lists(st.sampled_from(["tiny", "small", "large", "huge"]), unique=True, max_size=4))
+    base = rung.policy(draw(ladders() | st.sampled_from(["task", "call", "pipeline", "model", "crew"])))
+    return base.but(
+        models=tuple(rung.Model(name=n, cost=draw(st.sampled_from([0.0, 0.2, 2.0]))) for n in names),
+        agents=tuple(draw(st.lists(st.sampled_from(["a", "b"]), unique=True))),
+        budget=rung.Budget(
+            attempts=draw(st.none() | st.integers(1, 30)),
+            seconds=draw(amounts),
+            dollars=draw(st.none() | st.floats(0, 5, allow_nan=False)),
+        ),
+        backoff=rung.Backoff(base=draw(st.sampled_from([0, 1, 7])), jitter=draw(st.booleans())),
+        retry_after_cap=draw(st.sampled_from([0.0, 60.0, 1e6])),
+        attempt_seconds=draw(st.none() | st.floats(0.1, 100)),
+        confirm=draw(st.sampled_from(Confirm)),
+        auto_escalate=draw(st.booleans()),
+        escalate_after=draw(st.integers(0, 3)),
+        unattended=draw(st.booleans()),
+        report="",
+    )
+
+
+troubles = st.fixed_dictionaries(
+    {
+        "finding": st.sampled_from(KINDS),
+        "retry_after": st.none() | st.floats(0, 2_000, allow_nan=False),
+        "output_started": st.booleans(),
+        "repeats": st.integers(0, 12),
+        "missing": st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=4).map(tuple),
+        "output": st.sampled_from(["", "so far"]),
+    }
+)
+steps = st.tuples(troubles, st.floats(0, 300, allow_nan=False), st.sampled_from([0.0, 0.01, 0.7]))
+
+
+class World:
+    """Plays a sequence of failures; when it has run out, either succeeds or goes on failing the same way."""
+
+    def __init__(self, script: list[Any], answers: list[str], *, mends: bool) -> None:
+        self.clock = FakeClock()
+        self.script = script
+        self.answers = answers
+        self.mends = mends
+        self.starts: list[float] = []
+        self.chance = 0
+
+    def attempt(self, request: rung.Request) -> str:
+        self.starts.append(self.clock.now())
+        number = len(self.starts) - 1
+        if number >= len(self.script) and self.mends:
+            return "done"
+        trouble, seconds, dollars = self.script[min(number, len(self.script) - 1)]
+        self.clock.advance(seconds)
+        rung.spend(dollars)
+        raise rung.AttemptError("trouble", **trouble)
+
+    def ask(self, question: ev.Ask, incident: Incident) -> str | None:
+        self.chance += 1
+        if not self.answers:
+            return None
+        wanted = self.answers[self.chance % len(self.answers)]
+        return next((o.id for o in question.options if o.id.startswith(wanted)), None)
+
+    def jitter(self) -> float:
+        self.chance += 1
+        return (self.chance * 0.37) % 1
+
+    def play(self, policy: Policy, mode: str) -> rung.Outcome[str]:
+        ports: dict[str, Any] = {
+            "policy": policy,
+            "clock": self.clock,
+            "jitter": self.jitter,
+            "breakers": rung.Breakers(),
+            "retry_budget": rung.RetryBudget(),
+            "ask": self.ask,
+        }
+        request = rung.Request(prompt="task", model="small", messages=({"role": "tool", "content": "x" * 99},) * 6)
+        if mode == "sync":
+            return rung.recover_sync(self.attempt, request, **ports)
+
+        async def attempt(request: rung.Request) -> str:
+            return self.attempt(request)
+
+        return asyncio.run(rung.recover(attempt, request, **ports))
+
+
+cases = {
+    "policy": policies(),
+    "script": st.lists(steps, min_size=1, max_size=8),
+    "answers": st.lists(st.sampled_from(["approve", "decline", "retry", "replan", "stop", "model"]), max_size=4),
+    "mends": st.booleans(),
+    "mode": st.sampled_from(["sync", "async"]),
+}
+
+
+def many(number: int) -> Any:
+    return settings(max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@many(400)
+@given(**cases)
+def test_any_recovery(policy: Policy, script: list[Any], answers: list[str], mends: bool, mode: str) -> None:
+    """It always ends, within its caps, without re-entering a spent rung or repeating a request above retry."""
+    world = World(script, answers, mends=mends)
+    opened = world.clock.now()
+    outcome = world.play(policy, mode)
+    ladder, budget = policy.ladder, policy.budget
+
+    # never exceeds a cap
+    assert outcome.attempts == len(world.starts)
+    if budget.attempts is not None:
+        assert outcome.attempts <= budget.attempts
+    if budget.seconds is not None:
+        deadline = opened + budget.seconds
+        assert all(start < deadline for start in world.starts[1:])
+    most = worst_case(policy).attempts
+    assert most is None or outcome.attempts <= most
+    spent = 0.0
+    for number, event in enumerate(outcome.events):
+        if isinstance(event, ev.AttemptFailed | ev.AttemptSucceeded):
+            if budget.dollars is not None and number > 1:
+                assert spent < budget.dollars
+            spent += event.dollars
+    assert math.isclose(spent, outcome.dollars, abs_tol=1e-9)
+
+    # never sleeps past the deadline
+    for event in outcome.events:
+        if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Repeat | ev.Change):
+            assert budget.seconds is None or event.at + event.decision.wait < opened + budget.seconds
+
+    _check_rungs(outcome, ladder, policy)
+
+    # never tries an unchanged request above retry
+    digests = [event.digest for event in outcome.events if isinstance(event, ev.Changed)]
+    origin = outcome.events[0]
+    assert isinstance(origin, ev.Opened)
+    assert origin.request is not None
+    assert len({*digests, origin.request.digest()}) == len(digests) + 1
+
+    # the contracts hold, and the events fold and travel
+    incident = Incident.of(outcome.events)
+    assert incident.status == outcome.status
+    travelled = [from_json(json.loads(json.dumps(to_json(event)))) for event in outcome.events]
+    assert Incident.of(travelled) == incident
+    for event in outcome.events:
+        EVENT.validate(json.loads(json.dumps(to_json(event))))
+    OUTCOME.validate(outcome.contract())
+    if outcome.status == "partial":
+        PARTIAL.validate(outcome.contract())
+    if not outcome.ok:
+        PIPELINE.validate(outcome.pipeline_failure())
+        assert outcome.recommendation
+        assert report_text(outcome, ladder)
+    for record in level_records(outcome.events, ladder):
+        LEVEL.validate(record)
+
+
+def _check_rungs(outcome: rung.Outcome[str], ladder: Ladder, policy: Policy) -> None:
+    used: dict[int, int] = {}
+    again: dict[int, int] = {}
+    highest = -1
+    by_person = False
+    for event in outcome.events:
+        if isinstance(event, ev.Answered):
+            by_person = True
+        if not isinstance(event, ev.Decided):
+            continue
+        decision = event.decision
+        step = ladder.rungs[decision.rung]
+        if isinstance(decision, ev.Repeat):
+            if not by_person:
+                again[decision.rung] = again.get(decision.rung, 0) + 1
+                assert step.repeats
+                assert again[decision.rung] <= step.tries
+        else:
+            assert decision.rung >= highest
+            if decision.rung > highest:
+                again.clear()
+            highest = max(highest, decision.rung)
+            counts = isinstance(decision, ev.Change | ev.HandOver) and not by_person
+            if counts:
+                used[decision.rung] = used.get(decision.rung, 0) + 1
+                assert used[decision.rung] <= step.tries
+            if isinstance(decision, ev.HandOver) and not by_person:
+                assert step.action in HAND_OVERS
+                assert policy.model(decision.model) or decision.agent in policy.agents
+        by_person = False
+
+
+@many(150)
+@given(**cases)
+def test_same_inputs_same_decision(
+    policy: Policy, script: list[Any], answers: list[str], mends: bool, mode: str
+) -> None:
+    """Played again it is decided the same; deciding changes nothing; the two modes agree."""
+    first = World(script, answers, mends=mends).play(policy, "sync")
+    second = World(script, answers, mends=mends).play(policy, "async")
+    taken = [[e.decision for e in outcome.events if isinstance(e, ev.Decided)] for outcome in (first, second)]
+    assert taken[0] == taken[1]
+    incident = Incident()
+    for event in first.events:
+        if isinstance(event, ev.AttemptFailed):
+            incident.fold(event)
+            before = dict(incident.__dict__)
+            one = decide(incident, event.failure, policy, event.at, 0.5)
+            assert one == decide(incident, event.failure, policy, event.at, 0.5)
+            assert incident.__dict__ == before
+        else:
+            incident.fold(event)
+
+
+@many(100)
+@given(policy=policies())
+def test_a_policy_survives_its_table(policy: Policy) -> None:
+    """A policy given as keyword arguments and as values is the same policy."""
+    assert policy_from({}, base=policy) == policy
