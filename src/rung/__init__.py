@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rung.core.budget import Budget as Budget
     from rung.core.budget import RetryBudget as RetryBudget
     from rung.core.classify import classify as classify
+    from rung.core.classify import is_retryable as is_retryable
     from rung.core.config import policy as policy
     from rung.core.errors import AttemptError as AttemptError
     from rung.core.errors import ConfigError as ConfigError
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from rung.engine.guard import guarded as guarded
     from rung.engine.recover import recover as recover
     from rung.engine.recover import recover_sync as recover_sync
-    from rung.core.classify import is_retryable as is_retryable
     from rung.engine.run import completed as completed
     from rung.engine.run import spend as spend
     from rung.engine.run import touched as touched

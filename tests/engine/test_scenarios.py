@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,8 @@ from rung.core.outcome import level_records
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.conftest import World
 
 ASK = rung.Request(prompt="Fix the failing test", model="small")
@@ -132,7 +133,7 @@ def test_compact_that_does_not_shrink(world: World) -> None:
 
 def test_compact_that_shrinks(world: World) -> None:
     """Old tool results become stubs, tool pairs stay, and the smaller request is attempted."""
-    messages = (
+    messages: tuple[dict[str, Any], ...] = (
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "read", "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "x" * 5_000}]},
@@ -731,7 +732,7 @@ def test_records_of_the_levels(world: World) -> None:
 
 
 def test_an_outcome_unwraps(world: World) -> None:
-    """unwrap gives the value, or raises the last error with the path as notes."""
+    """Unwrapping gives the value, or raises the last error with the path as notes."""
     assert world.recover(Script("x"), ASK).unwrap() == "x"
     outcome = world.recover(Script(HttpError(401, "invalid x-api-key")), ASK)
     with pytest.raises(HttpError, match="invalid x-api-key") as error:
@@ -751,7 +752,7 @@ def test_a_request_may_be_plain_text(world: World) -> None:
 
 def test_unknown_ports_are_a_mistake(world: World) -> None:
     """A misspelt argument is named, with what is allowed."""
-    with pytest.raises(TypeError, match="unknown argument 'listner'.*listeners"):
+    with pytest.raises(TypeError, match=r"unknown argument 'listner'.*listeners"):
         world.recover(Script("x"), ASK, listner=[])
 
 

@@ -166,7 +166,7 @@ cases = {
 }
 
 
-def many(number: int) -> Any:
+def many(number: int) -> settings:
     return settings(max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

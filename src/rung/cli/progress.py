@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rung.core.incident import Incident
     from rung.core.policy import Policy
 
-_MARKS = {
+MARKS = {
     "bad": ("✗", "red"),
     "good": ("✓", "green"),
     "next": ("↻", "yellow"),
@@ -90,7 +90,7 @@ def _put(mark: str, subject: str, rest: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    sign, style = _MARKS[mark]
+    sign, style = MARKS[mark]
     line = Text.assemble((f"{sign} ", style), (f"{subject:<12} ", "bold"), rest)
     Console(stderr=True, highlight=False).print(line, soft_wrap=True)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,7 +43,8 @@ def ladder_from(table: object, where: str = "ladder") -> Ladder:
             rungs=rungs,
             entry={
                 kind: _text(name, f"{where}.entry.{key}")
-                for key, name in entry.items()
+                # Groups first, so that a kind's own word weighs more, wherever it stands.
+                for key, name in sorted(entry.items(), key=lambda item: item[0] not in tuple(GROUPS))
                 for kind in _kinds(key, f"{where}.entry")
             },
             otherwise=_text(source.get("otherwise", rungs[0].name), f"{where}.otherwise"),
@@ -65,7 +67,7 @@ def policy_from(table: object, where: str = "policy", base: Policy | None = None
         settings = {key: _SETTINGS[key](value, key, policy) for key, value in source.items() if key in _SETTINGS}
         budget = {key: source[key] for key in _BUDGET_KEYS if key in source}
         if budget:
-            settings["budget"] = replace(settings.get("budget", policy.budget), **budget)
+            settings["budget"] = _budget_of(settings.get("budget", policy.budget), budget)
         policy = policy.but(**settings)
         if "retries" in source:
             policy = policy.with_tries(Action.RETRY, _tries(source["retries"]))
@@ -79,17 +81,14 @@ class PolicyBook:
     """The policies of one file: the default, and what projects and tools override of it."""
 
     default: Policy
+    settings: Table  # what the default was made of
     projects: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     tools: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
 
     def pick(self, project: str = "", tool: str = "") -> Policy:
         """The policy in force for a project and a tool; a tool's own word weighs most."""
-        policy = self.default
-        if project in self.projects:
-            policy = policy_from(self.projects[project], f"projects.{project}", policy)
-        if tool in self.tools:
-            policy = policy_from(self.tools[tool], f"tools.{tool}", policy)
-        return policy
+        overrides = [table for table in (self.projects.get(project), self.tools.get(tool)) if table]
+        return policy_from(_merged(self.settings, *overrides)) if overrides else self.default
 
 
 def book_from(table: object) -> PolicyBook:
@@ -103,13 +102,32 @@ def book_from(table: object) -> PolicyBook:
         settings["ladder"] = ladder_from(source["ladder"])
     book = PolicyBook(
         default=policy_from(settings),
+        settings=settings,
         projects=_tables(source.get("projects", {}), "projects"),
         tools=_tables(source.get("tools", {}), "tools"),
     )
-    for project in ("", *book.projects):
-        for tool in ("", *book.tools):
-            book.pick(project, tool)
+    for sort, tables in (("projects", book.projects), ("tools", book.tools)):
+        for name, overrides in tables.items():
+            policy_from(overrides, f"{sort}.{name}")  # what is right by itself is right over another
     return book
+
+
+def _merged(*tables: Table) -> Table:
+    """One table of several: a later one's word over an earlier one's, and what it does not name is kept."""
+    merged: Table = {}
+    for table in tables:
+        caps = {key: table[key] for key in _BUDGET_KEYS if key in table}
+        named = {key: value for key, value in table.items() if key not in caps}
+        if caps:
+            named["budget"] = {**_parts(named.get("budget", {})), **caps}
+        for key, value in named.items():
+            inside = key in ("backoff", "budget", "prompts") and key in merged
+            merged[key] = {**_parts(merged[key]), **_parts(value)} if inside else value
+    return merged
+
+
+def _parts(value: Any) -> Table:
+    return dict(value) if isinstance(value, Mapping) else asdict(value)
 
 
 def _start(source: Table, base: Policy | None) -> Policy:
@@ -126,6 +144,13 @@ def _start(source: Table, base: Policy | None) -> Policy:
     return TEMPLATES[template](base).but(name=template) if "template" in source else base
 
 
+def _budget_of(budget: Budget, keys: Table) -> Budget:
+    try:
+        return replace(budget, **keys)
+    except ConfigError as error:  # say the key that was written
+        raise ConfigError(error.key.removeprefix("budget."), error.value, error.allowed) from None
+
+
 def _tries(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ConfigError("retries", value, "a whole number, 0 or more")
@@ -139,6 +164,7 @@ def _rung(row: object, where: str) -> Rung:
         raise ConfigError(f"{where}.action", None, "one of " + ", ".join(Action))
     values = dict(source)
     values["action"] = _choice(Action, source["action"], f"{where}.action")
+    values["name"] = _text(source.get("name", ""), f"{where}.name")
     if "scope" in source:
         values["scope"] = _choice(Scope, source["scope"], f"{where}.scope")
     elif values["action"] is Action.RETRY:
@@ -204,7 +230,7 @@ def _strings(value: object, where: str, _: Policy) -> tuple[str, ...]:
 def _number(value: object, where: str, _: Policy | None = None) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(where, value, "a number")
-    return float(value)
+    return value
 
 
 def _maybe_number(value: object, where: str, policy: Policy) -> float | None:
@@ -250,7 +276,7 @@ def _tables(value: object, where: str) -> Mapping[str, Table]:
 
 
 def _list(value: object, where: str) -> Sequence[object]:
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
+    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         raise ConfigError(where, value, "a list")
     return list(value)
 
@@ -273,10 +299,11 @@ def _whole(value: object, where: str) -> int:
     return value
 
 
-def _count(key: str, where: str) -> int:
-    if not key.isdigit():
-        raise ConfigError(f"{where}.{key}", key, "a number of repeats")
-    return int(key)
+def _count(key: object, where: str) -> int:
+    """A number of repeats: a key in TOML and JSON is a text, in Python it may be a number."""
+    if not re.fullmatch("[0-9]{1,9}", str(key)):
+        raise ConfigError(f"{where}.{key}", key, "a number of repeats, 1 or more")
+    return int(str(key))
 
 
 def _choice(enum: type[E], value: object, where: str) -> E:

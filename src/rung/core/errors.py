@@ -10,9 +10,11 @@ RungError
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rung.core.failures import Evidence
 
 
@@ -35,14 +37,12 @@ class ConfigError(RungError, ValueError):
 
 
 def is_number(value: object, least: float = 0.0) -> bool:
-    """Is this a finite number (an integer no float can hold is none), and no less than this?"""
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
-    )
+    """Whether this is a finite number (an integer that no float can hold is none) and no less than that."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
 
 
 def is_whole(value: object, least: int = 0) -> bool:
-    """Is this a whole number, and no less than this?"""
+    """Whether this is a whole number and no less than that."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -54,12 +54,43 @@ class AttemptError(RungError):
     """
 
     def __init__(self, text: str = "", **facts: Any) -> None:
-        from rung.core.failures import Evidence, Kind, Phase
+        from rung.core.failures import Evidence
 
-        finding = facts.pop("finding", None)
-        facts["phase"] = Phase(facts.get("phase", "call"))
-        self.evidence: Evidence = Evidence(text=text, finding=None if finding is None else Kind(finding), **facts)
+        self.evidence: Evidence = Evidence(**_checked({**facts, "text": text}))
         super().__init__(text)
+
+
+def _checked(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts of the right types: no type checker may have seen them, and classify and decide rely on them."""
+    from rung.core.failures import Kind, Phase
+
+    facts = {name: fact for name, fact in facts.items() if fact is not None}
+    for name, (fits, allowed) in _FACTS.items():
+        if name in facts and not fits(facts[name]):
+            raise ConfigError(name, facts[name], allowed)
+    for name, choices in (("finding", Kind), ("phase", Phase)):
+        if name in facts:
+            if facts[name] not in tuple(choices):
+                raise ConfigError(name, facts[name], "one of " + ", ".join(choices))
+            facts[name] = choices(facts[name])
+    return facts | {name: tuple(facts[name]) for name in ("missing", "exceptions") if name in facts}
+
+
+def _is_text(fact: object) -> bool:
+    return isinstance(fact, str)
+
+
+def _is_texts(fact: object) -> bool:
+    return isinstance(fact, list | tuple) and all(isinstance(part, str) for part in fact)
+
+
+_FACTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    **dict.fromkeys(("text", "code", "output", "stack"), (_is_text, "a text")),
+    **dict.fromkeys(("status", "errno", "exit_code", "signal"), (lambda fact: isinstance(fact, int), "a whole number")),
+    **dict.fromkeys(("missing", "exceptions"), (_is_texts, "a list of texts")),
+    "repeats": (is_whole, "a whole number, 0 or more"),
+    "retry_after": (is_number, "seconds, 0 or more"),
+}
 
 
 class Refused(RungError):

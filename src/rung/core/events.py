@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from rung.core.ladder import Action
+from rung.core.ladder import Action  # noqa: TC001  # the codec reads the annotations
 
 if TYPE_CHECKING:
     from rung.core.failures import Failure

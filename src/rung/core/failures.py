@@ -167,10 +167,10 @@ class Failure:
 
 _MASKS: Final = (
     (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+){2,}[\\/]?"), "<path>"),  # first: with all the ids and dates in it
-    (re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.I), "<uuid>"),
+    (re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "<time>"),
-    (re.compile(r"\b[a-z]{2,12}[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}\b", re.I), "<id>"),
-    (re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b", re.I), "<n>"),
+    (re.compile(r"\b[a-z]{2,12}[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b", re.IGNORECASE), "<n>"),
     # Times of day, and a line with its column, are numbers like any other: 9:15 and 120:5 must look alike.
     (re.compile(r"\d+(?:[.,:]\d+)*(?:e[+-]?\d+)?"), "<n>"),
     (re.compile(r"\s+"), " "),
@@ -183,6 +183,7 @@ def masked(text: str) -> str:
 
     Cut after it was masked, or a longer number at the start would move the end.
     """
+    text = text.lstrip()
     looked_at = 2 * _KEPT
     while True:
         part = text[:looked_at]

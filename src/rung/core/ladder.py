@@ -110,7 +110,6 @@ class Ladder:
 
     def __post_init__(self) -> None:
         names = [rung.name for rung in self.rungs]
-        allowed = "one of this ladder's rungs: " + ", ".join(names)
         if not self.rungs:
             raise ConfigError("rungs", [], "at least one rung")
         for name in names:
@@ -121,6 +120,14 @@ class Ladder:
         for rung in self.rungs[:-1]:
             if rung.action in ENDINGS:
                 raise ConfigError("rungs", rung.name, "an ending (ask, surface, force-done) as the last rung only")
+        self._check_entries(names)
+        object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
+        object.__setattr__(self, "loops", tuple(sorted(self.loops)))
+        enters = {kind: names.index(self.entry.get(kind, self.otherwise)) for kind in Kind}
+        object.__setattr__(self, "_enters", MappingProxyType(enters))
+
+    def _check_entries(self, names: list[str]) -> None:
+        allowed = "one of this ladder's rungs: " + ", ".join(names)
         if self.otherwise not in names:
             raise ConfigError("otherwise", self.otherwise, allowed)
         for kind, name in self.entry.items():
@@ -131,10 +138,6 @@ class Ladder:
                 raise ConfigError("loops", count, "a number of repeats, 1 or more")
             if name not in names:
                 raise ConfigError(f"loops.{count}", name, allowed)
-        object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
-        object.__setattr__(self, "loops", tuple(sorted(self.loops)))
-        enters = {kind: names.index(self.entry.get(kind, self.otherwise)) for kind in Kind}
-        object.__setattr__(self, "_enters", MappingProxyType(enters))
 
     def enter(self, failure: Failure) -> int:
         """The index of the rung at which this failure enters."""

@@ -34,6 +34,11 @@ _RECOMMENDATIONS: Final[Mapping[Kind, str]] = {
     Kind.TEST_FAILURE: "Look at the failing test; the agent did not find the cause.",
     Kind.LOOP_DETECTED: "Look at what it kept repeating; give it the fact or the right it lacks.",
     Kind.STRATEGIC_AMBIGUITY: "Decide which way to go, then run it again with that decision.",
+    Kind.TURNS_EXHAUSTED: "Give it more turns, or a smaller task.",
+    Kind.CAPABILITY_MISMATCH: "Give it to an agent or a model that can do this, or do this part yourself.",
+    Kind.PERMISSION_DENIED: "Grant the right it lacks, or tell it where it may work.",
+    Kind.TIMEOUT: "Give it more time or a smaller task, or look at what it waited for.",
+    Kind.NETWORK: "Check the connection to the service, then run it again.",
     Kind.CONFIGURATION: "Correct the setting named in the error, then run it again.",
 }
 
@@ -218,8 +223,10 @@ def report_text(outcome: Outcome[Any], ladder: Ladder) -> str:
     when = datetime.fromtimestamp(opened + outcome.seconds, UTC).isoformat(timespec="seconds")
     kind = outcome.failure.kind if outcome.failure is not None else Kind.UNKNOWN
     lines = [f"# BLOCKED: {kind} ({when})", "", outcome.reason, "", "## What was tried", ""]
-    for record in level_records(outcome.events, ladder):
-        lines.append(f"- level {record['recoveryLevel']}, {record['recoveryAction']}, after {record['errorType']}")
+    lines += [
+        f"- level {record['recoveryLevel']}, {record['recoveryAction']}, after {record['errorType']}"
+        for record in level_records(outcome.events, ladder)
+    ]
     lines += ["", f"{outcome.attempts} attempts, {outcome.seconds:.0f} s, ${outcome.dollars:.2f}.", ""]
     lines += ["## Why it failed", ""]
     lines += [

@@ -172,7 +172,7 @@ def render(
 ) -> str:
     """The prompt of this id, filled in.
 
-    Errors, output and history keep head and tail within the token budget; the task itself is never cut.
+    Errors, output and history keep head and tail within the token budget; the task itself is never touched.
     """
     template = overrides.get(name) or PROMPTS[name]
     room = tokens * CHARACTERS_PER_TOKEN
@@ -190,8 +190,13 @@ def render(
         "repeats": str(evidence.repeats or len(incident.failures)),
         "task": task or "(as given before)",
     }
+    before, task, after = template.partition("{task}")
+    return (_filled(before, fields) + (fields["task"] if task else "") + _filled(after, fields)).strip()
+
+
+def _filled(template: str, fields: Mapping[str, str]) -> str:
     filled = re.sub(r"\{(" + "|".join(FIELDS) + r")\}", lambda match: fields[match[1]], template)
-    return re.sub(r"\n{3,}", "\n\n", filled).strip()
+    return re.sub(r"\n{3,}", "\n\n", filled)  # where a field was empty
 
 
 def _quoted(title: str, text: str) -> str:

@@ -14,6 +14,7 @@ CONDITIONAL_TOTAL: Final = 60
 ENOUGH_EVIDENCE: Final = 15
 NO_EVIDENCE: Final = 8
 ON_GOAL: Final = 15
+MOST: Final = 25
 DIMENSIONS: Final = ("goal_alignment", "action_completeness", "evidence_of_completion", "final_state_coherence")
 
 
@@ -37,7 +38,7 @@ class Verdict:
 
     def __post_init__(self) -> None:
         for name in DIMENSIONS:
-            if not 0 <= getattr(self, name) <= 25:
+            if not 0 <= getattr(self, name) <= MOST:
                 raise ConfigError(f"verdict.{name}", getattr(self, name), "0 to 25")
 
     @property

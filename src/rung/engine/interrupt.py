@@ -27,6 +27,7 @@ MAIN: Final = threading.main_thread().ident
 # The watchdog looks at least this often, so an attempt with a longer limit need not wake it.
 LOOK_EVERY: Final = 5.0
 _INSIST_EVERY: Final = 0.01
+_NEVER: Final = float("inf")
 
 
 class Overdue(BaseException):
@@ -50,7 +51,7 @@ class Watchdog:
 
     def __init__(self) -> None:
         self.due: list[float] = []
-        self._wakes_at = 0.0
+        self._wakes_at = _NEVER
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._former: Any = None
@@ -63,7 +64,7 @@ class Watchdog:
         former = signal.signal(SIGNAL, self._handle)
         self._former = former if callable(former) else None
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        os.register_at_fork(after_in_child=self._begin_in_child)
 
     def hurry(self, due: float) -> None:
         """Do not sleep past this."""
@@ -75,10 +76,16 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="rung-watchdog", daemon=True)
         self._thread.start()
 
+    def _begin_in_child(self) -> None:
+        # A process forked inside an attempt is not that attempt: it may live on when its time is up.
+        self.due[:] = [_NEVER] * len(self.due)
+        self._begin()
+
     def _watch(self) -> None:
         while True:
+            self._wakes_at = _NEVER  # whoever begins while we look may not be seen: it has to wake us
             now = monotonic()
-            first = min(self.due, default=float("inf"))
+            first = min(self.due, default=_NEVER)
             if first <= now:
                 signal.pthread_kill(MAIN or 0, SIGNAL or 0)
             pause = min(LOOK_EVERY, max(first - now, _INSIST_EVERY))
@@ -88,9 +95,10 @@ class Watchdog:
 
     def _handle(self, number: int, frame: Any) -> None:
         now = monotonic()
-        for depth, due in enumerate(self.due):
-            if due <= now:
-                raise Overdue(depth)
+        if frame is None or frame.f_code is not release.__code__:  # there, one has just ended: too late for it
+            for depth, due in enumerate(self.due):
+                if due <= now:
+                    raise Overdue(depth)
         if self._former is not None:
             self._former(number, frame)
 
@@ -161,15 +169,18 @@ def _in_a_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds
     if not box:
         _abandon(thread)
         raise TimeUp(seconds)
-    good, value = box[0]
+    good, value = box.pop()
     if good:
         return value  # type: ignore[no-any-return]  # what the function returned
-    raise value
+    try:
+        raise value
+    finally:
+        del value  # its traceback holds this frame: a cycle, and work for the collector
 
 
 def _abandon(thread: threading.Thread) -> None:
     """Ask the straggler to end at its next step of Python code."""
     import ctypes
 
-    if thread.ident is not None:
+    if thread.is_alive() and thread.ident is not None:  # else its ident may be another thread's by now
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from rung.core.config import policy as make_policy
 from rung.core.events import Status, Terms

@@ -287,7 +287,7 @@ class Reports(NamedTuple):
     steps: tuple[tuple[float, str], ...] = ()
 
 
-REPORTED: ContextVar[Reports] = ContextVar("rung_reported", default=Reports())
+REPORTED: ContextVar[Reports] = ContextVar("rung_reported", default=Reports())  # noqa: B039  # a tuple
 
 
 def completed(step: str) -> None:

@@ -140,9 +140,8 @@ def _leave(run: Run, decision: ev.Decision) -> Steps:
         return
     incident = run.incident
     origin, request = incident.origin, incident.request
-    if isinstance(before, ev.HandOver) and origin is not None and request is not None:
-        if (request.model, request.agent) != (origin.model, origin.agent):
-            run.record(ev.ModelRestored(run.clock.now(), origin.model, origin.agent))
+    if isinstance(before, ev.HandOver) and origin is not None and request != origin:
+        run.record(ev.ModelRestored(run.clock.now(), origin.model, origin.agent))
     reference = incident.checkpoints.get(before.rung)
     if reference is None or not run.policy.ladder.rungs[before.rung].rollback or run.checkpoint is None:
         return
