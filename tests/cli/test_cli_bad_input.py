@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -104,15 +103,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "latin.toml"
     path.write_bytes(b'[policy]\nname = "caf\xe9"\n')
     assert refused("policy", "check", str(path)) == f"rung: {path}: is not UTF-8: byte 0xe9 at 20\n"
-
-
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_the_right_to_read(tmp_path: Path) -> None:
-    """A file that may not be read is refused by name."""
-    path = tmp_path / "own.toml"
-    path.write_text("")
-    path.chmod(0)
-    assert "Permission denied" in refused("policy", "check", str(path))
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,11 @@ def _alive(pid: int) -> bool:
 def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
     """Ctrl-C stops at once, in an attempt or in a backoff, and leaves a partial outcome; exit 130."""
     ready = tmp_path / "ready"
-    words = f"touch {ready}; sleep 60" if when == "attempt" else f"touch {ready}; echo 'API Error: 529 Overloaded' >&2; exit 1"
+    words = (
+        f"touch {ready}; sleep 60"
+        if when == "attempt"
+        else f"touch {ready}; echo 'API Error: 529 Overloaded' >&2; exit 1"
+    )
     policy = tmp_path / "p.toml"
     policy.write_text('[policy]\nladder = "call"\nbackoff = {base = 50, cap = 50, jitter = false}\n')
     process = subprocess.Popen(

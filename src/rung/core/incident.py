@@ -80,6 +80,12 @@ class Incident:
         """Is the request being attempted a continuation of a cut-off answer?"""
         return isinstance(self.standing, ev.Change) and self.standing.action is Action.RESUME
 
+    @property
+    def handed_over(self) -> bool:
+        """Is another model or agent at work than at the beginning?"""
+        one, other = self.request, self.origin
+        return one is not None and other is not None and (one.model, one.agent) != (other.model, other.agent)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Incident) and self.__dict__ == other.__dict__
 

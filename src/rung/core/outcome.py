@@ -125,9 +125,7 @@ def conclude(
 ) -> Outcome[Any]:
     """The outcome of a closed incident."""
     assert incident.status is not None  # noqa: S101  # the engine closes before it concludes
-    request, origin = incident.request, incident.origin
-    handed_over = request is not None and origin is not None and request.model != origin.model
-    keep = handed_over and sticky and incident.status in GOOD
+    kept = incident.request if sticky and incident.status in GOOD else incident.origin
     failure = incident.failure
     return Outcome(
         status=incident.status,
@@ -141,7 +139,7 @@ def conclude(
         path=tuple(ladder.level(index) for index in incident.path),
         steps=incident.steps,
         failed_at=failed_at(incident),
-        model=(request if keep else origin).model if request is not None and origin is not None else "",
+        model="" if kept is None else kept.model,
         ladder=ladder.name,
         id=incident.id,
         events=events,

@@ -52,11 +52,20 @@ async def gather(
             stragglers = [task for task in tasks if not task.done()]
             for task in stragglers:
                 task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-            for n, left in zip(tasks.values(), ended, strict=True):
-                if n not in outcomes and isinstance(left, asyncio.CancelledError):
-                    outcomes[n] = _stopped(left, jobs[n], policy, ports)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for task in stragglers:
+                if task.cancelled():
+                    outcomes[tasks[task]] = _stopped(_cancellation(task), jobs[tasks[task]], policy, ports)
     return [outcomes[n] for n in range(len(jobs))]
+
+
+def _cancellation(task: asyncio.Task[Any]) -> BaseException:
+    """The very error a task was cancelled with: it carries the outcome so far, and a task gives it once."""
+    try:
+        task.result()
+    except BaseException as error:
+        return error
+    raise AssertionError("a cancelled task has no result")
 
 
 async def _collect(tasks: Mapping[asyncio.Task[Any], int], outcomes: dict[int, Any], *, cancel: bool) -> None:

@@ -42,7 +42,7 @@ class Plan(NamedTuple):
 
     repeat: ev.Repeat
     ceiling: float
-    limit: float  # seconds the repeated attempt may take at most, by its own limit and its rung's
+    limit: float  # seconds the rung has, for the wait and the repeated attempt
 
 
 class Brief(NamedTuple):
@@ -117,8 +117,7 @@ class Lane:
         if not isinstance(decision, ev.Repeat):
             return None
         rung = run.policy.ladder.rungs[decision.rung]
-        limit = min(self.own, _FOREVER if rung.seconds is None else rung.seconds)
-        return Plan(decision, decision.wait, limit)
+        return Plan(decision, decision.wait, _FOREVER if rung.seconds is None else rung.seconds)
 
     def failed(self, plan: Plan, failure: Failure, began: float, now: float) -> float | None:
         """Count a failure and schedule its repeat: the seconds to wait; None: go the long way."""
@@ -248,11 +247,14 @@ def _again(
     plan = None if args and isinstance(args[0], Request) else lane.plan(failure, began)
     wait = None if plan is None else lane.failed(plan, failure, began, now)
     if plan is None or wait is None:
-        return guard.carry(as_attempt(function, args, kwargs), args, failed, began)
+        try:
+            return guard.carry(as_attempt(function, args, kwargs), args, failed, began)
+        finally:
+            del failed  # as above
     if wait > 0:
         sleep(wait)
     again = EPOCH + monotonic()
-    due = min(again + plan.limit, began + lane.total) - EPOCH
+    due = min(again + lane.own, now + plan.limit, began + lane.total) - EPOCH
     try:
         WATCHED.append(due)
         if due - again + EPOCH < LOOK_EVERY:
@@ -277,6 +279,7 @@ def _again(
     run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
     run.take_reports()
     failure = run.failed(failed)
+    del failed  # as above
     return guard.carry_on(run, as_attempt(function, args, kwargs), failure, run.decide(failure))
 
 
@@ -296,9 +299,10 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
         if breaker.circuit is not _CLOSED or not is_open:
             return await guard.acarry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
         # Asking for the running loop is slow in Python 3.11; one with a task at work in this thread is it.
-        if sweeper is None or sweeper.thread != get_ident() or (task := task_in(sweeper.loop)) is None:
-            sweeper = sweeper_here()
-            task = task_in(sweeper.loop)
+        here = sweeper  # read once: a call in another thread may put its own in the place
+        if here is None or here.thread != get_ident() or (task := task_in(here.loop)) is None:
+            here = sweeper = sweeper_here()
+            task = task_in(here.loop)
         began = monotonic()
         work = function(*args, **kwargs)
         RUNNING[work] = (began + limit, task)
@@ -322,9 +326,10 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
             failed = TimeUp(limit)
         except BaseException:
             RUNNING.pop(work, None)
+            was_ours(work, task)
             raise
         try:
-            return await _aagain(function, lane, args, kwargs, failed, EPOCH + began, sweeper)
+            return await _aagain(function, lane, args, kwargs, failed, EPOCH + began, here)
         finally:
             del failed  # its traceback holds this frame: a cycle, and work for the collector
 
@@ -347,12 +352,16 @@ async def _aagain(
     plan = None if args and isinstance(args[0], Request) else lane.plan(failure, began)
     wait = None if plan is None else lane.failed(plan, failure, began, now)
     if plan is None or wait is None:
-        return await guard.acarry(as_attempt(function, args, kwargs), args, failed, began)
+        try:
+            return await guard.acarry(as_attempt(function, args, kwargs), args, failed, began)
+        finally:
+            del failed  # as above
     if wait > 0:
         await guard.run.clock.asleep(wait)
     again = EPOCH + monotonic()
+    limit = min(lane.own, now + plan.limit - again, began + lane.total - again)
     try:
-        value = await sweeper.limited(function(*args, **kwargs), min(plan.limit, began + lane.total - again))
+        value = await sweeper.limited(function(*args, **kwargs), limit)
     except Exception as error:
         failed = error
     else:
@@ -363,4 +372,5 @@ async def _aagain(
     run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
     run.take_reports()
     failure = run.failed(failed)
+    del failed  # as above
     return await guard.acarry_on(run, as_attempt(function, args, kwargs), failure, run.decide(failure))

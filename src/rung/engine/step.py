@@ -139,9 +139,8 @@ def _leave(run: Run, decision: ev.Decision) -> Steps:
     if before is None or isinstance(decision, ev.Repeat):
         return
     incident = run.incident
-    origin, request = incident.origin, incident.request
-    if isinstance(before, ev.HandOver) and origin is not None and request != origin:
-        run.record(ev.ModelRestored(run.clock.now(), origin.model, origin.agent))
+    if incident.origin is not None and incident.handed_over:
+        run.record(ev.ModelRestored(run.clock.now(), incident.origin.model, incident.origin.agent))
     reference = incident.checkpoints.get(before.rung)
     if reference is None or not run.policy.ladder.rungs[before.rung].rollback or run.checkpoint is None:
         return

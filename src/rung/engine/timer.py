@@ -23,7 +23,7 @@ Task = asyncio.Task[Any]
 
 # The attempts that are running: when each is due, and in which task.
 RUNNING: Final[dict[object, tuple[float, Task | None]]] = {}
-# Those whose time was up, and how often their task had been cancelled before we did so.
+# Those whose time was up, and how often their task had been cancelled when they began.
 OVERDUE: Final[dict[object, int]] = {}
 
 # The task running in a loop. The public function is Python code before 3.12, and asked on every call.
@@ -57,6 +57,7 @@ class Sweeper:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.thread = get_ident()
+        self._seen: dict[object, int] = {}  # the running ones, and how often their task had been cancelled by then
         loop.call_later(LOOK_EVERY, self._look)
 
     async def limited(self, work: Awaitable[T], seconds: float) -> T:
@@ -77,14 +78,17 @@ class Sweeper:
     def _look(self) -> None:
         now = monotonic()
         soon = now + LOOK_EVERY
-        for work, (due, task) in list(RUNNING.items()):
-            if task is None or task.get_loop() is not self.loop or work in OVERDUE:
-                continue
-            if due <= now:
-                OVERDUE[work] = task.cancelling()
+        # A copy: other threads begin and end theirs meanwhile, and a dict that changes cannot be walked.
+        running = [(work, due, task) for work, (due, task) in RUNNING.copy().items() if task is not None]
+        mine = [(work, due, task) for work, due, task in running if task.get_loop() is self.loop]
+        # All are counted before any is cancelled: whose cancellation it was is told by the number.
+        self._seen = {work: self._seen.get(work, task.cancelling()) for work, _, task in mine}
+        for work, due, task in mine:
+            if due > now:
+                soon = min(soon, due)
+            elif work not in OVERDUE:
+                OVERDUE[work] = self._seen[work]
                 task.cancel()
-            elif due < soon:
-                soon = due
         self.loop.call_later(soon - now, self._look)
 
 
@@ -94,13 +98,17 @@ def was_ours(work: object, task: Task | None) -> bool:
     return before is not None and task is not None and task.uncancel() <= before
 
 
-_SWEEPERS: Final[dict[int, Sweeper]] = {}  # by thread: a new loop in a thread takes the old one's place
+_SWEEPERS: Final[dict[asyncio.AbstractEventLoop, Sweeper]] = {}
 
 
 def sweeper_here() -> Sweeper:
     """The sweeper of the running event loop."""
     loop = asyncio.get_running_loop()
-    sweeper = _SWEEPERS.get(get_ident())
-    if sweeper is None or sweeper.loop is not loop:
-        sweeper = _SWEEPERS[get_ident()] = Sweeper(loop)
+    sweeper = _SWEEPERS.get(loop)
+    if sweeper is None:
+        for former in list(_SWEEPERS):
+            if former.is_closed():
+                _SWEEPERS.pop(former, None)
+        sweeper = _SWEEPERS[loop] = Sweeper(loop)
+    sweeper.thread = get_ident()
     return sweeper

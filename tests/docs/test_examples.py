@@ -1,0 +1,39 @@
+"""The examples on the hand-written pages run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "docs/tutorial.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every Python block of a page runs, one after another, and its assertions hold."""
+    names: dict[str, object] = {"__name__": page.stem}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), names)
+
+
+def test_every_option_of_run_is_documented() -> None:
+    """The page on `rung run` names every option and every exit code it has."""
+    from rung.cli.exits import EXITS, INTERRUPTED, USAGE
+    from rung.cli.run import command
+
+    page = (ROOT / "docs/howto/run-a-command.md").read_text()
+    for parameter in command.params:
+        for option in parameter.opts:
+            assert not option.startswith("--") or option in page, option
+    for code in {*EXITS.values(), INTERRUPTED, USAGE}:
+        assert f"| {code} |" in page
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link on the hand-written pages leads to a file."""
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *(ROOT / "docs/explanation").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
