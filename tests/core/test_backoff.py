@@ -47,8 +47,8 @@ def test_never_shorter_later(backoff: Backoff, repeat: int) -> None:
 @given(BACKOFFS, REPEATS, CHANCE)
 def test_full_jitter(backoff: Backoff, repeat: int, chance: float) -> None:
     """With jitter the wait is a random part of the ceiling, without it the ceiling itself."""
-    part = chance if backoff.jitter else 1.0
-    assert backoff.wait(repeat, chance) == backoff.ceiling(repeat) * part
+    ceiling = backoff.ceiling(repeat)
+    assert backoff.wait(repeat, chance) == (ceiling * chance if backoff.jitter else ceiling)
 
 
 def test_doubles_up_to_the_cap() -> None:

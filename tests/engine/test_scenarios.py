@@ -332,6 +332,30 @@ def test_stopped_in_an_attempt_is_told_and_kept(world: World) -> None:
     assert kept == ["Opened", "Cancelled"]
 
 
+def test_ctrl_c_in_a_listener(world: World) -> None:
+    """Ctrl-C that hits while a listener is told passes through, with the outcome so far."""
+
+    def pressed(event: ev.Event, incident: Incident) -> None:
+        if isinstance(event, ev.Decided):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        world.recover(Script(OVERLOADED), ASK, listeners=[pressed])
+    assert stop.value.__dict__["__rung_outcome__"].status == "partial"
+
+
+def test_a_stop_after_the_end_changes_nothing(world: World) -> None:
+    """Ctrl-C that hits while the end is told does not undo it."""
+
+    def pressed(event: ev.Event, incident: Incident) -> None:
+        if isinstance(event, ev.AttemptSucceeded):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        world.recover(Script("done"), ASK, listeners=[pressed])
+    assert stop.value.__dict__["__rung_outcome__"].status == "succeeded"
+
+
 def test_journal_before_acting(world: World) -> None:
     """Each decision is in the journal before the attempt it decides on is made."""
     journal: list[str] = []

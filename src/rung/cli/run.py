@@ -77,8 +77,9 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
         outcome = recover_sync(attempt, request, policy=policy, **ports)
         code = EXITS[outcome.status]
     except KeyboardInterrupt as stop:
-        outcome = stop.__dict__["__rung_outcome__"]
-        code = INTERRUPTED
+        if "__rung_outcome__" not in stop.__dict__:  # pressed before it began
+            sys.exit(INTERRUPTED)
+        outcome, code = stop.__dict__["__rung_outcome__"], INTERRUPTED
     _print(outcome, streamed=streaming, as_json=options["as_json"])
     sys.exit(code)
 

@@ -170,9 +170,15 @@ _MASKS: Final = (
     (re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "<time>"),
     (re.compile(r"\b[a-z]{2,12}[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b", re.IGNORECASE), "<n>"),
+    (
+        re.compile(
+            r"\b\d+(?:\.\d+)?e[+-]\d+\b|\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b",
+            re.IGNORECASE,
+        ),
+        "<n>",
+    ),
     # Times of day, and a line with its column, are numbers like any other: 9:15 and 120:5 must look alike.
-    (re.compile(r"\d+(?:[.,:]\d+)*(?:e[+-]?\d+)?"), "<n>"),
+    (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
     (re.compile(r"\s+"), " "),
 )
 _KEPT: Final = 400

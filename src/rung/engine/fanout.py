@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextvars import copy_context
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.supervision import Intensity, Siblings
@@ -53,19 +55,12 @@ async def gather(
             for task in stragglers:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for task in stragglers:
-                if task.cancelled():
-                    outcomes[tasks[task]] = _stopped(_cancellation(task), jobs[tasks[task]], policy, ports)
+        for task in stragglers:
+            try:
+                outcomes[tasks[task]] = task.result()  # it may have ended all the same
+            except asyncio.CancelledError as error:
+                outcomes[tasks[task]] = _stopped(error, jobs[tasks[task]], policy, ports)
     return [outcomes[n] for n in range(len(jobs))]
-
-
-def _cancellation(task: asyncio.Task[Any]) -> BaseException:
-    """The very error a task was cancelled with: it carries the outcome so far, and a task gives it once."""
-    try:
-        task.result()
-    except BaseException as error:
-        return error
-    raise AssertionError("a cancelled task has no result")
 
 
 async def _collect(tasks: Mapping[asyncio.Task[Any], int], outcomes: dict[int, Any], *, cancel: bool) -> None:
@@ -107,7 +102,8 @@ def gather_sync(
             if broken or (siblings is Siblings.CANCEL and not outcomes[n].ok):
                 stop.set()
 
-        threads = [threading.Thread(target=work, args=(n,), name=f"rung-job-{n}") for n in round_]
+        # Each in the caller's context, so that a recovery it is part of still bounds it.
+        threads = [Thread(target=copy_context().run, args=(work, n), name=f"rung-job-{n}") for n in round_]
         try:
             for thread in threads:
                 thread.start()

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from rung.core.config import policy as make_policy
 from rung.core.errors import ConfigError
 from rung.core.outcome import GOOD, marked
+from rung.core.policy import Policy
 from rung.core.request import Request
 from rung.engine import flat, streams
 from rung.engine.loops import adrive, drive
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 
     from rung.core.events import Decision
     from rung.core.failures import Failure
-    from rung.core.policy import Policy
 
 F = TypeVar("F", bound="Callable[..., Any]")
+_ALLOWED: Final = "a function, or a policy or ladder name before one"
 
 
 class Guard:
@@ -42,9 +44,10 @@ class Guard:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
         self.policy = policy
         self.run: type[Run] = type("GuardedRun", (Run,), equipped)
-        # The flat path knows the real clock only, and nobody who wants to see every attempt.
-        wants_all = ("clock", "journal", "check", "session", "listeners")
-        self.flat = policy.budget.dollars is None and not any(ports.get(name) for name in wants_all)
+        # The flat path knows the real clock and chance only, and nobody who wants to see every attempt.
+        wants_all = ("clock", "jitter", "journal", "check", "session")
+        seen = any(ports.get(name) is not None for name in wants_all) or bool(ports.get("listeners"))
+        self.flat = policy.budget.dollars is None and not seen
 
     def begin(self, args: tuple[Any, ...], began: float) -> Run:
         """A run for one call of the function."""
@@ -55,7 +58,9 @@ class Guard:
     def carry(self, attempt: Callable[..., Any], args: tuple[Any, ...], failed: Exception | None, began: float) -> Any:
         """Recover a call, from its beginning or from its first failure."""
         run = self.begin(args, began)
-        return self.carry_on(run, attempt, *_first(run, failed))
+        first = _first(run, failed)
+        del failed  # should it be raised again, its traceback holds this frame: a cycle
+        return self.carry_on(run, attempt, *first)
 
     def carry_on(
         self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
@@ -76,7 +81,9 @@ class Guard:
     ) -> Any:
         """The same, awaiting."""
         run = self.begin(args, began)
-        return await self.acarry_on(run, attempt, *_first(run, failed))
+        first = _first(run, failed)
+        del failed  # as above
+        return await self.acarry_on(run, attempt, *first)
 
     async def acarry_on(
         self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
@@ -105,14 +112,18 @@ def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Any) -> 
     is passed over.
     """
     if inspect.isroutine(target):
-        return _guard(target, make_policy("call"), {}, idempotent=False)
+        return _guard(target, make_policy("call"), ports, idempotent=idempotent)
     policy = make_policy(target) if isinstance(target, str) else target
+    if not isinstance(policy, Policy):
+        raise ConfigError("guarded", target, _ALLOWED)
     return lambda function: _guard(function, policy, ports, idempotent=idempotent)
 
 
 def _guard(function: Any, policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> Any:
+    if isinstance(function, staticmethod | classmethod):
+        return type(function)(_guard(function.__func__, policy, ports, idempotent=idempotent))
     if not inspect.isroutine(function):
-        raise ConfigError("guarded", function, "a function, or a policy or ladder name before one")
+        raise ConfigError("guarded", function, _ALLOWED)
     guard = Guard(function, policy, ports, idempotent=idempotent)
     if inspect.isasyncgenfunction(function):
         wrapper = streams.async_generator(function, guard)
@@ -140,4 +151,7 @@ def _conclude(run: Run) -> Any:
     outcome = ended(run)
     if outcome.error is None:
         return outcome.unwrap()
-    raise marked(outcome.error, outcome)
+    try:
+        raise marked(outcome.error, replace(outcome, error=None))
+    finally:
+        del outcome  # the error's traceback holds this frame: a cycle

@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 
 
 def drive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
-    """Carry a recovery through, blocking."""
+    """Carry a recovery through, blocking.
+
+    A reply is never kept in a variable: an error's traceback holds this frame, and that would be a cycle.
+    """
     try:
         move = next(steps)
         while True:
             if isinstance(move, Attempt):
-                reply = _result(interrupt.limited, attempt, (move.request,), move.seconds)
+                move = steps.send(_result(interrupt.limited, attempt, (move.request,), move.seconds))
             elif isinstance(move, Wait):
                 clock.sleep(move.seconds)
-                reply = Returned(None)
+                move = steps.send(Returned(None))
             else:
-                reply = _result(move.function, *move.arguments)
-            move = steps.send(reply)
+                move = steps.send(_result(move.function, *move.arguments))
     except StopIteration:
         return
     except BaseException:
@@ -41,15 +43,13 @@ async def adrive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> Non
     try:
         move = next(steps)
         while True:
-            reply: Reply
             if isinstance(move, Attempt):
-                reply = await _aresult(timer.limited(_started(attempt, move), move.seconds))
+                move = steps.send(await _aresult(timer.limited(_started(attempt, move), move.seconds)))
             elif isinstance(move, Wait):
                 await clock.asleep(move.seconds)
-                reply = Returned(None)
+                move = steps.send(Returned(None))
             else:
-                reply = await _aresult(_called(move))
-            move = steps.send(reply)
+                move = steps.send(await _aresult(_called(move)))
     except StopIteration:
         return
     except BaseException:

@@ -130,6 +130,7 @@ def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> 
 def ended(run: Run) -> Outcome[Any]:
     """The outcome; one that is blocked leaves a report for whoever finds it."""
     outcome = run.outcome()
+    run.error = None  # its traceback holds the frames that hold the run: a cycle
     if outcome.status is Status.BLOCKED:
         try:
             write_report(run.policy.report, outcome, run.policy.ladder)

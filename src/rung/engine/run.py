@@ -147,6 +147,7 @@ class Run:
         self.spent = 0.0
         self.visible = False
         self.made = True
+        self.error = None
         key = self.breaker_key or (self.incident.request.model if self.incident.request is not None else "")
         if key and self.breakers is not None:
             self.breaker = self.breakers.get(key)
@@ -228,12 +229,14 @@ class Run:
         self.record(ev.Closed(self.clock.now(), decision.status, decision.reason))
         self._settle()
 
-    def stopped(self) -> None:
-        """Stopped from outside (a cancellation, Ctrl-C): recorded and told, never held up."""
+    def stopped(self, reason: str = "stopped from outside") -> None:
+        """Ended before its time (a cancellation, Ctrl-C): recorded and told, never held up."""
+        if self.incident.status is not None:
+            return
         now = self.clock.now()
         if self.breaker is not None:
             self.breaker.ended(self.permit, self.began, now, _NEUTRAL)
-        self.record(ev.Cancelled(now, "stopped from outside"))
+        self.record(ev.Cancelled(now, reason))
         self._settle()
         fresh = self.unpublished()
         if self.journal is not None:
@@ -263,8 +266,8 @@ class Run:
         for at, step in reported.steps:
             if at >= self.began:
                 self.record(ev.StepCompleted(at, step))
-        self.visible = reported.visible
-        REPORTED.set(Reports())
+        self.visible = reported.touched >= self.began
+        REPORTED.set(reported._replace(steps=()))  # what can be seen of it can be seen of an outer call, too
 
     def _settle(self) -> None:
         """Tell the incident we are part of, and the session, what they have to remember."""
@@ -283,7 +286,7 @@ class Reports(NamedTuple):
     """What an attempt that goes the short way has reported, and when it last did."""
 
     at: float = 0.0
-    visible: bool = False
+    touched: float = 0.0  # when it last did something that can be seen
     steps: tuple[tuple[float, str], ...] = ()
 
 
@@ -311,9 +314,11 @@ def spend(dollars: float) -> None:
 def touched() -> None:
     """Say from inside an attempt that its effects can be seen: it will not be replayed as it was."""
     run = CURRENT.get()
-    if run is not None:
+    while run is not None:
         run.visible = True
-    REPORTED.set(REPORTED.get()._replace(at=SYSTEM_CLOCK.now(), visible=True))
+        run = run.parent
+    now = SYSTEM_CLOCK.now()
+    REPORTED.set(REPORTED.get()._replace(at=now, touched=now))
 
 
 # Naming is a pure function of an exception's class and arguments, where it carries nothing else.
@@ -331,9 +336,12 @@ def name(error: Exception) -> Failure:
     except TypeError:  # arguments that cannot be hashed
         return classify(error)
     if failure is None:
+        failure = classify(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            return failure  # the name is in its text, but not among its arguments
         if len(_KNOWN) >= _KNOWN_LIMIT:
             _KNOWN.clear()
-        failure = _KNOWN[key] = classify(error)
+        _KNOWN[key] = failure
     return failure
 
 

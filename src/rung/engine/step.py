@@ -79,8 +79,9 @@ def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | N
                 break
             failure = None
         yield from _publish(run)
-    except GeneratorExit:
-        run.stopped()
+    except BaseException as error:
+        # Closed by its loop, or hit by Ctrl-C while in here: either way it is over, and that is recorded.
+        run.stopped("stopped from outside" if not isinstance(error, Exception) else f"a fault in Rung: {error!r}")
         raise
 
 

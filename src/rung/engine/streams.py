@@ -21,27 +21,41 @@ class Stream:
     over = False
     item: Any = None
     result: Any = None
+    thrown: Exception | None = None  # what the caller threw in
 
     def __init__(self, source: Any) -> None:
         self.source = source
 
     def begin(self, given: int) -> Stream:
         """Up to the first item the caller does not have yet."""
+        for _ in range(given + 1):
+            self.go_on(None)
+        return self
+
+    def go_on(self, sent: Any) -> None:
+        """To the next item, given what the caller sent or threw in."""
         try:
-            for _ in range(given + 1):
-                self.item = next(self.source)
+            if not self.over:
+                self.item = self.source.send(sent) if self.thrown is None else self.source.throw(self.thrown)
+                self.thrown = None
         except StopIteration as end:
             self.over, self.result = True, end.value
-        return self
 
     async def abegin(self, given: int) -> Stream:
         """The same, awaiting."""
+        for _ in range(given + 1):
+            await self.ago_on(None)
+        return self
+
+    async def ago_on(self, sent: Any) -> None:
+        """The same, awaiting."""
         try:
-            for _ in range(given + 1):
-                self.item = await anext(self.source)
+            if not self.over:
+                source = self.source
+                self.item = await (source.asend(sent) if self.thrown is None else source.athrow(self.thrown))
+                self.thrown = None
         except StopAsyncIteration:
             self.over = True
-        return self
 
 
 def generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
@@ -55,19 +69,26 @@ def generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
             def begin(*a: Any, given: int = given, **k: Any) -> Stream:
                 return Stream(function(*a, **k)).begin(given)
 
-            stream = guard.carry(as_attempt(begin, args, kwargs), args, failed, guard.run.clock.now())
+            try:
+                stream = guard.carry(as_attempt(begin, args, kwargs), args, failed, guard.run.clock.now())
+            finally:
+                failed = None  # its traceback holds this frame: a cycle, and work for the collector
             try:
                 while not stream.over:
-                    sent = yield stream.item
-                    given += 1
+                    sent = None
                     try:
-                        stream.item = next(stream.source) if sent is None else stream.source.send(sent)
-                    except StopIteration as end:
-                        return end.value
+                        sent = yield stream.item
+                    except Exception as error:
+                        stream.thrown = error
+                    given += 1
+                    stream.go_on(sent)
                 return stream.result
             except Exception as error:
+                if error is stream.thrown:
+                    raise  # the caller's own, and no failure
                 failed = _seen(error)
             finally:
+                stream.thrown = None
                 stream.source.close()
 
     return wrapper
@@ -84,19 +105,26 @@ def async_generator(function: Callable[..., Any], guard: Guard) -> Callable[...,
             def begin(*a: Any, given: int = given, **k: Any) -> Any:
                 return Stream(function(*a, **k)).abegin(given)
 
-            stream = await guard.acarry(as_attempt(begin, args, kwargs), args, failed, guard.run.clock.now())
+            try:
+                stream = await guard.acarry(as_attempt(begin, args, kwargs), args, failed, guard.run.clock.now())
+            finally:
+                failed = None  # as above
             try:
                 while not stream.over:
-                    sent = yield stream.item
-                    given += 1
+                    sent = None
                     try:
-                        stream.item = await (anext(stream.source) if sent is None else stream.source.asend(sent))
-                    except StopAsyncIteration:
-                        return
+                        sent = yield stream.item
+                    except Exception as error:
+                        stream.thrown = error
+                    given += 1
+                    await stream.ago_on(sent)
                 return
             except Exception as error:
+                if error is stream.thrown:
+                    raise  # as above
                 failed = _seen(error)
             finally:
+                stream.thrown = None
                 await stream.source.aclose()
 
     return wrapper

@@ -1,0 +1,510 @@
+"""A blocking attempt is really ended when its time is up, and nothing else ever is."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core.errors import TimeUp
+from rung.core.failures import Kind, Phase
+from rung.engine import interrupt
+from rung.engine.interrupt import LOOK_EVERY, MAIN, SIGNAL, WATCHDOG, Watchdog, limited
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LONG = 30.0  # what an attempt would take
+SHORT = 0.1  # what it is given
+SOON = LOOK_EVERY / 2  # sooner than the watchdog's own rounds: it was woken for this
+
+
+def sleep() -> None:
+    time.sleep(LONG)
+
+
+def count() -> None:
+    end = time.monotonic() + LONG
+    while time.monotonic() < end:
+        pass
+
+
+def receive() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.recv(1)
+
+
+def wait_for_a_process() -> None:
+    process = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({LONG})"])
+    try:
+        process.wait()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for_a_lock() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+BLOCKING = [sleep, count, receive, wait_for_a_process, wait_for_a_lock]
+
+
+def how_long(function: Callable[[], object]) -> float:
+    began = time.monotonic()
+    function()
+    return time.monotonic() - began
+
+
+def in_thread(function: Callable[[], Any]) -> Any:
+    """What the function returned, or raised, in a thread of its own."""
+    box: list[Any] = []
+
+    def work() -> None:
+        try:
+            box.append(function())
+        except BaseException as error:
+            box.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return box[0]
+
+
+def alone(**settings: Any) -> dict[str, Any]:
+    """Ports and a policy that share nothing with any other test."""
+    policy = rung.policy("call", backoff={"base": 0}, **settings)
+    return {"policy": policy, "breakers": rung.Breakers(), "retry_budget": rung.RetryBudget()}
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    yield
+    assert WATCHDOG.due == []
+
+
+@pytest.mark.parametrize("block", BLOCKING)
+def test_main_thread(block: Callable[[], None]) -> None:
+    """Whatever a blocking attempt in the main thread waits for, it is ended in the middle of it."""
+
+    def attempt() -> None:
+        with pytest.raises(TimeUp) as caught:
+            limited(block, (), SHORT)
+        assert caught.value.seconds == SHORT
+
+    assert SHORT <= how_long(attempt) < SOON
+
+
+@pytest.mark.parametrize("block", BLOCKING)
+def test_worker_thread(block: Callable[[], None]) -> None:
+    """In a worker thread, control comes back on time, whatever the attempt waits for."""
+
+    def attempt() -> None:
+        error = in_thread(lambda: limited(block, (), SHORT))
+        assert isinstance(error, TimeUp)
+        assert error.seconds == SHORT
+
+    assert SHORT <= how_long(attempt) < SOON
+
+
+def test_its_name() -> None:
+    """An attempt that was ended is a timeout in the phase of our own limit, and its ladder goes on."""
+    attempts = iter([sleep, lambda: "done"])
+    outcome = rung.recover_sync(lambda _: next(attempts)(), "x", **alone(attempt_seconds=SHORT))
+    assert outcome.value == "done"
+    assert outcome.failure is not None
+    assert outcome.failure.kind is Kind.TIMEOUT
+    assert outcome.failure.evidence.phase is Phase.LIMIT
+    assert outcome.failure.rule == "attempt-time-up"
+    assert outcome.attempts == 2
+
+
+def test_stragglers_result_is_ignored() -> None:
+    """What an attempt left behind in its thread returns later is nobody's result."""
+    go_on, returned = threading.Event(), threading.Event()
+
+    def straggle(_: object) -> str:
+        with suppress(SystemExit):
+            go_on.wait(LONG)
+        returned.set()
+        return "the straggler's"
+
+    def recover() -> rung.Outcome[str]:
+        outcome = rung.recover_sync(first_then(straggle), "x", **alone(attempt_seconds=SHORT))
+        go_on.set()
+        assert returned.wait(SOON)
+        return outcome
+
+    outcome = in_thread(recover)
+    assert outcome.value == "good"
+    assert outcome.attempts == 2
+
+
+def first_then(attempt: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """This attempt, and a good one after it."""
+    attempts: Iterator[Callable[[Any], Any]] = iter([attempt, lambda _: "good"])
+    return lambda request: next(attempts)(request)
+
+
+def test_straggler_is_ended() -> None:
+    """An attempt left behind ends at its next step of Python code."""
+    threads: list[threading.Thread] = []
+
+    def attempt() -> None:
+        threads.append(threading.current_thread())
+        count()
+
+    assert isinstance(in_thread(lambda: limited(attempt, (), SHORT)), TimeUp)
+    threads[0].join(SOON)
+    assert not threads[0].is_alive()
+
+
+def test_a_thread_that_has_ended_is_not_ended_again() -> None:
+    """The ident of a straggler that has ended is left alone: it may be another thread's by now."""
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    thread._ident = threading.get_ident()  # type: ignore[attr-defined]  # as when the system has given it out again
+    interrupt._abandon(thread)
+    for _ in range(1000):
+        pass  # where we would be ended
+
+
+def test_worker_thread_passes_on() -> None:
+    """A value, an error and the caller's context pass through the thread of an attempt unchanged."""
+    error = KeyError("mine")
+
+    def fail() -> None:
+        raise error
+
+    assert in_thread(lambda: limited(lambda a, b: a + b, (1, 2), LONG)) == 3
+    assert in_thread(lambda: limited(fail, (), LONG)) is error
+
+
+def test_whoever_waits_for_a_straggler_ends_it() -> None:
+    """An attempt left behind while it waits for an inner one takes that one with it."""
+    inner: list[threading.Thread] = []
+
+    def attempt() -> None:
+        inner.append(threading.current_thread())
+        count()
+
+    assert isinstance(in_thread(lambda: limited(limited, (attempt, (), 0.3), SHORT)), TimeUp)
+    inner[0].join(SOON)
+    assert not inner[0].is_alive()
+
+
+def test_no_limit() -> None:
+    """Without a limit a function is just called, in the thread it is called in."""
+    assert limited(threading.get_ident, (), None) == threading.get_ident()
+    assert limited(lambda a: a * 2, (21,), None) == 42
+
+
+@pytest.mark.parametrize("run", [lambda function: function(), in_thread], ids=["main", "worker"])
+def test_outer_limit_first(run: Callable[[Callable[[], Any]], Any]) -> None:
+    """Where the outer limit is the shorter one, its own TimeUp is raised, and the inner one never shows."""
+    inner: list[object] = []
+
+    def attempt() -> None:
+        try:
+            limited(time.sleep, (0.3,), 0.2)
+        except TimeUp as error:
+            inner.append(error)
+
+    def outer() -> object:
+        with pytest.raises(TimeUp) as caught:
+            limited(attempt, (), SHORT)
+        return caught.value.seconds
+
+    assert run(outer) == SHORT
+    assert inner == []
+
+
+@pytest.mark.parametrize("run", [lambda function: function(), in_thread], ids=["main", "worker"])
+def test_inner_limit_first(run: Callable[[Callable[[], Any]], Any]) -> None:
+    """Where the inner limit is the shorter one, the outer attempt sees its TimeUp and goes on."""
+
+    def attempt() -> str:
+        with pytest.raises(TimeUp) as caught:
+            limited(sleep, (), SHORT)
+        assert caught.value.seconds == SHORT
+        return "went on"
+
+    assert run(lambda: limited(attempt, (), LONG)) == "went on"
+
+
+def test_nested_to_the_bottom() -> None:
+    """Of many nested attempts it is the outermost overdue one that ends, and all inside it with it."""
+    ended: list[int] = []
+
+    def attempt(depth: int) -> None:
+        if depth == 6:
+            sleep()
+        try:
+            limited(attempt, (depth + 1,), SHORT if depth == 2 else LONG + depth)
+        except TimeUp:
+            ended.append(depth)
+
+    attempt(0)
+    assert ended == [2]
+
+
+def test_a_catch_all_does_not_swallow_it() -> None:
+    """An agent that catches every Exception, for ever, is ended all the same."""
+
+    def stubborn() -> None:
+        while True:
+            try:
+                time.sleep(LONG)
+            except Exception:
+                continue
+
+    with pytest.raises(TimeUp):
+        limited(stubborn, (), SHORT)
+
+
+def test_it_insists() -> None:
+    """An attempt that swallows even our BaseException is hit again until it ends."""
+    swallowed: list[BaseException] = []
+
+    def deaf() -> None:
+        while True:
+            try:
+                time.sleep(LONG)
+            except BaseException as error:
+                swallowed.append(error)
+                if len(swallowed) == 4:
+                    raise
+
+    with pytest.raises(TimeUp):
+        limited(deaf, (), SHORT)
+    assert len(swallowed) == 4
+
+
+def test_an_attempt_that_ends_in_time_is_never_hit() -> None:
+    """However close to its limit an attempt ends, it returns or is ended, and no signal comes after it."""
+    chance = random.Random(20)
+    calm = threading.Event()
+
+    def pester() -> None:
+        while not calm.is_set():
+            signal.pthread_kill(MAIN or 0, SIGNAL or 0)
+            time.sleep(0)
+
+    def work(seconds: float) -> str:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+        if chance.random() < 0.3:
+            raise KeyError(seconds)
+        return "came back"
+
+    pest = threading.Thread(target=pester)
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    endings = {"came back": 0, "raised": 0, "ended": 0}
+    pest.start()
+    try:
+        for _ in range(3_000):
+            began = time.monotonic()
+            try:
+                endings[limited(work, (chance.uniform(0, 0.001),), 0.0005)] += 1
+            except KeyError:
+                endings["raised"] += 1
+            except TimeUp:
+                assert time.monotonic() - began >= 0.0005
+                endings["ended"] += 1
+            assert WATCHDOG.due == []
+    finally:
+        calm.set()
+        pest.join()
+        sys.setswitchinterval(switch)
+    assert all(endings.values())
+
+
+def test_an_outer_limit_passes_through_inner_bookkeeping() -> None:
+    """Where the outer attempt's time is up while an inner one begins or ends, it is still the outer's end."""
+    calm = threading.Event()
+
+    def pester() -> None:
+        while not calm.is_set():
+            signal.pthread_kill(MAIN or 0, SIGNAL or 0)
+            time.sleep(0)
+
+    @rung.guarded(rung.policy("call", backoff={"base": 0}), breakers=calm_breakers(), retry_budget=None)
+    def flaky(failures: Iterator[bool]) -> None:
+        if next(failures):
+            raise ConnectionError
+
+    def attempt() -> None:
+        while True:
+            flaky(iter([True, False]))
+            limited(int, (), LONG)
+
+    flaky(iter([False]))
+    pest = threading.Thread(target=pester)
+    pest.start()
+    try:
+        for _ in range(300):
+            with pytest.raises(TimeUp) as caught:
+                limited(attempt, (), 0.002)
+            assert caught.value.seconds == 0.002
+            assert WATCHDOG.due == []
+    finally:
+        calm.set()
+        pest.join()
+
+
+def calm_breakers() -> rung.Breakers:
+    return rung.Breakers(rung.BreakerSettings(rate=1.0, minimum=10_000))
+
+
+def test_an_attempt_that_begins_while_the_watchdog_looks_is_seen() -> None:
+    """An attempt that begins after the watchdog has looked, and before it sleeps, still wakes it."""
+    watchdog = Watchdog()
+    signals: list[float] = []
+    began = time.monotonic()
+
+    class Due(list[float]):
+        """Grows by one attempt just when it has been looked through for the first time."""
+
+        def __iter__(self) -> Iterator[float]:
+            yield from list.__iter__(self)
+            if began not in signals:
+                signals.append(began)
+                self.append(began + SHORT)
+                watchdog.hurry(began + SHORT)
+
+    def handle(_number: int, _frame: object) -> None:
+        signals.append(time.monotonic())
+        watchdog.due.clear()
+
+    watchdog.due = Due()
+    former = signal.signal(SIGNAL or 0, handle)
+    try:
+        threading.Thread(target=watchdog._watch, daemon=True).start()
+        with suppress(TimeoutError):
+            wait_until(lambda: len(signals) > 1)
+    finally:
+        signal.signal(SIGNAL or 0, former)
+    assert len(signals) == 2
+    assert signals[1] - began < SOON
+
+
+def wait_until(true: Callable[[], bool], seconds: float = SOON) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.005)
+
+
+def test_foreign_signals_go_where_they_went() -> None:
+    """A handler that was there before us is still called for signals that are not ours."""
+    seen: list[int] = []
+    ours = signal.signal(SIGNAL or 0, lambda number, _frame: seen.append(number))
+    try:
+        watchdog = Watchdog()
+        watchdog.start()
+        watchdog.start()  # does nothing, and does not make us our own former handler
+        os.kill(os.getpid(), SIGNAL or 0)
+        wait_until(lambda: bool(seen))
+    finally:
+        signal.signal(SIGNAL or 0, ours)
+    assert seen == [SIGNAL]
+
+
+def test_foreign_signals_without_a_handler() -> None:
+    """Where nobody handled the signal before us, one that is not ours does nothing."""
+    limited(int, (), LONG)
+    os.kill(os.getpid(), SIGNAL or 0)
+    time.sleep(0.01)
+
+
+FORK = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+
+
+def forked(function: Callable[[], Any]) -> tuple[Callable[[], Any], Any]:
+    """The function begun in a forked process: how to get its result, and the process."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def child() -> None:
+        try:
+            sender.send(function())
+        except BaseException as error:
+            sender.send(repr(error))
+
+    process = context.Process(target=child)
+    process.start()
+
+    def result() -> Any:
+        assert receiver.poll(LONG)
+        value = receiver.recv()
+        process.join()
+        return value
+
+    return result, process
+
+
+@FORK
+def test_after_a_fork() -> None:
+    """In a forked process blocking attempts are ended as they were in its parent."""
+    with pytest.raises(TimeUp):
+        limited(sleep, (), SHORT)
+
+    def child() -> bool:
+        def attempt() -> None:
+            with suppress(TimeUp):
+                limited(sleep, (), SHORT)
+
+        return how_long(attempt) < SOON
+
+    result, _ = forked(child)
+    assert result() is True
+
+
+@FORK
+def test_forked_inside_an_attempt() -> None:
+    """A process forked inside an attempt lives on when that attempt's time would be up."""
+
+    def child() -> str:
+        time.sleep(0.3)
+        return "alive"
+
+    result, process = limited(forked, (child,), 0.2)
+    assert result() == "alive"
+    assert process.exitcode == 0
+
+
+@FORK
+def test_forked_in_a_worker_thread() -> None:
+    """A process forked in a worker thread has no main thread to signal, and is ended on time nevertheless."""
+
+    def child() -> bool:
+        def attempt() -> None:
+            with suppress(TimeUp):
+                limited(sleep, (), SHORT)
+
+        return how_long(attempt) < SOON
+
+    def attempt() -> Any:
+        result, _ = in_thread(lambda: forked(child))
+        return result()
+
+    assert limited(attempt, (), LONG) is True
