@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from importlib import resources
 from typing import Any
 
+import jsonschema
 import pytest
 
 import rung
 from rung.testing import FakeClock, Script
+
+OUTCOME = jsonschema.Draft202012Validator(
+    json.loads(resources.files("rung").joinpath("schemas/outcome.json").read_text())
+)
 
 
 class World:
@@ -29,9 +36,12 @@ class World:
             **ports,
         }
         if self.mode == "sync":
-            return rung.recover_sync(attempt, request, **ports)
-        attempt = attempt.attempt if isinstance(attempt, Script) else attempt
-        return asyncio.run(rung.recover(attempt, request, **ports))
+            outcome = rung.recover_sync(attempt, request, **ports)
+        else:
+            attempt = attempt.attempt if isinstance(attempt, Script) else attempt
+            outcome = asyncio.run(rung.recover(attempt, request, **ports))
+        OUTCOME.validate(outcome.contract())
+        return outcome
 
 
 @pytest.fixture(params=["sync", "async"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from docpages.kinds import entries
 from docpages.markdown import code, codes, count, fence, page, remarks, table
 from rung.core.failures import GROUPS, Kind
-from rung.core.ladder import ENDINGS, Action, Ladder, Rung, Scope
+from rung.core.ladder import DOES, ENDINGS, Ladder, Rung, Scope
 from rung.core.policy import TEMPLATES, preset, worst_case
 from rung.core.presets import LADDERS
 
@@ -37,7 +37,7 @@ def _index() -> str:
         "from there the first rung that can help. A rung that was spent is never entered again. Every rung but "
         "retry must change the request; one that does not is skipped, and that is recorded.",
         "## What a rung does",
-        table(("action", "what it does"), [(code(name), text) for name, text in remarks(Action).items()]),
+        table(("action", "what it does"), [(code(name), text) for name, text in DOES.items()]),
         "## How long its tries are remembered",
         table(("scope", "spent tries count"), scopes),
     )

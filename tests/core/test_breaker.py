@@ -35,11 +35,15 @@ VOTES = st.sampled_from(list(Vote))
 SMALL = BreakerSettings(minimum=4, window=60, pause=30, probe=20)
 
 
+def state(breaker: Breaker) -> Circuit:
+    return breaker.circuit
+
+
 def opened(breaker: Breaker, now: float) -> Breaker:
     """The breaker after as many bad calls as it takes."""
     for _ in range(breaker.settings.minimum):
         breaker.ended(None, now, now, Vote.BAD)
-    assert breaker.circuit is Circuit.OPEN
+    assert state(breaker) is Circuit.OPEN
     return breaker
 
 
@@ -57,7 +61,7 @@ class Call:
 
 
 class Model(RuleBasedStateMachine):
-    """A breaker beside a plain account of what it should do, on a clock that may be exchanged."""
+    """Whatever calls begin and end, in any order and on any clock, the breaker does what this plain account says."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,8 +146,7 @@ class Model(RuleBasedStateMachine):
 Model.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-class TestModel(Model.TestCase):  # type: ignore[name-defined,misc]  # made by hypothesis
-    """Whatever calls begin and end, in any order and on any clock, the breaker does what the plain account says."""
+TestModel = Model.TestCase
 
 
 @given(SETTINGS, st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=250))
@@ -169,9 +172,9 @@ def test_few_calls_prove_nothing() -> None:
     breaker = Breaker()
     for _ in range(19):
         breaker.ended(None, 10, 10, Vote.BAD)
-    assert breaker.circuit is Circuit.CLOSED
+    assert state(breaker) is Circuit.CLOSED
     breaker.ended(None, 10, 10, Vote.BAD)
-    assert breaker.circuit is Circuit.OPEN
+    assert state(breaker) is Circuit.OPEN
 
 
 def test_a_rate_that_floats_cannot_hold() -> None:
@@ -181,9 +184,9 @@ def test_a_rate_that_floats_cannot_hold() -> None:
         breaker.ended(None, 10, 10, Vote.GOOD)
     for _ in range(6):
         breaker.ended(None, 10, 10, Vote.BAD)
-    assert breaker.circuit is Circuit.CLOSED
+    assert state(breaker) is Circuit.CLOSED
     breaker.ended(None, 10, 10, Vote.BAD)
-    assert breaker.circuit is Circuit.OPEN
+    assert state(breaker) is Circuit.OPEN
 
 
 def test_a_quiet_breaker_has_no_rate() -> None:
@@ -201,10 +204,10 @@ def test_slow_calls_count_as_bad() -> None:
     breaker.ended(None, 100, 105, Vote.GOOD)
     assert breaker.rate(110) == (0.0, 1)
     breaker.ended(None, 100, 105.1, Vote.GOOD)
-    assert breaker.circuit is Circuit.OPEN
+    assert state(breaker) is Circuit.OPEN
     permit = probe_of(breaker, 200)
     breaker.ended(permit, 200, 206, Vote.GOOD)
-    assert breaker.circuit is Circuit.OPEN
+    assert state(breaker) is Circuit.OPEN
 
 
 def test_neutral_calls_count_for_nothing() -> None:
@@ -212,7 +215,7 @@ def test_neutral_calls_count_for_nothing() -> None:
     breaker = Breaker(BreakerSettings(minimum=1, slow=1))
     breaker.ended(breaker.admit(0), 0, 100, Vote.NEUTRAL)  # type: ignore[arg-type]  # it is closed: a permit
     assert breaker.rate(100) == (0.0, 0)
-    assert breaker.circuit is Circuit.CLOSED
+    assert state(breaker) is Circuit.CLOSED
 
 
 def test_a_refusal_says_when_to_come_back() -> None:
@@ -230,7 +233,7 @@ def test_a_good_probe_closes() -> None:
     """A good probe closes the circuit and the old calls are forgotten."""
     breaker = opened(Breaker(SMALL), 100)
     breaker.ended(probe_of(breaker, 130), 130, 131, Vote.GOOD)
-    assert breaker.circuit is Circuit.CLOSED
+    assert state(breaker) is Circuit.CLOSED
     assert breaker.rate(131) == (0.0, 0)
     permit = breaker.admit(131)
     assert isinstance(permit, Permit)
@@ -241,7 +244,7 @@ def test_a_bad_probe_opens_again() -> None:
     """A bad probe opens the circuit for another full pause."""
     breaker = opened(Breaker(SMALL), 100)
     breaker.ended(probe_of(breaker, 130), 130, 135, Vote.BAD)
-    assert breaker.circuit is Circuit.OPEN
+    assert state(breaker) is Circuit.OPEN
     assert breaker.admit(135) == 30
 
 
@@ -249,9 +252,9 @@ def test_a_cancelled_probe_gives_its_place_back() -> None:
     """When a probe is cancelled the next caller may probe at once."""
     breaker = opened(Breaker(SMALL), 100)
     breaker.ended(probe_of(breaker, 130), 130, 131, Vote.NEUTRAL)
-    assert breaker.circuit is Circuit.HALF_OPEN
+    assert state(breaker) is Circuit.HALF_OPEN
     breaker.ended(probe_of(breaker, 131), 131, 132, Vote.GOOD)
-    assert breaker.circuit is Circuit.CLOSED
+    assert state(breaker) is Circuit.CLOSED
 
 
 @pytest.mark.parametrize("late", list(Vote))
@@ -262,12 +265,12 @@ def test_a_hung_probe_is_replaced(late: Vote) -> None:
     assert isinstance(breaker.admit(149.9), float)
     second = probe_of(breaker, 150)
     breaker.ended(hung, 130, 151, late)
-    assert breaker.circuit is Circuit.HALF_OPEN
+    assert state(breaker) is Circuit.HALF_OPEN
     assert breaker.admit(151) == 19
     breaker.ended(second, 150, 152, Vote.GOOD)
-    assert breaker.circuit is Circuit.CLOSED
+    assert state(breaker) is Circuit.CLOSED
     breaker.ended(hung, 130, 153, late)
-    assert breaker.circuit is Circuit.CLOSED
+    assert state(breaker) is Circuit.CLOSED
 
 
 def test_late_calls_do_not_disturb() -> None:
@@ -279,7 +282,7 @@ def test_late_calls_do_not_disturb() -> None:
     breaker.ended(probe_of(breaker, 130), 130, 131, Vote.GOOD)
     for _ in range(3):
         breaker.ended(None, 131, 131, Vote.BAD)
-    assert breaker.circuit is Circuit.CLOSED
+    assert state(breaker) is Circuit.CLOSED
 
 
 @pytest.mark.parametrize("now", [0.0, 5.0, 59.0])

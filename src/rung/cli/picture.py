@@ -9,31 +9,11 @@ from rich.text import Text
 
 from rung.cli.screen import count, dollars, seconds
 from rung.core.failures import GROUPS, Kind
-from rung.core.ladder import Action
+from rung.core.ladder import DOES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rung.core.ladder import Ladder, Rung
 
-DOES: Final[Mapping[Action, str]] = {
-    Action.RETRY: "the same request again, after a pause",
-    Action.RETRY_WITH_CONTEXT: "again, with the error and the failed output beside it",
-    Action.NUDGE: "the same approach, adjusted to the error",
-    Action.RAISE_LIMIT: "a larger output limit",
-    Action.RESUME: "go on where the answer was cut",
-    Action.COMPACT: "the same with a smaller context",
-    Action.RESPAWN: "a fresh agent: narrower scope, more turns, simpler task",
-    Action.REPLAN: "the same goal by another approach",
-    Action.RESTRUCTURE: "the work cut up differently",
-    Action.FIX: "a proposed correction",
-    Action.INVESTIGATE: "find the cause before changing anything",
-    Action.FALLBACK: "another model or agent",
-    Action.ESCALATE: "the next model up",
-    Action.ASK: "a person chooses; with nobody there: blocked, and a report",
-    Action.SURFACE: "a person is shown the error and may override",
-    Action.FORCE_DONE: "finish honestly with what there is",
-}
 COLOURS: Final = ("green", "cyan", "yellow", "magenta", "red")
 LABEL: Final = 8
 NARROWEST: Final = 28

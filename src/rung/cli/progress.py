@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rung.core import events as ev
+from rung.core.ladder import DOES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +77,7 @@ def _decided(decision: ev.Decision, policy: Policy) -> tuple[str, str, str] | No
         case ev.Repeat(wait=wait):
             return "next", ladder.rungs[decision.rung].name, f"again in {wait:.1f} s" if wait else "again now"
         case ev.Change(action=action):
-            return "climb", action.value, level
+            return "climb", action.value, f"{level}: {DOES[action]}"
         case ev.HandOver(model=model, agent=agent, estimate=estimate):
             cost = "" if estimate is None else f", about ${estimate:.2f}"
             return "climb", ladder.rungs[decision.rung].name, f"{level}: hand over to {agent or model}{cost}"

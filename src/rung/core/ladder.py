@@ -19,23 +19,44 @@ if TYPE_CHECKING:
 class Action(StrEnum):
     """What a rung does."""
 
-    RETRY = "retry"  # the same request again
-    RETRY_WITH_CONTEXT = "retry-with-context"  # … with the error and the failed output beside it
-    NUDGE = "nudge"  # same approach, adjusted
-    RAISE_LIMIT = "raise-limit"  # a larger output limit
-    RESUME = "resume"  # go on where the answer was cut
-    COMPACT = "compact"  # a smaller context
-    RESPAWN = "respawn"  # a fresh agent: narrower scope, more turns, simpler task
-    REPLAN = "replan"  # same goal, another approach
-    RESTRUCTURE = "restructure"  # the work cut up differently
-    FIX = "fix"  # a proposed correction
-    INVESTIGATE = "investigate"  # find the cause first
-    FALLBACK = "fallback"  # another model or agent
-    ESCALATE = "escalate"  # the next model up
-    ASK = "ask"  # a person chooses
-    SURFACE = "surface"  # a person is shown the error and may override
-    FORCE_DONE = "force-done"  # finish honestly with what there is
+    RETRY = "retry"
+    RETRY_WITH_CONTEXT = "retry-with-context"
+    NUDGE = "nudge"
+    RAISE_LIMIT = "raise-limit"
+    RESUME = "resume"
+    COMPACT = "compact"
+    RESPAWN = "respawn"
+    REPLAN = "replan"
+    RESTRUCTURE = "restructure"
+    FIX = "fix"
+    INVESTIGATE = "investigate"
+    FALLBACK = "fallback"
+    ESCALATE = "escalate"
+    ASK = "ask"
+    SURFACE = "surface"
+    FORCE_DONE = "force-done"
 
+
+DOES: Final[Mapping[Action, str]] = MappingProxyType(
+    {
+        Action.RETRY: "the same request again, after a pause",
+        Action.RETRY_WITH_CONTEXT: "again, with the error and the failed output beside it",
+        Action.NUDGE: "the same approach, adjusted to the error",
+        Action.RAISE_LIMIT: "a larger output limit",
+        Action.RESUME: "go on where the answer was cut",
+        Action.COMPACT: "the same with a smaller context",
+        Action.RESPAWN: "a fresh agent: narrower scope, more turns, simpler task",
+        Action.REPLAN: "the same goal by another approach",
+        Action.RESTRUCTURE: "the work cut up differently",
+        Action.FIX: "a proposed correction",
+        Action.INVESTIGATE: "find the cause before changing anything",
+        Action.FALLBACK: "another model or agent",
+        Action.ESCALATE: "the next model up",
+        Action.ASK: "a person chooses; with nobody there: blocked, and a report",
+        Action.SURFACE: "a person is shown the error and may override",
+        Action.FORCE_DONE: "finish honestly with what there is",
+    }
+)
 
 HAND_OVERS: Final = frozenset({Action.FALLBACK, Action.ESCALATE})
 ENDINGS: Final = frozenset({Action.ASK, Action.SURFACE, Action.FORCE_DONE})
