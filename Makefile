@@ -26,11 +26,12 @@ types: $(VENV)/.ready
 	@$(BIN)/mypy
 
 unit: $(VENV)/.ready
-	@$(BIN)/pytest -n $(CORES) -m "not slow"
+	@$(BIN)/pytest -n $(CORES)
 
-cover: $(VENV)/.ready  ## every test, with branch coverage of core and engine
+cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it
 	@rm -f .coverage*
-	@$(BIN)/coverage run -m pytest && $(BIN)/coverage combine -q && $(BIN)/coverage report
+	@$(BIN)/coverage run -m pytest -m "not stress" tests/core tests/engine tests/properties
+	@$(BIN)/coverage combine -q && $(BIN)/coverage report
 
 wheel: $(VENV)/.ready  ## what people install: built, put into an empty environment, used
 	@$(BIN)/python scripts/try_wheel.py

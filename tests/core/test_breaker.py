@@ -143,7 +143,7 @@ class Model(RuleBasedStateMachine):
             assert self.breaker.circuit is self.circuit
 
 
-Model.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Model.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
 TestModel = Model.TestCase
@@ -196,6 +196,21 @@ def test_a_quiet_breaker_has_no_rate() -> None:
     breaker.ended(None, 0, 0, Vote.BAD)
     assert breaker.rate(0) == (1.0, 1)
     assert breaker.rate(61) == (0.0, 0)
+
+
+def test_at_the_very_beginning_of_a_clock() -> None:
+    """At time zero a good call is good and a bad one bad, also after it was saved; a call just as old as the window counts."""
+    breaker = Breaker(BreakerSettings(minimum=3, window=60))
+    for vote in (Vote.GOOD, Vote.GOOD, Vote.GOOD, Vote.BAD):
+        breaker.ended(None, 0, 0, vote)
+    other = Breaker(breaker.settings)
+    other.restore(breaker.snapshot(0), 0)
+    for each in (breaker, other):
+        assert each.rate(0) == each.rate(60 - 1e-6) == (0.25, 4)
+    breaker = Breaker(BreakerSettings(minimum=2, window=60, rate=1.0))
+    breaker.ended(None, 100, 100, Vote.BAD)
+    breaker.ended(None, 160, 160, Vote.BAD)
+    assert state(breaker) is Circuit.OPEN
 
 
 def test_slow_calls_count_as_bad() -> None:

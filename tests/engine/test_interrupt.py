@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,34 +34,57 @@ def sleep() -> None:
     time.sleep(LONG)
 
 
-def count() -> None:
-    end = time.monotonic() + LONG
-    while time.monotonic() < end:
-        pass
+@contextmanager
+def sleeping() -> Iterator[Callable[[], object]]:
+    yield sleep
 
 
-def receive() -> None:
+@contextmanager
+def counting() -> Iterator[Callable[[], object]]:
+    stop: list[int] = []
+
+    def count() -> None:
+        while not stop:
+            pass
+
+    yield count
+    stop.append(1)  # for a straggler
+
+
+@contextmanager
+def receiving() -> Iterator[Callable[[], object]]:
     here, there = socket.socketpair()
     with here, there:
-        here.recv(1)
+        yield lambda: here.recv(1)
+        there.send(b"x")  # for a straggler
 
 
-def wait_for_a_process() -> None:
+@contextmanager
+def waiting_for_a_process() -> Iterator[Callable[[], object]]:
     process = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({LONG})"])
     try:
-        process.wait()
+        yield process.wait
     finally:
         process.kill()
         process.wait()
 
 
-def wait_for_a_lock() -> None:
+@contextmanager
+def waiting_for_a_lock() -> Iterator[Callable[[], object]]:
     lock = threading.Lock()
     lock.acquire()
-    lock.acquire()
+    yield lock.acquire
+    lock.release()
 
 
-BLOCKING = [sleep, count, receive, wait_for_a_process, wait_for_a_lock]
+@contextmanager
+def waiting_for_an_event() -> Iterator[Callable[[], object]]:
+    event = threading.Event()
+    yield event.wait
+    event.set()
+
+
+BLOCKING = [counting, receiving, waiting_for_a_process, waiting_for_a_lock, waiting_for_an_event]
 
 
 def how_long(function: Callable[[], object]) -> float:
@@ -96,10 +119,14 @@ def alone(**settings: Any) -> dict[str, Any]:
 def nobody_is_left() -> Iterator[None]:
     yield
     assert WATCHDOG.due == []
+    for thread in threading.enumerate():
+        if thread.name == "rung-attempt":
+            thread.join(LONG)
+            assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("block", BLOCKING)
-def test_main_thread(block: Callable[[], None]) -> None:
+@pytest.mark.parametrize("blocking", [sleeping, *BLOCKING])
+def test_main_thread(blocking: Callable[[], AbstractContextManager[Callable[[], object]]]) -> None:
     """Whatever a blocking attempt in the main thread waits for, it is ended in the middle of it."""
 
     def attempt() -> None:
@@ -107,11 +134,12 @@ def test_main_thread(block: Callable[[], None]) -> None:
             limited(block, (), SHORT)
         assert caught.value.seconds == SHORT
 
-    assert SHORT <= how_long(attempt) < SOON
+    with blocking() as block:
+        assert SHORT <= how_long(attempt) < SOON
 
 
-@pytest.mark.parametrize("block", BLOCKING)
-def test_worker_thread(block: Callable[[], None]) -> None:
+@pytest.mark.parametrize("blocking", BLOCKING)
+def test_worker_thread(blocking: Callable[[], AbstractContextManager[Callable[[], object]]]) -> None:
     """In a worker thread, control comes back on time, whatever the attempt waits for."""
 
     def attempt() -> None:
@@ -119,14 +147,14 @@ def test_worker_thread(block: Callable[[], None]) -> None:
         assert isinstance(error, TimeUp)
         assert error.seconds == SHORT
 
-    assert SHORT <= how_long(attempt) < SOON
+    with blocking() as block:
+        assert SHORT <= how_long(attempt) < SOON
 
 
 def test_its_name() -> None:
     """An attempt that was ended is a timeout in the phase of our own limit, and its ladder goes on."""
-    attempts = iter([sleep, lambda: "done"])
-    outcome = rung.recover_sync(lambda _: next(attempts)(), "x", **alone(attempt_seconds=SHORT))
-    assert outcome.value == "done"
+    outcome = rung.recover_sync(first_then(lambda _: sleep()), "x", **alone(attempt_seconds=SHORT))
+    assert outcome.value == "good"
     assert outcome.failure is not None
     assert outcome.failure.kind is Kind.TIMEOUT
     assert outcome.failure.evidence.phase is Phase.LIMIT
@@ -139,8 +167,7 @@ def test_stragglers_result_is_ignored() -> None:
     go_on, returned = threading.Event(), threading.Event()
 
     def straggle(_: object) -> str:
-        with suppress(SystemExit):
-            go_on.wait(LONG)
+        go_on.wait(LONG)
         returned.set()
         return "the straggler's"
 
@@ -158,31 +185,11 @@ def test_stragglers_result_is_ignored() -> None:
 def first_then(attempt: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """This attempt, and a good one after it."""
     attempts: Iterator[Callable[[Any], Any]] = iter([attempt, lambda _: "good"])
-    return lambda request: next(attempts)(request)
 
+    def one(request: Any) -> Any:
+        return next(attempts)(request)
 
-def test_straggler_is_ended() -> None:
-    """An attempt left behind ends at its next step of Python code."""
-    threads: list[threading.Thread] = []
-
-    def attempt() -> None:
-        threads.append(threading.current_thread())
-        count()
-
-    assert isinstance(in_thread(lambda: limited(attempt, (), SHORT)), TimeUp)
-    threads[0].join(SOON)
-    assert not threads[0].is_alive()
-
-
-def test_a_thread_that_has_ended_is_not_ended_again() -> None:
-    """The ident of a straggler that has ended is left alone: it may be another thread's by now."""
-    thread = threading.Thread(target=int)
-    thread.start()
-    thread.join()
-    thread._ident = threading.get_ident()  # type: ignore[attr-defined]  # as when the system has given it out again
-    interrupt._abandon(thread)
-    for _ in range(1000):
-        pass  # where we would be ended
+    return one
 
 
 def test_worker_thread_passes_on() -> None:
@@ -194,19 +201,6 @@ def test_worker_thread_passes_on() -> None:
 
     assert in_thread(lambda: limited(lambda a, b: a + b, (1, 2), LONG)) == 3
     assert in_thread(lambda: limited(fail, (), LONG)) is error
-
-
-def test_whoever_waits_for_a_straggler_ends_it() -> None:
-    """An attempt left behind while it waits for an inner one takes that one with it."""
-    inner: list[threading.Thread] = []
-
-    def attempt() -> None:
-        inner.append(threading.current_thread())
-        count()
-
-    assert isinstance(in_thread(lambda: limited(limited, (attempt, (), 0.3), SHORT)), TimeUp)
-    inner[0].join(SOON)
-    assert not inner[0].is_alive()
 
 
 def test_no_limit() -> None:
@@ -240,8 +234,8 @@ def test_inner_limit_first(run: Callable[[Callable[[], Any]], Any]) -> None:
     """Where the inner limit is the shorter one, the outer attempt sees its TimeUp and goes on."""
 
     def attempt() -> str:
-        with pytest.raises(TimeUp) as caught:
-            limited(sleep, (), SHORT)
+        with counting() as count, pytest.raises(TimeUp) as caught:
+            limited(count, (), SHORT)
         assert caught.value.seconds == SHORT
         return "went on"
 
@@ -278,8 +272,9 @@ def test_a_catch_all_does_not_swallow_it() -> None:
         limited(stubborn, (), SHORT)
 
 
-def test_it_insists() -> None:
-    """An attempt that swallows even our BaseException is hit again until it ends."""
+def test_it_insists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt that swallows even our BaseException is ended again and again until it ends."""
+    monkeypatch.setattr(interrupt, "_INSIST_EVERY", 0.02)
     swallowed: list[BaseException] = []
 
     def deaf() -> None:
@@ -296,6 +291,42 @@ def test_it_insists() -> None:
     assert len(swallowed) == 4
 
 
+def test_tidying_up() -> None:
+    """What an attempt does in its `finally` when it is ended is not cut short, nor are attempts it makes there."""
+    tidied: list[float] = []
+
+    def attempt() -> None:
+        try:
+            sleep()
+        finally:
+            began = time.monotonic()
+            limited(time.sleep, (0.1,), LONG)
+            time.sleep(0.1)
+            tidied.append(time.monotonic() - began)
+
+    with pytest.raises(TimeUp):
+        limited(attempt, (), SHORT)
+    assert tidied[0] >= 0.2
+
+
+def test_tidying_up_within_an_outer_limit() -> None:
+    """An outer attempt whose time is up does not wait for the tidying up of an inner one."""
+
+    def attempt() -> None:
+        try:
+            limited(sleep, (), SHORT)
+        finally:
+            sleep()
+
+    def outer() -> None:
+        with pytest.raises(TimeUp) as caught:
+            limited(attempt, (), 0.2)
+        assert caught.value.seconds == 0.2
+
+    assert how_long(outer) < SHORT + interrupt._INSIST_EVERY
+
+
+@pytest.mark.stress
 def test_an_attempt_that_ends_in_time_is_never_hit() -> None:
     """However close to its limit an attempt ends, it returns or is ended, and no signal comes after it."""
     chance = random.Random(20)
@@ -337,6 +368,7 @@ def test_an_attempt_that_ends_in_time_is_never_hit() -> None:
     assert all(endings.values())
 
 
+@pytest.mark.stress
 def test_an_outer_limit_passes_through_inner_bookkeeping() -> None:
     """Where the outer attempt's time is up while an inner one begins or ends, it is still the outer's end."""
     calm = threading.Event()
@@ -368,12 +400,15 @@ def test_an_outer_limit_passes_through_inner_bookkeeping() -> None:
     finally:
         calm.set()
         pest.join()
+    with pytest.raises(TimeUp):  # and the watchdog has not been hurt
+        limited(time.sleep, (SOON,), SHORT)
 
 
 def calm_breakers() -> rung.Breakers:
     return rung.Breakers(rung.BreakerSettings(rate=1.0, minimum=10_000))
 
 
+@pytest.mark.stress
 def test_an_attempt_that_begins_while_the_watchdog_looks_is_seen() -> None:
     """An attempt that begins after the watchdog has looked, and before it sleeps, still wakes it."""
     watchdog = Watchdog()
@@ -381,14 +416,15 @@ def test_an_attempt_that_begins_while_the_watchdog_looks_is_seen() -> None:
     began = time.monotonic()
 
     class Due(list[float]):
-        """Grows by one attempt just when it has been looked through for the first time."""
+        """Grows by one attempt just when it has been looked at for the first time."""
 
-        def __iter__(self) -> Iterator[float]:
-            yield from list.__iter__(self)
+        def copy(self) -> list[float]:
+            seen = super().copy()
             if began not in signals:
                 signals.append(began)
                 self.append(began + SHORT)
                 watchdog.hurry(began + SHORT)
+            return seen
 
     def handle(_number: int, _frame: object) -> None:
         signals.append(time.monotonic())
@@ -397,7 +433,7 @@ def test_an_attempt_that_begins_while_the_watchdog_looks_is_seen() -> None:
     watchdog.due = Due()
     former = signal.signal(SIGNAL or 0, handle)
     try:
-        threading.Thread(target=watchdog._watch, daemon=True).start()
+        watchdog._begin()
         with suppress(TimeoutError):
             wait_until(lambda: len(signals) > 1)
     finally:

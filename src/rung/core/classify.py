@@ -92,7 +92,11 @@ _CONTEXT_WORDS = (
     r"prompt is too long|maximum context length|context[_ ]length[_ ]exceeded|context window|"
     r"exceeds? (?:the )?context limit|too many (?:input )?tokens|input is too long"
 )
-_QUOTA_WORDS = r"insufficient_quota|exceeded your current quota|credit balance is too low|billing|spend(?:ing)? limit"
+# Not "billing" alone: a plain rate limit's text may end with the address where one can pay for more.
+_QUOTA_WORDS = (
+    r"insufficient_quota|exceeded your current quota|credit balance is too low|spend(?:ing)? limit|"
+    r"billing[_ ](?:hard[_ ])?limit|billing[_ ]not[_ ]active|plan and billing"
+)
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(

@@ -164,7 +164,6 @@ def _rung(row: object, where: str) -> Rung:
         raise ConfigError(f"{where}.action", None, "one of " + ", ".join(Action))
     values = dict(source)
     values["action"] = _choice(Action, source["action"], f"{where}.action")
-    values["name"] = _text(source.get("name", ""), f"{where}.name")
     if "scope" in source:
         values["scope"] = _choice(Scope, source["scope"], f"{where}.scope")
     elif values["action"] is Action.RETRY:

@@ -152,6 +152,8 @@ E = TypeVar("E", bound=BaseException)
 
 def marked(error: E, outcome: Outcome[Any]) -> E:
     """The error, saying what was tried, and known to an outer ladder as already recovered in vain."""
+    if error.__dict__.get("__rung_outcome__") is outcome:
+        return error  # unwrapped before: it says so already
     for note in notes(outcome):
         error.add_note(note)
     evidence = outcome.failure.evidence if outcome.failure is not None else Evidence(text=outcome.reason)

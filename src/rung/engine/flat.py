@@ -254,6 +254,9 @@ def _again(
     if wait > 0:
         sleep(wait)
     again = EPOCH + monotonic()
+    if lane.breaker.circuit is not _CLOSED:  # the repeat is refused, as any call now is
+        run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
+        return guard.carry_on(run, as_attempt(function, args, kwargs), None, None)
     due = min(again + lane.own, now + plan.limit, began + lane.total) - EPOCH
     try:
         WATCHED.append(due)
@@ -359,6 +362,9 @@ async def _aagain(
     if wait > 0:
         await guard.run.clock.asleep(wait)
     again = EPOCH + monotonic()
+    if lane.breaker.circuit is not _CLOSED:  # as above
+        run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
+        return await guard.acarry_on(run, as_attempt(function, args, kwargs), None, None)
     limit = min(lane.own, now + plan.limit - again, began + lane.total - again)
     try:
         value = await sweeper.limited(function(*args, **kwargs), limit)

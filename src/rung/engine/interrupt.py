@@ -4,6 +4,8 @@ Main thread: one watchdog thread for the process sends a signal when an attempt 
     handler raises inside the attempt; that gets out of sleeps, reads and loops alike.
 Other threads (or a system without the signal): no signal reaches them, so the attempt runs in a thread
     of its own and is left behind: control comes back on time, and what the straggler returns is ignored.
+    It is not asked to end (PyThreadState_SetAsyncExc): while it blocks, the request stays pending and hangs
+    every other thread that is traced, by a debugger or by coverage, in Python 3.11.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ SIGNAL: Final = getattr(signal, "SIGURG", None)
 MAIN: Final = threading.main_thread().ident
 # The watchdog looks at least this often, so an attempt with a longer limit need not wake it.
 LOOK_EVERY: Final = 5.0
-_INSIST_EVERY: Final = 0.01
+# What an attempt does in its `finally` when it is ended has so long, before it is ended once more.
+_INSIST_EVERY: Final = 1.0
 _NEVER: Final = float("inf")
 
 
@@ -52,7 +55,10 @@ class Watchdog:
     def __init__(self) -> None:
         self.due: list[float] = []
         self._wakes_at = _NEVER
-        self._wake = threading.Event()
+        self._insists_at = 0.0
+        # Held while the watchdog may sleep. An Event has a lock in Python code, and an Overdue that comes
+        # while it is taken would leave it taken: nobody could wake the watchdog any more.
+        self._sleeps = threading.Lock()
         self._thread: threading.Thread | None = None
         self._former: Any = None
 
@@ -69,10 +75,14 @@ class Watchdog:
     def hurry(self, due: float) -> None:
         """Do not sleep past this."""
         if due < self._wakes_at:
-            self._wake.set()
+            try:
+                self._sleeps.release()
+            except RuntimeError:
+                return  # it is already waking up
 
     def _begin(self) -> None:
-        self._wake = threading.Event()
+        self._sleeps = threading.Lock()
+        self._sleeps.acquire()
         self._thread = threading.Thread(target=self._watch, name="rung-watchdog", daemon=True)
         self._thread.start()
 
@@ -82,20 +92,27 @@ class Watchdog:
         self._begin()
 
     def _watch(self) -> None:
+        looked = 0.0
         while True:
             self._wakes_at = _NEVER  # whoever begins while we look may not be seen: it has to wake us
             now = monotonic()
-            first = min(self.due, default=_NEVER)
-            if first <= now:
-                signal.pthread_kill(MAIN or 0, SIGNAL or 0)
-            pause = min(LOOK_EVERY, max(first - now, _INSIST_EVERY))
-            self._wakes_at = now + pause
-            self._wake.wait(pause)
-            self._wake.clear()
+            due = self.due.copy()
+            soon = [at for at in due if at > now]
+            if len(soon) < len(due):
+                if now >= self._insists_at or any(looked < at <= now for at in due):
+                    self._insists_at = now + _INSIST_EVERY
+                    signal.pthread_kill(MAIN or 0, SIGNAL or 0)
+                soon.append(self._insists_at)
+            looked = now
+            self._wakes_at = wakes_at = min([now + LOOK_EVERY, *soon])
+            self._sleeps.acquire(timeout=max(0.0, wakes_at - now))
 
     def _handle(self, number: int, frame: Any) -> None:
         now = monotonic()
-        if frame is None or frame.f_code is not release.__code__:  # there, one has just ended: too late for it
+        if _releasing(frame):
+            self._insists_at = 0.0  # once more, at once
+            self.hurry(0.0)
+        else:
             for depth, due in enumerate(self.due):
                 if due <= now:
                     raise Overdue(depth)
@@ -144,6 +161,13 @@ def release(due: float) -> int:
     return -1
 
 
+def _releasing(frame: Any) -> bool:
+    """Has an attempt just ended? Raising there would leave it watched for ever."""
+    while frame is not None and frame.f_code is not release.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
 def _in_a_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float) -> T:
     from contextvars import copy_context
 
@@ -161,13 +185,8 @@ def _in_a_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds
 
     thread = threading.Thread(target=work, name="rung-attempt", daemon=True)
     thread.start()
-    try:
-        ended.wait(seconds)
-    except BaseException:
-        _abandon(thread)
-        raise
+    ended.wait(seconds)
     if not box:
-        _abandon(thread)
         raise TimeUp(seconds)
     good, value = box.pop()
     if good:
@@ -176,11 +195,3 @@ def _in_a_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds
         raise value
     finally:
         del value  # its traceback holds this frame: a cycle, and work for the collector
-
-
-def _abandon(thread: threading.Thread) -> None:
-    """Ask the straggler to end at its next step of Python code."""
-    import ctypes
-
-    if thread.is_alive() and thread.ident is not None:  # else its ident may be another thread's by now
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))

@@ -99,7 +99,10 @@ class Run:
         if parent is not None:
             outer = parent.incident
             outer_id = outer.id
-            deadline = _least(deadline, outer.deadline)
+            ends = outer.deadline
+            if ends is not None and self.clock is not parent.clock:
+                ends += self.clock.now() - parent.clock.now()  # the same moment, on our own clock
+            deadline = _least(deadline, ends)
             if outer.dollar_cap is not None:
                 dollars = _least(dollars, max(0.0, outer.dollar_cap - outer.dollars - parent.spent))
         if self.session is not None:

@@ -1,0 +1,251 @@
+"""How each action makes a new request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core import events as ev
+from rung.core.change import DEFAULT_OUTPUT, KEPT_MESSAGES, STUB, change, compact
+from rung.core.failures import NOT_THE_WORK, Evidence, Failure, Kind
+from rung.core.incident import Incident
+from rung.core.ladder import HAND_OVERS, Action
+from rung.core.policy import Model, Policy, preset
+from rung.core.prompts import render
+from rung.core.request import Request
+
+TASK = preset("task").but(models=(Model(name="small", max_tokens=500), Model(name="large")))
+TALK = ({"role": "user", "content": "do it"},)
+TELLING = [action for action in Action if action not in (Action.RAISE_LIMIT, Action.COMPACT, *HAND_OVERS)]
+
+
+def failed(kind: Kind = Kind.UNKNOWN, **facts: Any) -> Failure:
+    return Failure(kind=kind, retryable=False, rule="x", message="it broke", evidence=Evidence(**facts))
+
+
+def incident(request: Request, failure: Failure, *decisions: ev.Decision) -> Incident:
+    return Incident.of(
+        [
+            ev.Opened(0.0, "i", ev.Terms("task", "default"), request),
+            ev.AttemptFailed(1.0, failure, 1.0, 0.0, may_retry=True),
+            *[ev.Decided(2.0, decision) for decision in decisions],
+        ]
+    )
+
+
+def changed(
+    action: Action, request: Request, failure: Failure | None = None, policy: Policy = TASK
+) -> tuple[Request, str]:
+    failure = failure or failed()
+    decision = ev.Change(1, action, 0.0, "why")
+    return change(decision, incident(request, failure, decision), failure, policy)
+
+
+def test_raise_limit() -> None:
+    """The output limit is raised to the model's own, else to a general one, and never lowered; nothing is said."""
+    assert changed(Action.RAISE_LIMIT, Request(model="small")) == (Request(model="small", max_tokens=500), "")
+    assert changed(Action.RAISE_LIMIT, Request(max_tokens=10))[0].max_tokens == DEFAULT_OUTPUT
+    high = Request(model="small", max_tokens=900)
+    assert changed(Action.RAISE_LIMIT, high)[0] == high
+
+
+def test_a_message_is_added_to_a_talk() -> None:
+    """In a talk the recovery text is a further message, and is known by itself."""
+    request, name = changed(Action.NUDGE, Request(messages=TALK))
+    assert name == "nudge.general"
+    assert request.messages == (*TALK, {"role": "user", "content": request.recovery})
+    assert "it broke" in request.recovery
+
+
+def test_a_prompt_is_written_anew() -> None:
+    """Without a talk the prompt itself is replaced by one that holds the task."""
+    request, _ = changed(Action.NUDGE, Request(prompt="do it"))
+    assert request.prompt == request.recovery
+    assert request.prompt.endswith("do it")
+
+
+@pytest.mark.parametrize("action", TELLING)
+@pytest.mark.parametrize("request_", [Request(prompt="do it"), Request(messages=TALK)], ids=["prompt", "messages"])
+def test_every_action_changes_the_request(action: Action, request_: Request) -> None:
+    """Every rung that says something makes a request with another digest."""
+    other, name = changed(action, request_)
+    assert other.digest() != request_.digest()
+    assert name
+
+
+def test_a_second_try_differs() -> None:
+    """On a further try of one rung it is said how often that way was tried, so that no two requests are equal."""
+    failure, decision = failed(), ev.Change(1, Action.NUDGE, 0.0, "why")
+    texts = [
+        change(decision, incident(Request(prompt="do it"), failure, *[decision] * n), failure, TASK)[0].prompt
+        for n in (1, 2, 3)
+    ]
+    assert "already been tried" not in texts[0]
+    assert "tried 1 time." in texts[1]
+    assert "tried 2 times." in texts[2]
+
+
+def test_resume_a_talk() -> None:
+    """A cut answer is put into the talk as the assistant's, and the model told to go on."""
+    request, name = changed(Action.RESUME, Request(messages=TALK), failed(Kind.OUTPUT_LIMIT, output="half"))
+    assert name == "resume.cut"
+    assert request.messages[1] == {"role": "assistant", "content": "half"}
+    assert request.messages[2]["role"] == "user"
+    empty, _ = changed(Action.RESUME, Request(messages=TALK), failed(Kind.OUTPUT_LIMIT))
+    assert [message["role"] for message in empty.messages] == ["user", "user"]
+
+
+def test_resume_a_prompt() -> None:
+    """Without a talk the task, the answer so far and the word to go on stand in the prompt."""
+    request, _ = changed(Action.RESUME, Request(prompt="do it"), failed(Kind.OUTPUT_LIMIT, output="half"))
+    assert request.prompt == f"do it\n\nYour answer so far:\nhalf\n\n{request.recovery}"
+    empty, _ = changed(Action.RESUME, Request(prompt="do it"), failed(Kind.OUTPUT_LIMIT))
+    assert empty.prompt == f"do it\n\n{empty.recovery}"
+
+
+def test_resume_twice() -> None:
+    """A second resumption holds all that was written, not only the last piece."""
+    resume = ev.Change(2, Action.RESUME, 0.0, "cut")
+    pieces = [failed(Kind.OUTPUT_LIMIT, output=piece) for piece in ("one ", "two ", "three")]
+    state = Incident.of([ev.Opened(0.0, "i", ev.Terms("call", "default"), Request(prompt="count"))])
+    for piece in pieces:
+        state.fold(ev.AttemptFailed(1.0, piece, 1.0, 0.0, may_retry=True))
+        state.fold(ev.Decided(2.0, resume))
+    request, _ = change(resume, state, pieces[-1], preset("call"))
+    assert "\n\nYour answer so far:\none two three\n\n" in request.prompt
+
+
+def test_respawn_starts_afresh() -> None:
+    """A fresh worker gets the first messages, one word about what happened, and twice the turns."""
+    state = incident(Request(messages=TALK, max_turns=5), failed())
+    state.fold(ev.Changed(2.0, Request(messages=(*TALK, *TALK, *TALK), max_turns=5), "d", (), ""))
+    decision = ev.Change(2, Action.RESPAWN, 0.0, "why")
+    request, name = change(decision, state, failed(), preset("pipeline"))
+    assert name == "respawn.fresh"
+    assert request.max_turns == 10
+    assert request.messages == (*TALK, {"role": "user", "content": request.recovery})
+    assert changed(Action.RESPAWN, Request(prompt="x"))[0].max_turns is None
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_hand_over(kind: Kind) -> None:
+    """Another model is told what happened, unless that was not the work's fault: then it gets the same request."""
+    failure = failed(kind)
+    decision = ev.HandOver(3, "large", "", None, "why")
+    request, name = change(decision, incident(Request(prompt="do it", model="small"), failure, decision), failure, TASK)
+    assert request.model == "large"
+    if kind in NOT_THE_WORK:
+        assert (request, name) == (Request(prompt="do it", model="large"), "")
+    else:
+        assert name == "handover.context"
+        assert request.prompt.startswith("You take over")
+
+
+def test_hand_over_to_an_agent() -> None:
+    """Another agent on the same model takes over in the same way."""
+    failure, decision = failed(Kind.CAPABILITY_MISMATCH), ev.HandOver(3, "small", "expert", None, "why")
+    request, name = change(decision, incident(Request(model="small"), failure, decision), failure, TASK)
+    assert (request.model, request.agent, name) == ("small", "expert", "handover.context")
+
+
+def test_hand_over_to_where_it_is() -> None:
+    """A hand-over to the model that is already there is told like any other."""
+    failure, decision = failed(Kind.TIMEOUT), ev.HandOver(3, "small", "", None, "why")
+    request, name = change(decision, incident(Request(model="small"), failure, decision), failure, TASK)
+    assert (request.model, name) == ("small", "handover.context")
+
+
+def tool_talk(results: int) -> tuple[dict[str, Any], ...]:
+    """A talk with so many tool calls, each a pair, after one word of the user's."""
+    talk: list[dict[str, Any]] = [{"role": "user", "content": "do it"}]
+    for number in range(results):
+        talk += [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{number}", "name": "ls"}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{number}", "content": "x" * 500}]},
+        ]
+    return tuple(talk)
+
+
+@given(st.integers(0, 8))
+def test_compaction(results: int) -> None:
+    """Old tool results become stubs and the last messages stay; no message is lost and no pair is broken."""
+    request = Request(prompt="p", messages=tool_talk(results))
+    small = compact(request)
+    assert len(small.messages) == len(request.messages)
+    assert small.messages[-KEPT_MESSAGES:] == request.messages[-KEPT_MESSAGES:]
+    assert small.size() < request.size() or results <= 2
+    for before, after in zip(request.messages, small.messages, strict=True):
+        assert before["role"] == after["role"]
+        ids = [
+            [b.get("id") or b.get("tool_use_id") for b in m["content"]]
+            for m in (before, after)
+            if m["content"] != "do it"
+        ]
+        assert not ids or ids[0] == ids[1]
+
+
+def test_what_compaction_leaves_out() -> None:
+    """Tool results and images of either API's form become stubs; words and other blocks stay."""
+    rest = ({"role": "user", "content": "x"},) * KEPT_MESSAGES
+    old: tuple[dict[str, Any], ...] = (
+        {"role": "tool", "tool_call_id": "a", "content": "long"},
+        {"role": "tool", "tool_call_id": "b", "content": None},
+        {"role": "user", "content": "words"},
+        {"role": "assistant", "tool_calls": []},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "words"},
+                {"type": "tool_result", "tool_use_id": "c", "content": "long"},
+                {"type": "image", "source": "..."},
+                {"type": "image_url", "image_url": "..."},
+                {"type": "document", "source": "..."},
+                "plain",
+            ],
+        },
+    )
+    stub = {"type": "text", "text": STUB}
+    assert compact(Request(messages=old + rest)).messages[: len(old)] == (
+        {"role": "tool", "tool_call_id": "a", "content": STUB},
+        *old[1:4],
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "words"},
+                {"type": "tool_result", "tool_use_id": "c", "content": STUB},
+                stub,
+                stub,
+                stub,
+                "plain",
+            ],
+        },
+    )
+
+
+def test_nothing_to_compact() -> None:
+    """A request without messages, and one with few, are left as they are."""
+    prompt = Request(prompt="x" * 10_000)
+    assert compact(prompt) is prompt
+    assert changed(Action.COMPACT, prompt) == (prompt, "")
+    few = Request(messages=tool_talk(1))
+    assert compact(few) == few
+
+
+@pytest.mark.parametrize("kind", [Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING])
+def test_words_alone_do_not_help_a_full_context(kind: Kind) -> None:
+    """When the context is full, whatever a rung says comes with compaction."""
+    request = Request(messages=tool_talk(6))
+    other, _ = changed(Action.REPLAN, request, failed(kind))
+    assert other.size() < request.size()
+    assert other.messages[2]["content"][0]["content"] == STUB
+
+
+def test_own_prompts_are_used() -> None:
+    """A policy's own words are what the model reads."""
+    policy = TASK.but(prompts={"nudge.general": "Do better: {error}"})
+    request, _ = changed(Action.NUDGE, Request(messages=TALK), policy=policy)
+    assert request.recovery == "Do better: it broke"
+    assert request.recovery == render("nudge.general", Incident(), failed(), policy.prompts)

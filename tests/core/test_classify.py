@@ -1,0 +1,199 @@
+"""Naming failures: the first rule that matches wins, and its id is kept."""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+import ssl
+import subprocess
+from http.client import RemoteDisconnected
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.classify import RULES, Rule, classify, is_retryable
+from rung.core.errors import AttemptError, Refused, TimeUp
+from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase
+from rung.testing import HttpError
+
+
+def not_json() -> Exception:
+    try:
+        json.loads("{")
+    except ValueError as error:
+        return error
+    raise AssertionError
+
+
+SEEN: list[tuple[Any, Kind, bool]] = [
+    (HttpError(429), Kind.RATE_LIMIT, True),
+    (HttpError(429, "You exceeded your current quota"), Kind.QUOTA_EXHAUSTED, False),
+    (HttpError(400, "Your credit balance is too low"), Kind.QUOTA_EXHAUSTED, False),
+    (HttpError(402), Kind.QUOTA_EXHAUSTED, False),
+    (
+        HttpError(400, "Billing hard limit has been reached", code="billing_hard_limit_reached"),
+        Kind.QUOTA_EXHAUSTED,
+        False,
+    ),
+    (HttpError(429, "Your account is not active, billing_not_active"), Kind.QUOTA_EXHAUSTED, False),
+    (HttpError(429, "Please check your plan and billing details."), Kind.QUOTA_EXHAUSTED, False),
+    (
+        HttpError(
+            429, "Rate limit reached: 3 / min. Raise it by adding a payment method at example.com/account/billing."
+        ),
+        Kind.RATE_LIMIT,
+        True,
+    ),
+    (HttpError(400, "prompt is too long: 210000 tokens > 200000"), Kind.CONTEXT_LIMIT, False),
+    (HttpError(400, "This model's maximum context length is 8192 tokens"), Kind.CONTEXT_LIMIT, False),
+    (HttpError(500, "context_length_exceeded"), Kind.CONTEXT_LIMIT, False),
+    (HttpError(429, "context window"), Kind.RATE_LIMIT, True),
+    (HttpError(401), Kind.AUTH_ERROR, False),
+    (HttpError(401, "No API key provided"), Kind.MISSING_CREDENTIALS, False),
+    (HttpError(403), Kind.PERMISSION_DENIED, False),
+    (HttpError(404), Kind.NOT_FOUND, False),
+    (HttpError(404, "model: claude-0 not found"), Kind.MODEL_UNAVAILABLE, False),
+    (HttpError(400, "The model `gpt-0` does not exist"), Kind.MODEL_UNAVAILABLE, False),
+    (HttpError(400), Kind.INVALID_REQUEST, False),
+    (HttpError(422), Kind.INVALID_REQUEST, False),
+    (HttpError(408), Kind.TIMEOUT, True),
+    (HttpError(504), Kind.TIMEOUT, True),
+    (HttpError(500), Kind.SERVER_ERROR, True),
+    (HttpError(502), Kind.SERVER_ERROR, True),
+    (HttpError(503), Kind.OVERLOADED, True),
+    (HttpError(529), Kind.OVERLOADED, True),
+    (HttpError(200, "odd", code="overloaded_error"), Kind.OVERLOADED, True),
+    (HttpError(200, "odd"), Kind.UNKNOWN, False),
+    (TimeoutError(), Kind.TIMEOUT, True),
+    (subprocess.TimeoutExpired("x", 5), Kind.TIMEOUT, True),
+    (TimeUp(5), Kind.TIMEOUT, True),
+    (ConnectionRefusedError("x"), Kind.NETWORK, True),
+    (BrokenPipeError("x"), Kind.NETWORK, True),
+    (socket.gaierror(-2, "Name or service not known"), Kind.NETWORK, True),
+    (ssl.SSLError("handshake"), Kind.NETWORK, True),
+    (RemoteDisconnected("x"), Kind.NETWORK, True),
+    (OSError(errno.ENOSPC, "No space left on device"), Kind.RESOURCE_EXHAUSTED, False),
+    (OSError(errno.EMFILE, "Too many open files"), Kind.RESOURCE_EXHAUSTED, False),
+    (MemoryError(), Kind.RESOURCE_EXHAUSTED, False),
+    (FileNotFoundError(errno.ENOENT, "x"), Kind.NOT_FOUND, False),
+    (ModuleNotFoundError("No module named 'x'"), Kind.NOT_FOUND, False),
+    (PermissionError(errno.EACCES, "x"), Kind.PERMISSION_DENIED, False),
+    (not_json(), Kind.MALFORMED_OUTPUT, True),
+    (ValueError("x"), Kind.UNKNOWN, False),
+    (Refused("anthropic", 5), Kind.SERVICE_DOWN, False),
+    (AttemptError("x", finding="goal_misaligned"), Kind.GOAL_MISALIGNED, False),
+    ({"exit_code": 124}, Kind.TIMEOUT, True),
+    ({"exit_code": 126}, Kind.PERMISSION_DENIED, False),
+    ({"exit_code": 127}, Kind.NOT_FOUND, False),
+    ({"exit_code": 137}, Kind.RESOURCE_EXHAUSTED, False),
+    ({"exit_code": 1}, Kind.UNKNOWN, False),
+    ({"code": "max_tokens"}, Kind.OUTPUT_LIMIT, False),
+    ({"code": "length"}, Kind.OUTPUT_LIMIT, False),
+    ({"status": 529, "body": "Overloaded"}, Kind.OVERLOADED, True),
+    ("Error: 429 Too Many Requests", Kind.RATE_LIMIT, True),
+    (b"API Error: 529 Overloaded", Kind.OVERLOADED, True),
+    ("rate_limit_error: slow down", Kind.RATE_LIMIT, True),
+    ("Error: prompt is too long: 210000 tokens", Kind.CONTEXT_LIMIT, False),
+    ("curl: (7) Failed to connect: Connection refused", Kind.NETWORK, True),
+    ("getaddrinfo ENOTFOUND api.example.com", Kind.NETWORK, True),
+    ("cat: notes.txt: No such file or directory", Kind.NOT_FOUND, False),
+    ("bash: frobnicate: command not found", Kind.NOT_FOUND, False),
+    ("sh: ./deploy: Permission denied", Kind.PERMISSION_DENIED, False),
+    ("anthropic: credentials not found", Kind.MISSING_CREDENTIALS, False),
+    ("", Kind.UNKNOWN, False),
+]
+FACTS = st.builds(
+    Evidence,
+    text=st.text() | st.sampled_from([rule.example.text for rule in RULES]),
+    status=st.none() | st.integers(-1000, 1000) | st.sampled_from([400, 401, 402, 403, 404, 408, 429, 500, 503, 529]),
+    code=st.text() | st.sampled_from(["max_tokens", "overloaded_error"]),
+    exceptions=st.lists(st.sampled_from(["TimeoutError", "OSError", "MemoryError", "x"]), max_size=3).map(tuple),
+    errno=st.none() | st.integers(0, 200),
+    exit_code=st.none() | st.integers(-20, 255),
+    phase=st.sampled_from(list(Phase)),
+    retry_after=st.none() | st.floats(0, 1e6),
+    finding=st.none() | st.sampled_from(list(Kind)),
+    spent=st.booleans(),
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_each_rule_finds_its_example(rule: Rule) -> None:
+    """Each rule's example is found by that rule and by none before it."""
+    failure = classify(rule.example)
+    assert (failure.rule, failure.kind, failure.retryable) == (rule.id, rule.kind, rule.retryable)
+
+
+def test_rules_are_in_order() -> None:
+    """No two rules share an id, each says why in a sentence, and none calls repeatable what never is."""
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    assert all(rule.why.endswith(".") for rule in RULES)
+    assert not [rule.id for rule in RULES if rule.retryable and rule.kind in NEVER_RETRYABLE]
+
+
+@pytest.mark.parametrize(("trouble", "kind", "retryable"), SEEN, ids=[str(row[0])[:40] for row in SEEN])
+def test_what_is_seen_in_the_wild(trouble: Any, kind: Kind, retryable: bool) -> None:
+    """Errors as libraries, shells and providers really give them get the kind a person would give them."""
+    failure = classify(trouble)
+    assert (failure.kind, failure.retryable) == (kind, retryable)
+    assert is_retryable(trouble) is retryable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The manual says: rate limit errors have status 429",
+        "wrote 529 lines",
+        "test_overloaded_service passed",
+        "see the chapter about what to do when the " + "x" * 60 + " prompt is too long",
+    ],
+)
+def test_quoted_words_are_not_the_error(text: str) -> None:
+    """A text that only mentions an error somewhere inside is not taken for it."""
+    assert classify(text).kind is Kind.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_finding_is_believed(kind: Kind) -> None:
+    """What whoever noticed already named keeps that name, and is repeatable only where a repeat may help."""
+    failure = classify(Evidence(finding=kind, status=500, text="prompt is too long"))
+    assert (failure.kind, failure.rule) == (kind, "finding")
+    assert failure.retryable is (kind in TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR})
+
+
+def test_a_failure_is_named_already() -> None:
+    """A failure is returned as it is."""
+    failure = Failure(kind=Kind.REFUSAL, retryable=False, rule="mine")
+    assert classify(failure) is failure
+
+
+def test_the_evidence_is_kept() -> None:
+    """A failure carries its evidence, its message and the wait the server asked for."""
+    failure = classify(HttpError(429, "slow down", {"retry-after": "12"}))
+    assert (failure.message, failure.retry_after, failure.rule) == ("slow down", 12.0, "http-429")
+    assert failure.evidence.status == 429
+
+
+@given(FACTS)
+def test_any_evidence_has_a_name(evidence: Evidence) -> None:
+    """Any evidence gets a name; what never helps, or was repeated in vain further in, is not repeated; always alike."""
+    failure = classify(evidence)
+    assert failure.evidence is evidence
+    assert failure == classify(evidence)
+    if failure.kind in NEVER_RETRYABLE or evidence.spent:
+        assert not failure.retryable
+    if evidence.finding is not None:
+        assert failure.kind is evidence.finding
+
+
+class Marked(Evidence):
+    """Evidence of a class of its own."""
+
+
+def test_a_subclass_of_evidence_is_evidence() -> None:
+    """Evidence of a subclass is taken as it is, with all its facts."""
+    facts = Marked(status=429)
+    assert classify(facts).evidence is facts

@@ -1,0 +1,513 @@
+"""Ladders and policies from plain tables: every mistake is named, and overrides keep what they do not name."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rung.core.backoff import Backoff
+from rung.core.budget import Budget
+from rung.core.config import POLICY_KEYS, book_from, ladder_from, policy, policy_from
+from rung.core.errors import ConfigError
+from rung.core.failures import GROUPS, NEVER_RETRYABLE, TRANSIENT, Kind
+from rung.core.ladder import Action, Scope
+from rung.core.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.presets import LADDERS
+
+END = {"action": "surface"}
+
+
+def rungs(*rows: Any, **more: Any) -> dict[str, Any]:
+    """A file with a ladder of these rungs, an ending added."""
+    return {"ladder": {"rungs": [*rows, END], **more}}
+
+
+def settings(**keys: Any) -> dict[str, Any]:
+    return {"policy": keys}
+
+
+NAN, INF, HUGE = math.nan, math.inf, 10**400
+# The file, the key its error must name, and the value.
+BAD: list[tuple[Any, str, Any]] = [
+    # the file itself
+    (None, "file", None),
+    ([], "file", []),
+    ("policy", "file", "policy"),
+    ({"polcy": {}}, "file.polcy", {}),
+    ({1: 2}, "file.1", 2),
+    ({"policy": []}, "policy", []),
+    ({"policy": None}, "policy", None),
+    ({"projects": 3}, "projects", 3),
+    ({"projects": {"web": 3}}, "projects.web", 3),
+    ({"tools": {"bash": "off"}}, "tools.bash", "off"),
+    ({"projects": {"web": {"retris": 1}}}, "projects.web.retris", 1),
+    ({"projects": {"web": {"attempts": 0}}}, "projects.web.attempts", 0),
+    ({"tools": {"bash": {"backoff": {"base": -1}}}}, "tools.bash.backoff.base", -1),
+    ({"tools": {"bash": {"ladder": {"rungs": [{}]}}}}, "tools.bash.ladder.rungs[0].action", None),
+    ({"ladder": {"rungs": [END]}, "policy": {"ladder": "task"}}, "policy.ladder", "task"),
+    # the ladder
+    ({"ladder": []}, "ladder", []),
+    ({"ladder": {}}, "ladder.rungs", None),
+    ({"ladder": {"rungs": []}}, "ladder.rungs", []),
+    ({"ladder": {"rungs": {"a": 1}}}, "ladder.rungs", {"a": 1}),
+    ({"ladder": {"rungs": [END], "color": "red"}}, "ladder.color", "red"),
+    ({"ladder": {"rungs": [{"action": "retry"}]}}, "ladder.rungs", "retry"),
+    (rungs(END | {"name": "early"}), "ladder.rungs", "early"),
+    (rungs(END), "ladder.rungs.name", "surface"),
+    (rungs(name=5), "ladder.name", 5),
+    (rungs(about=["x"]), "ladder.about", ["x"]),
+    (rungs(first="1"), "ladder.first", "1"),
+    (rungs(first=True), "ladder.first", True),
+    (rungs(first=1.0), "ladder.first", 1.0),
+    (rungs(otherwise="hope"), "ladder.otherwise", "hope"),
+    (rungs(otherwise=0), "ladder.otherwise", 0),
+    (rungs(entry=[]), "ladder.entry", []),
+    (rungs(entry={"timeout": "wait"}), "ladder.entry.timeout", "wait"),
+    (rungs(entry={"timeout": 1}), "ladder.entry.timeout", 1),
+    (rungs(entry={"tiemout": "surface"}), "ladder.entry.tiemout", "tiemout"),
+    (rungs(entry={5: "surface"}), "ladder.entry.5", 5),
+    (rungs(loops=[3]), "ladder.loops", [3]),
+    (rungs(loops={"three": "surface"}), "ladder.loops.three", "three"),
+    (rungs(loops={"-3": "surface"}), "ladder.loops.-3", "-3"),
+    (rungs(loops={"\N{SUPERSCRIPT TWO}": "surface"}), "ladder.loops.\N{SUPERSCRIPT TWO}", "\N{SUPERSCRIPT TWO}"),
+    (rungs(loops={"9" * 5000: "surface"}), "ladder.loops." + "9" * 5000, "9" * 5000),
+    (rungs(loops={None: "surface"}), "ladder.loops.None", None),
+    (rungs(loops={"0": "surface"}), "ladder.loops", 0),
+    (rungs(loops={"3": "wait"}), "ladder.loops.3", "wait"),
+    (rungs(loops={"3": 3}), "ladder.loops.3", 3),
+    # a rung
+    (rungs("retry"), "ladder.rungs[0]", "retry"),
+    (rungs({}), "ladder.rungs[0].action", None),
+    (rungs({"action": "pray"}), "ladder.rungs[0].action", "pray"),
+    (rungs({"action": ["retry"]}), "ladder.rungs[0].action", ["retry"]),
+    (rungs({"action": "retry", "trys": 3}), "ladder.rungs[0].trys", 3),
+    (rungs({"action": "retry", "repeats": True}), "ladder.rungs[0].repeats", True),
+    (rungs({"action": "retry", "name": 5}), "ladder.rungs[0].name", 5),
+    (rungs({"action": "retry", "tries": -1}), "ladder.rungs[0].tries", -1),
+    (rungs({"action": "retry", "tries": True}), "ladder.rungs[0].tries", True),
+    (rungs({"action": "retry", "tries": 2.0}), "ladder.rungs[0].tries", 2.0),
+    (rungs({"action": "retry", "seconds": NAN}), "ladder.rungs[0].seconds", NAN),
+    (rungs({"action": "retry", "seconds": INF}), "ladder.rungs[0].seconds", INF),
+    (rungs({"action": "retry", "seconds": HUGE}), "ladder.rungs[0].seconds", HUGE),
+    (rungs({"action": "retry", "seconds": "30"}), "ladder.rungs[0].seconds", "30"),
+    (rungs({"action": "retry", "cost": -1}), "ladder.rungs[0].cost", -1),
+    (rungs({"action": "retry", "cost": HUGE}), "ladder.rungs[0].cost", HUGE),
+    (rungs({"action": "retry", "scope": "forever"}), "ladder.rungs[0].scope", "forever"),
+    (rungs({"action": "nudge", "scope": "action"}), "ladder.rungs[0].scope", "action"),
+    (rungs({"action": "nudge", "helps": "timeout"}), "ladder.rungs[0].helps", "timeout"),
+    (rungs({"action": "nudge", "helps": {"timeout": 1}}), "ladder.rungs[0].helps", {"timeout": 1}),
+    (rungs({"action": "nudge", "helps": ["timeot"]}), "ladder.rungs[0].helps.timeot", "timeot"),
+    (rungs({"action": "nudge", "helps": [["timeout"]]}), "ladder.rungs[0].helps.['timeout']", ["timeout"]),
+    (rungs({"action": "nudge", "most_missing": "2"}), "ladder.rungs[0].most_missing", "2"),
+    (rungs({"action": "nudge", "rollback": "no"}), "ladder.rungs[0].rollback", "no"),
+    # the policy
+    (settings(retrys=3), "policy.retrys", 3),
+    (settings(ladder="stairs"), "policy.ladder", "stairs"),
+    (settings(ladder=3), "policy.ladder", 3),
+    (settings(ladder=["task"]), "policy.ladder", ["task"]),
+    (settings(ladder={"rungs": [{"action": "no"}]}), "policy.ladder.rungs[0].action", "no"),
+    (settings(template="brave"), "policy.template", "brave"),
+    (settings(template=None), "policy.template", None),
+    (settings(template=["off"]), "policy.template", ["off"]),
+    (settings(retries=-1), "policy.retries", -1),
+    (settings(retries=1.5), "policy.retries", 1.5),
+    (settings(retries=True), "policy.retries", True),
+    (settings(retries=None), "policy.retries", None),
+    (settings(attempts=0), "policy.attempts", 0),
+    (settings(attempts=True), "policy.attempts", True),
+    (settings(attempts="8"), "policy.attempts", "8"),
+    (settings(seconds=-1), "policy.seconds", -1),
+    (settings(seconds=NAN), "policy.seconds", NAN),
+    (settings(dollars=INF), "policy.dollars", INF),
+    (settings(dollars="2 $"), "policy.dollars", "2 $"),
+    (settings(budget=20), "policy.budget", 20),
+    (settings(budget={"atempts": 3}), "policy.budget.atempts", 3),
+    (settings(budget={"attempts": False}), "policy.budget.attempts", False),
+    (settings(budget={"dollars": HUGE}), "policy.budget.dollars", HUGE),
+    (settings(name=None), "policy.name", None),
+    (settings(backoff=1), "policy.backoff", 1),
+    (settings(backoff={"bas": 1}), "policy.backoff.bas", 1),
+    (settings(backoff={"base": "1"}), "policy.backoff.base", "1"),
+    (settings(backoff={"multiplier": 0.5}), "policy.backoff.multiplier", 0.5),
+    (settings(backoff={"cap": NAN}), "policy.backoff.cap", NAN),
+    (settings(backoff={"jitter": 1}), "policy.backoff.jitter", 1),
+    (settings(models="small"), "policy.models", "small"),
+    (settings(models=3), "policy.models", 3),
+    (settings(models={"name": "small"}), "policy.models", {"name": "small"}),
+    (settings(models=[3]), "policy.models[0]", 3),
+    (settings(models=["a", {"cost": 1}]), "policy.models[1].name", None),
+    (settings(models=[{"name": "a", "price": 1}]), "policy.models[0].price", 1),
+    (settings(models=[{"name": 5}]), "policy.models[0].name", 5),
+    (settings(models=[{"name": "a", "cost": "1"}]), "policy.models[0].cost", "1"),
+    (settings(models=[{"name": "a", "cost": True}]), "policy.models[0].cost", True),
+    (settings(models=[{"name": "a", "cost": NAN}]), "policy.models.a.cost", NAN),
+    (settings(models=[{"name": "a", "cost": HUGE}]), "policy.models.a.cost", HUGE),
+    (settings(models=[{"name": "a", "max_tokens": 1.5}]), "policy.models[0].max_tokens", 1.5),
+    (settings(models=[{"name": "a", "max_tokens": 0}]), "policy.models.a.max_tokens", 0),
+    (settings(models=[{"name": "a", "provider": 1}]), "policy.models[0].provider", 1),
+    (settings(models=[""]), "policy.models.name", ""),
+    (settings(models=["a", "a"]), "policy.models", "a"),
+    (settings(agents="me"), "policy.agents", "me"),
+    (settings(agents=[1]), "policy.agents[0]", 1),
+    (settings(agents=b"me"), "policy.agents", b"me"),
+    (settings(retry="timeout"), "policy.retry", "timeout"),
+    (settings(retry=["tiemout"]), "policy.retry.tiemout", "tiemout"),
+    (settings(retry=["refusal"]), "policy.retry", "refusal"),
+    (settings(retry=[None]), "policy.retry.None", None),
+    (settings(retry_after_cap="60"), "policy.retry_after_cap", "60"),
+    (settings(retry_after_cap=None), "policy.retry_after_cap", None),
+    (settings(retry_after_cap=-1), "policy.retry_after_cap", -1),
+    (settings(retry_after_cap=NAN), "policy.retry_after_cap", NAN),
+    (settings(retry_after_cap=HUGE), "policy.retry_after_cap", HUGE),
+    (settings(attempt_seconds=0), "policy.attempt_seconds", 0),
+    (settings(attempt_seconds=INF), "policy.attempt_seconds", INF),
+    (settings(attempt_seconds=True), "policy.attempt_seconds", True),
+    (settings(auto_escalate=1), "policy.auto_escalate", 1),
+    (settings(escalate_after=-1), "policy.escalate_after", -1),
+    (settings(escalate_after=2.0), "policy.escalate_after", 2.0),
+    (settings(escalate_after=False), "policy.escalate_after", False),
+    (settings(confirm="maybe"), "policy.confirm", "maybe"),
+    (settings(confirm=True), "policy.confirm", True),
+    (settings(sticky="forever"), "policy.sticky", "forever"),
+    (settings(unattended="yes"), "policy.unattended", "yes"),
+    (settings(checkpoints=0), "policy.checkpoints", 0),
+    (settings(report=False), "policy.report", False),
+    (settings(prompts=[]), "policy.prompts", []),
+    (settings(prompts={"nudge": "x"}), "policy.prompts.nudge", "x"),
+    (settings(prompts={"nudge.test": 1}), "policy.prompts.nudge.test", 1),
+]
+
+
+@pytest.mark.parametrize(("table", "key", "value"), BAD, ids=[row[1][:50] + f"-{n}" for n, row in enumerate(BAD)])
+def test_every_mistake_is_named(table: Any, key: str, value: Any) -> None:
+    """Whatever is wrong in a file, the error names the key as it was written, the value and what is allowed."""
+    with pytest.raises(ConfigError) as raised:
+        book_from(table)
+    error = raised.value
+    assert error.key == key
+    assert error.value is value or error.value == value
+    assert error.allowed
+    assert str(error) == f"{key} = {value!r}: allowed is {error.allowed}"
+
+
+def test_the_table_of_mistakes_is_long() -> None:
+    """Every key of a policy, a rung and a model has a mistake in the table above."""
+    seen = {key.rpartition(".")[2].partition("[")[0] for _, key, _ in BAD}
+    assert set(POLICY_KEYS) <= seen
+    assert {"action", "tries", "seconds", "scope", "cost", "helps", "most_missing", "rollback"} <= seen
+
+
+TABLES = [
+    "policy",
+    "projects",
+    "tools",
+    "rungs",
+    "entry",
+    "loops",
+    "first",
+    "otherwise",
+    "about",
+    "action",
+    "tries",
+    "seconds",
+    "scope",
+    "cost",
+    "helps",
+]
+PARTS = ["base", "cap", "jitter", "max_tokens", "nudge.test", "timeout"]
+WORDS = st.sampled_from([*POLICY_KEYS, *TABLES, *PARTS])
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(HUGE)
+    | st.floats()
+    | st.text(max_size=5)
+    | WORDS
+    | st.sampled_from([*LADDERS, *TEMPLATES, *Action, *Scope, *Kind, *GROUPS, "never", "session", "3"])
+    | st.binary(max_size=3)
+)
+KEYS = WORDS | st.text(max_size=3) | st.integers() | st.none()
+JUNK = st.recursive(
+    VALUES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4) | st.tuples(inner),
+    max_leaves=12,
+)
+RUNG_KEYS = st.sampled_from(
+    ["action", "name", "tries", "seconds", "scope", "cost", "helps", "most_missing", "rollback"]
+)
+RUNGS = st.lists(st.dictionaries(RUNG_KEYS, VALUES, max_size=4).map(lambda row: {"action": "retry", **row}), max_size=3)
+
+
+@given(JUNK)
+@example({"policy": {"backoff": {"base": HUGE}}})
+def test_junk_is_refused_in_our_own_words(junk: Any) -> None:
+    """No table at all, however strange, raises anything but a ConfigError."""
+    for read in (book_from, policy_from, ladder_from):
+        with suppress(ConfigError):
+            read(junk)
+
+
+@given(
+    st.dictionaries(st.sampled_from(POLICY_KEYS), JUNK, max_size=3), RUNGS, st.dictionaries(KEYS, VALUES, max_size=2)
+)
+def test_junk_in_the_right_places(keys: dict[str, Any], rows: list[Any], loops: dict[Any, Any]) -> None:
+    """Junk under keys that exist raises nothing but a ConfigError, also over and under other tables."""
+    ladder = {"rungs": [*rows, END], "loops": loops}
+    for table in (
+        {"policy": keys},
+        {"ladder": ladder, "policy": {key: keys[key] for key in keys if key != "ladder"}},
+        {"policy": {"ladder": ladder}, "projects": {"web": keys}, "tools": {"bash": keys}},
+    ):
+        try:
+            book = book_from(table)
+        except ConfigError:
+            continue
+        for project in ("", "web"):
+            for tool in ("", "bash"):
+                assert isinstance(book.pick(project, tool), Policy)
+
+
+def test_an_empty_file_is_the_default() -> None:
+    """A file that says nothing is the task ladder's preset, for every project and tool."""
+    book = book_from({})
+    assert book.default == preset("task")
+    assert book.pick("web", "bash") is book.default
+    assert policy() == preset()
+
+
+def test_every_key() -> None:
+    """Each key of a policy sets what its name says, and nothing else."""
+    keys: dict[str, Any] = {
+        "ladder": "model",
+        "template": "conservative",
+        "retries": 5,
+        "attempts": 8,
+        "seconds": 90.5,
+        "dollars": 2,
+        "name": "mine",
+        "backoff": {"base": 3},
+        "models": ["small", {"name": "large", "cost": 1, "max_tokens": 10, "provider": "p"}, Model(name="other")],
+        "agents": ["a", "b"],
+        "retry": ["transient", "tool_error"],
+        "retry_after_cap": 5,
+        "attempt_seconds": 7,
+        "auto_escalate": False,
+        "escalate_after": 4,
+        "confirm": "always",
+        "sticky": "session",
+        "unattended": True,
+        "checkpoints": False,
+        "report": "",
+        "prompts": {"nudge.test": "Mend it."},
+    }
+    assert set(keys) == set(POLICY_KEYS) - {"budget"}
+    base = preset("model", "conservative").with_tries(Action.RETRY, 5)
+    assert policy_from(keys) == base.but(
+        budget=Budget(attempts=8, seconds=90.5, dollars=2),
+        name="mine",
+        backoff=Backoff(base=3, cap=60),
+        models=(Model(name="small"), Model(name="large", cost=1, max_tokens=10, provider="p"), Model(name="other")),
+        agents=("a", "b"),
+        retry=TRANSIENT | {Kind.TOOL_ERROR},
+        retry_after_cap=5,
+        attempt_seconds=7,
+        auto_escalate=False,
+        escalate_after=4,
+        confirm=Confirm.ALWAYS,
+        sticky=Sticky.SESSION,
+        unattended=True,
+        checkpoints=False,
+        report="",
+        prompts={"nudge.test": "Mend it."},
+    )
+
+
+def test_budget_in_one_table_or_by_key() -> None:
+    """The three caps may stand in a table, as a value or by themselves; by themselves they weigh more."""
+    assert policy_from({"budget": {"attempts": 3}}).budget == Budget(attempts=3, seconds=3600)
+    assert policy_from({"budget": Budget(dollars=1), "attempts": 2}).budget == Budget(attempts=2, dollars=1)
+    assert policy_from({"budget": {"attempts": 3}, "attempts": None}).budget.attempts is None
+    assert policy_from({"backoff": Backoff(cap=5)}).backoff == Backoff(cap=5)
+    assert policy_from({"attempt_seconds": None}).attempt_seconds is None
+
+
+def test_a_policy_in_python() -> None:
+    """In Python a ladder may be a value, and lists may be tuples or sets."""
+    own = ladder_from({"rungs": [END]})
+    assert policy(own).ladder is own
+    made = policy("task", "off", agents=("a",), retry={"timeout"})
+    assert (made.name, made.agents, made.retry) == ("off", ("a",), frozenset({Kind.TIMEOUT}))
+    with pytest.raises(ConfigError, match=r"policy\.colour"):
+        policy(colour="red")
+
+
+@pytest.mark.parametrize("name", LADDERS)
+def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
+    """A ladder that ships can be written as a table, and read back it is the same."""
+    ladder = LADDERS[name]
+    table = {
+        "name": ladder.name,
+        "about": ladder.about,
+        "first": ladder.first,
+        "otherwise": ladder.otherwise,
+        "entry": {kind.value: rung for kind, rung in ladder.entry.items()},
+        "loops": {str(count): rung for count, rung in ladder.loops},
+        "rungs": [
+            {
+                "action": rung.action.value,
+                "name": rung.name,
+                "tries": rung.tries,
+                "seconds": rung.seconds,
+                "scope": rung.scope.value,
+                "cost": rung.cost,
+                "most_missing": rung.most_missing,
+                "rollback": rung.rollback,
+                **({} if rung.helps is None else {"helps": sorted(rung.helps)}),
+            }
+            for rung in ladder.rungs
+        ],
+    }
+    assert ladder_from(table) == ladder
+    assert ladder_from(MappingProxyType(table)) == ladder
+
+
+def test_what_a_ladder_may_leave_out() -> None:
+    """A ladder needs its rungs alone: kinds then enter at the first, and retry starts afresh after each climb."""
+    ladder = ladder_from({"rungs": [{"action": "retry"}, {"action": "retry", "name": "once", "scope": "session"}, END]})
+    assert (ladder.name, ladder.otherwise, ladder.first, ladder.about) == ("custom", "retry", 1, "")
+    assert [rung.scope for rung in ladder.rungs] == [Scope.ACTION, Scope.SESSION, Scope.INCIDENT]
+    assert not ladder.entry
+
+
+def test_groups_and_kinds_in_entries() -> None:
+    """A group stands for all its kinds, and a kind's own word weighs more, whether before or after it."""
+    rows = [{"action": "retry"}, {"action": "nudge", "helps": ["limits", "timeout"]}, END]
+    for entry in ({"transient": "retry", "timeout": "surface"}, {"timeout": "surface", "transient": "retry"}):
+        ladder = ladder_from({"rungs": rows, "entry": entry})
+        assert ladder.entry[Kind.TIMEOUT] == "surface"
+        assert {ladder.entry[kind] for kind in TRANSIENT - {Kind.TIMEOUT}} == {"retry"}
+    assert ladder.rungs[1].helps == frozenset({*GROUPS["limits"], Kind.TIMEOUT})
+
+
+def test_loops_by_number_or_text() -> None:
+    """The number of repeats is a text in TOML, and may be a number in Python."""
+    by_text, by_number = (ladder_from({"rungs": [END], "loops": {key: "surface"}}) for key in ("5", 5))
+    assert by_text == by_number
+    assert by_text.loops == ((5, "surface"),)
+
+
+def test_every_repeatable_kind_may_be_repeated() -> None:
+    """Each kind may be listed under `retry` but those that a repeat never helps."""
+    for kind in Kind:
+        if kind in NEVER_RETRYABLE:
+            with pytest.raises(ConfigError, match="retry"):
+                policy_from({"retry": [kind.value]})
+        else:
+            assert policy_from({"retry": [kind.value]}).retry == {kind}
+
+
+FILE = """
+[policy]
+template = "conservative"
+retries = 2
+attempts = 8
+dollars = 2.0
+models = ["small", "large"]
+backoff = { base = 3, cap = 9 }
+prompts = { "nudge.test" = "Mend it.", "nudge.path" = "Look." }
+
+[projects.web]
+dollars = 5.0
+backoff = { cap = 20 }
+prompts = { "nudge.path" = "Look here." }
+
+[projects.api]
+ladder = "call"
+
+[projects.calm]
+template = "off"
+
+[projects.wild]
+template = "aggressive"
+budget = { seconds = 5 }
+
+[tools.bash]
+attempt_seconds = 120
+retries = 1
+dollars = 1.0
+
+[tools.search]
+budget = { attempts = 3 }
+"""
+
+
+def test_a_project_keeps_what_it_does_not_name() -> None:
+    """What a project does not name stays, also inside the tables of backoff and prompts."""
+    book = book_from(tomllib.loads(FILE))
+    web = book.pick("web")
+    assert web == book.default.but(
+        budget=Budget(attempts=8, seconds=3600, dollars=5),
+        backoff=Backoff(base=3, cap=20),
+        prompts={"nudge.test": "Mend it.", "nudge.path": "Look here."},
+    )
+    assert book.pick("unknown", "unknown") is book.default
+
+
+def test_a_tool_weighs_most() -> None:
+    """A tool's word weighs more than a project's, which stays where the tool says nothing."""
+    book = book_from(tomllib.loads(FILE))
+    both = book.pick("web", "bash")
+    assert both.attempt_seconds == 120
+    assert both.budget == Budget(attempts=8, seconds=3600, dollars=1)
+    assert both.backoff == Backoff(base=3, cap=20)
+    assert both.ladder.rungs[0].tries == 1
+    assert book.pick(tool="search").budget == Budget(attempts=3, seconds=3600, dollars=2)
+    assert book.pick("web", "search").budget == Budget(attempts=3, seconds=3600, dollars=5)
+
+
+def test_another_ladder_keeps_the_settings() -> None:
+    """A project that names another ladder keeps the file's template, retries and caps."""
+    api = book_from(tomllib.loads(FILE)).pick("api")
+    assert [rung.name for rung in api.ladder.rungs] == [rung.name for rung in LADDERS["call"].rungs]
+    assert api.ladder.rungs[0].tries == 2
+    assert (api.budget.attempts, api.confirm, len(api.models)) == (8, Confirm.DEARER, 2)
+
+
+def test_another_template_starts_from_itself() -> None:
+    """A project that names another template gets that one, not a mixture of two, under the file's other settings."""
+    book = book_from(tomllib.loads(FILE))
+    wild = book.pick("wild")
+    assert (wild.retry_after_cap, wild.confirm, wild.escalate_after) == (180, Confirm.NEVER, 0)
+    assert wild.budget == Budget(attempts=8, seconds=5, dollars=2)
+    assert wild.ladder.rungs[0].tries == 2
+    assert len(book.pick("calm").ladder.rungs) == 1
+    on_again = book_from({"policy": {"template": "off"}, "projects": {"x": {"template": "default"}}}).pick("x")
+    assert on_again == preset()
+
+
+def test_a_file_with_its_own_ladder() -> None:
+    """The ladder of a file is that of its policy, and a project may still take another."""
+    book = book_from({"ladder": {"name": "own", "rungs": [END]}, "projects": {"x": {"ladder": "crew"}, "y": {}}})
+    assert book.default.ladder.name == book.pick("y").ladder.name == "own"
+    assert book.pick("x").ladder is LADDERS["crew"]
+
+
+def test_upon_a_base() -> None:
+    """Settings upon a policy that is there change what they name: its ladder, its template, one by one."""
+    base = policy("task", attempts=7, models=["small"])
+    assert policy_from({}, base=base) == base
+    assert policy_from({"ladder": "call"}, base=base) == base.but(ladder=LADDERS["call"])
+    unattended = policy_from({"template": "unattended"}, base=base)
+    assert (unattended.name, unattended.unattended, unattended.budget.attempts) == ("unattended", True, 7)
+    assert policy_from({"prompts": {"nudge.test": "x"}}, base=base.but(prompts={"nudge.path": "y"})).prompts == {
+        "nudge.test": "x",
+        "nudge.path": "y",
+    }

@@ -1,0 +1,280 @@
+"""How a recovery ended, and the contracts in which that is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from rung import schemas
+from rung.core import events as ev
+from rung.core.classify import classify
+from rung.core.errors import AttemptError
+from rung.core.failures import Evidence, Failure, Kind
+from rung.core.incident import Incident
+from rung.core.ladder import Action
+from rung.core.outcome import (
+    Outcome,
+    conclude,
+    failed_at,
+    level_records,
+    marked,
+    notes,
+    recommendation,
+    report_text,
+)
+from rung.core.presets import LADDERS
+from rung.core.request import Request
+
+TASK, PIPELINE = LADDERS["task"], LADDERS["pipeline"]
+REQUEST = Request(prompt="do it", model="small")
+NOON = 1_700_000_000.0
+OPENED = ev.Opened(NOON, "i1", ev.Terms("task", "default"), REQUEST)
+
+
+def failed(kind: Kind, message: str, at: float = NOON + 1, **facts: Any) -> ev.AttemptFailed:
+    failure = Failure(kind=kind, retryable=True, rule="r", message=message, evidence=Evidence(text=message, **facts))
+    return ev.AttemptFailed(at, failure, 1.0, 0.25, may_retry=True)
+
+
+STORY: tuple[ev.Event, ...] = (
+    OPENED,
+    failed(Kind.TIMEOUT, "too slow"),
+    ev.Decided(NOON + 2, ev.Repeat(0, 1.0, "timeout")),
+    failed(Kind.TEST_FAILURE, "red"),
+    ev.Decided(NOON + 3, ev.Change(1, Action.NUDGE, 0.0, "test_failure")),
+    ev.StepCompleted(NOON + 4, "built"),
+    failed(Kind.TIMEOUT, "slow again"),
+    ev.Decided(NOON + 5, ev.Repeat(0, 1.0, "timeout")),
+    failed(Kind.TEST_FAILURE, "still red", missing=("tests", "docs")),
+    ev.Decided(NOON + 6, ev.Finish(4, ev.Status.PARTIAL, "no more")),
+    ev.Closed(NOON + 6, ev.Status.PARTIAL, "no more"),
+)
+WELL: tuple[ev.Event, ...] = (OPENED, ev.AttemptSucceeded(NOON + 1, 1.0, 0.5))
+
+
+def outcome_of(events: tuple[ev.Event, ...], value: Any = None, error: Exception | None = None) -> Outcome[Any]:
+    return conclude(Incident.of(events), TASK, events, value=value, error=error, now=NOON + 7.1239, sticky=False)
+
+
+def validate(schema: str, table: Any) -> None:
+    Draft202012Validator(json.loads(schemas.text(schema))).validate(json.loads(json.dumps(table, allow_nan=False)))
+
+
+def test_the_outcome_of_a_story() -> None:
+    """An outcome tells status, reason, what was done, where it stopped, the path by level, and what it took."""
+    outcome = outcome_of(STORY, error=ValueError("x"))
+    assert (outcome.status, outcome.reason, outcome.ok) == (ev.Status.PARTIAL, "no more", False)
+    assert (outcome.attempts, outcome.dollars) == (4, 1.0)
+    assert outcome.seconds == pytest.approx(7.1239)
+    assert (outcome.path, outcome.steps, outcome.failed_at) == ((1, 2, 5), ("built",), "attempt 4, after: built")
+    assert (outcome.model, outcome.ladder, outcome.id, outcome.events) == ("small", "task", "i1", STORY)
+    assert outcome.failure is not None
+    assert outcome.recommendation == recommendation(outcome.failure)
+
+
+def test_contract() -> None:
+    """The contract is JSON, fulfils both its schemas, and is there even when nothing was done."""
+    contract = outcome_of(STORY).contract()
+    validate("outcome", contract)
+    validate("partial", contract)
+    assert contract == {
+        "status": "partial",
+        "completedSteps": ["built"],
+        "failedAt": "attempt 4, after: built",
+        "failureReason": "no more",
+        "escalationPath": [1, 2, 5],
+        "recommendation": "Look at the failing test; the agent did not find the cause.",
+        "errorType": "test_failure",
+        "attempts": 4,
+        "seconds": 7.124,
+        "dollars": 1.0,
+        "model": "small",
+        "ladder": "task",
+        "incident": "i1",
+    }
+    nothing = outcome_of((OPENED, ev.Cancelled(NOON, "stopped"))).contract()
+    validate("partial", nothing)
+    assert (nothing["completedSteps"], nothing["failedAt"], nothing["errorType"]) == ([], "attempt 0", None)
+
+
+def test_contract_of_a_success() -> None:
+    """A good outcome has its value and tells no reason, place or advice."""
+    outcome = outcome_of(WELL, value=42)
+    assert outcome.ok
+    assert outcome.unwrap() == 42
+    contract = outcome.contract()
+    validate("outcome", contract)
+    assert {contract[key] for key in ("failedAt", "failureReason", "recommendation", "errorType")} == {None}
+
+
+def test_pipeline_failure() -> None:
+    """What a stage hands downstream names level, kind, what is missing and whom to ask."""
+    table = outcome_of(STORY).pipeline_failure("planner")
+    validate("pipeline-failure", table)
+    assert table == {
+        "status": "FAIL",
+        "failure_level": "L5",
+        "failure_type": "test_failure",
+        "retry_count": 3,
+        "partial_output": "built",
+        "missing": "tests, docs",
+        "route_to": "planner",
+    }
+    nothing = outcome_of((OPENED, ev.Cancelled(NOON, "stopped"))).pipeline_failure()
+    validate("pipeline-failure", nothing)
+    assert (nothing["failure_level"], nothing["failure_type"], nothing["retry_count"]) == ("L0", "unknown", 0)
+    assert (nothing["missing"], nothing["route_to"]) == ("attempt 0", "lead")
+
+
+@pytest.mark.parametrize(
+    ("sticky", "ending", "model"),
+    [
+        (True, ev.AttemptSucceeded(NOON + 9, 1.0, 0.0), "large"),
+        (False, ev.AttemptSucceeded(NOON + 9, 1.0, 0.0), "small"),
+        (True, ev.Closed(NOON + 9, ev.Status.FAILED, "x"), "small"),
+    ],
+)
+def test_the_model_of_the_next_call(sticky: bool, ending: ev.Event, model: str) -> None:
+    """The next call stays on the model that took over only if that helped and the policy is sticky."""
+    events = (
+        OPENED,
+        failed(Kind.OVERLOADED, "busy"),
+        ev.Decided(NOON + 2, ev.HandOver(3, "large", "", None, "overloaded")),
+        ev.Changed(NOON + 2, REQUEST.but(model="large"), "d", ("model",), ""),
+        ending,
+    )
+    outcome = conclude(Incident.of(events), TASK, events, value=1, error=None, now=NOON + 9, sticky=sticky)
+    assert outcome.model == model
+
+
+def test_a_call_that_was_no_request_has_no_model() -> None:
+    """Where no request was given, no model is named."""
+    events = (ev.Opened(NOON, "i", ev.Terms("call", "default")), ev.AttemptSucceeded(NOON, 1.0, 0.0))
+    assert conclude(Incident.of(events), TASK, events, value=1, error=None, now=NOON, sticky=True).model == ""
+
+
+def test_unwrap_raises_the_last_error() -> None:
+    """A failed outcome raises the last error again, once with the whole path as notes, however often it is unwrapped."""
+    error = ValueError("still red")
+    outcome = outcome_of(STORY, error=error)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="still red") as raised:
+            outcome.unwrap()
+        assert raised.value is error
+    assert error.__notes__ == notes(outcome)
+    assert error.__notes__ == [
+        "rung: partial after 4 attempts in 7.1 s: no more",
+        "rung:   timeout (rule r): too slow",
+        "rung:   → repeat: timeout",
+        "rung:   test_failure (rule r): red",
+        "rung:   → change: test_failure",
+        "rung:   timeout (rule r): slow again",
+        "rung:   → repeat: timeout",
+        "rung:   test_failure (rule r): still red",
+        "rung:   → finish: no more",
+        "rung: Look at the failing test; the agent did not find the cause.",
+    ]
+
+
+def test_unwrap_without_an_error() -> None:
+    """Where no error was raised, one of our own says why it ended."""
+    with pytest.raises(AttemptError, match="stopped"):
+        outcome_of((OPENED, ev.Cancelled(NOON, "stopped"))).unwrap()
+
+
+@pytest.mark.parametrize("error", [TimeoutError("slow"), AttemptError("slow", finding="timeout")])
+def test_an_outer_ladder_does_not_repeat_it(error: Exception) -> None:
+    """An error that was recovered in vain keeps its kind for an outer ladder, and is not repeated there."""
+    events = (OPENED, failed(Kind.TIMEOUT, "slow"), ev.Closed(NOON, ev.Status.FAILED, "slow"))
+    assert classify(error).retryable
+    failure = classify(marked(error, outcome_of(events, error=error)))
+    assert (failure.kind, failure.retryable, failure.evidence.spent) == (Kind.TIMEOUT, False, True)
+
+
+def test_an_error_without_a_failure_is_unknown_outside() -> None:
+    """Where nothing had failed (it was stopped), an outer ladder sees an unknown kind with the reason."""
+    failure = classify(marked(ValueError("x"), outcome_of((OPENED, ev.Cancelled(NOON, "stopped")))))
+    assert (failure.kind, failure.message, failure.evidence.spent) == (Kind.UNKNOWN, "stopped", True)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_there_is_always_advice(kind: Kind) -> None:
+    """For every kind there is a sentence that says what a person should do."""
+    failure = Failure(kind=kind, retryable=False, rule="x")
+    assert recommendation(failure).endswith(".")
+    assert recommendation(None) == "Run it again."
+
+
+def test_where_it_stopped() -> None:
+    """The place is the attempt, and the last finished step if there is one."""
+    assert failed_at(Incident.of(STORY[:2])) == "attempt 1"
+    assert failed_at(Incident.of(STORY[:6])) == "attempt 2, after: built"
+
+
+def test_level_records() -> None:
+    """There is one record for each climb to a higher level; a repeat further up is none."""
+    records = level_records(STORY, TASK)
+    for record in records:
+        validate("level-record", record)
+    assert records == [
+        {
+            "recoveryLevel": 1,
+            "recoveryAction": "retry",
+            "errorType": "timeout",
+            "previousLevels": [],
+            "enteredAt": "2023-11-14T22:13:22+00:00",
+        },
+        {
+            "recoveryLevel": 2,
+            "recoveryAction": "nudge",
+            "errorType": "test_failure",
+            "previousLevels": [1],
+            "enteredAt": "2023-11-14T22:13:23+00:00",
+        },
+        {
+            "recoveryLevel": 5,
+            "recoveryAction": "force-done",
+            "errorType": "test_failure",
+            "previousLevels": [1, 2],
+            "enteredAt": "2023-11-14T22:13:26+00:00",
+        },
+    ]
+
+
+def test_level_records_on_another_clock() -> None:
+    """Times of a clock that does not begin in 1970 are moved by its epoch; levels follow the ladder's numbering."""
+    events = (ev.Decided(5.0, ev.Repeat(0, 0.0, "x")),)
+    (record,) = level_records(events, PIPELINE, epoch=NOON)
+    assert (record["recoveryLevel"], record["errorType"]) == (0, "unknown")
+    assert record["enteredAt"] == "2023-11-14T22:13:25+00:00"
+
+
+def test_report() -> None:
+    """The report of a blocked incident says what was tried, why it failed, where it stands and what can be done."""
+    report = report_text(replace(outcome_of(STORY), status=ev.Status.BLOCKED), TASK)
+    assert report.startswith("# BLOCKED: test_failure (2023-11-14T22:13:27+00:00)\n\nno more\n")
+    assert "- level 2, nudge, after test_failure\n" in report
+    assert "4 attempts, 7 s, $1.00." in report
+    assert "- test_failure: still red\n" in report
+    assert "Done: built. Stopped at attempt 4, after: built." in report
+    assert "1. Look at the failing test; the agent did not find the cause.\n2. " in report
+    assert report.endswith("\n\n")
+
+
+def test_report_of_a_question() -> None:
+    """Where a person was asked, the report offers the options of the last question."""
+    options = (ev.Option("retry", "Try again as it was"), ev.Option("stop", "Stop here"))
+    ask = ev.Ask(4, "What now?", options, None, "", "", "test_failure")
+    events = (*STORY[:4], ev.Decided(NOON + 5, ask), ev.Closed(NOON + 6, ev.Status.BLOCKED, "nobody there"))
+    assert report_text(outcome_of(events), TASK).endswith("## Options\n\n1. Try again as it was\n2. Stop here\n\n")
+
+
+def test_report_of_nothing() -> None:
+    """A report can be written of an outcome without events or failure."""
+    report = report_text(replace(outcome_of((OPENED, ev.Cancelled(NOON, "stopped"))), events=()), TASK)
+    assert report.startswith("# BLOCKED: unknown (1970-01-01T00:00:07+00:00)")
+    assert "Done: nothing." in report

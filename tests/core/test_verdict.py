@@ -1,0 +1,94 @@
+"""A judge's verdict, and what a failed one is evidence of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.classify import classify
+from rung.core.errors import ConfigError
+from rung.core.failures import Kind, Phase
+from rung.core.verdict import DIMENSIONS, Grade, Verdict
+
+SCORES = st.integers(0, 25)
+
+
+def verdict(goal: int, completeness: int, evidence: int, coherence: int, reasons: str = "") -> Verdict:
+    return Verdict(
+        goal_alignment=goal,
+        action_completeness=completeness,
+        evidence_of_completion=evidence,
+        final_state_coherence=coherence,
+        reasons=reasons,
+    )
+
+
+@given(SCORES, SCORES, SCORES, SCORES)
+def test_grades(goal: int, completeness: int, evidence: int, coherence: int) -> None:
+    """From 70 it passes and from 60 under conditions, but only with enough evidence; a grade but fail is no evidence."""
+    judged = verdict(goal, completeness, evidence, coherence)
+    total = goal + completeness + evidence + coherence
+    assert judged.total == total
+    if evidence < 15 or total < 60:
+        assert judged.grade is Grade.FAIL
+    else:
+        assert judged.grade is (Grade.PASS if total >= 70 else Grade.CONDITIONAL)
+    assert (judged.evidence is None) is (judged.grade is not Grade.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("scores", "grade"),
+    [
+        ((25, 25, 14, 25), Grade.FAIL),
+        ((20, 20, 15, 15), Grade.PASS),
+        ((20, 20, 15, 14), Grade.CONDITIONAL),
+        ((15, 15, 15, 15), Grade.CONDITIONAL),
+        ((15, 15, 15, 14), Grade.FAIL),
+        ((0, 25, 25, 25), Grade.PASS),
+    ],
+)
+def test_grades_at_their_limits(scores: tuple[int, int, int, int], grade: Grade) -> None:
+    """Each limit belongs to the better grade."""
+    assert verdict(*scores).grade is grade
+
+
+@pytest.mark.parametrize(
+    ("scores", "kind"),
+    [
+        ((14, 5, 5, 5), Kind.GOAL_MISALIGNED),
+        ((15, 5, 7, 5), Kind.UNVERIFIED),
+        ((15, 5, 8, 5), Kind.LOW_QUALITY),
+        ((25, 25, 14, 25), Kind.LOW_QUALITY),
+        ((25, 25, 0, 25), Kind.UNVERIFIED),
+    ],
+)
+def test_what_a_failed_verdict_shows(scores: tuple[int, int, int, int], kind: Kind) -> None:
+    """The wrong goal weighs more than missing proof, and missing proof more than poor work."""
+    evidence = verdict(*scores, reasons="because").evidence
+    assert evidence is not None
+    assert (evidence.finding, evidence.phase) == (kind, Phase.RESULT)
+    assert classify(evidence).kind is kind
+    assert evidence.text.startswith(f"judged {sum(scores)} of 100 (goal_alignment {scores[0]}, ")
+    assert evidence.text.endswith("): because")
+
+
+def test_a_verdict_without_reasons() -> None:
+    """Where the judge gives no reasons the scores speak for themselves."""
+    evidence = verdict(0, 1, 2, 3).evidence
+    assert evidence is not None
+    assert evidence.text.endswith("final_state_coherence 3)")
+
+
+@pytest.mark.parametrize("name", DIMENSIONS)
+@pytest.mark.parametrize("score", [-1, 26, math.nan])
+def test_scores_are_bounded(name: str, score: Any) -> None:
+    """A score outside 0 to 25 is refused at once, with its name and value."""
+    scores = dict.fromkeys(DIMENSIONS, 10)
+    with pytest.raises(ConfigError) as raised:
+        Verdict(**{**scores, name: score})
+    assert raised.value.key == f"verdict.{name}"
+    assert raised.value.value is score
