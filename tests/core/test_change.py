@@ -114,8 +114,9 @@ def test_resume_twice() -> None:
     for piece in pieces:
         state.fold(ev.AttemptFailed(1.0, piece, 1.0, 0.0, may_retry=True))
         state.fold(ev.Decided(2.0, resume))
-    request, _ = change(resume, state, pieces[-1], preset("call"))
-    assert "\n\nYour answer so far:\none two three\n\n" in request.prompt
+        request, name = change(resume, state, piece, preset("call"))
+        state.fold(ev.Changed(2.0, request, request.digest(), ("prompt",), name))
+    assert request.prompt.startswith("count\n\nYour answer so far:\none two three\n\nYour last answer was cut off")
 
 
 def test_respawn_starts_afresh() -> None:

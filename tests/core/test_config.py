@@ -339,6 +339,11 @@ def test_budget_in_one_table_or_by_key() -> None:
     assert policy_from({"attempt_seconds": None}).attempt_seconds is None
 
 
+def test_no_retries() -> None:
+    """Retries may be switched off by themselves, which leaves the rest of the ladder."""
+    assert [rung.tries for rung in policy("task", retries=0).ladder.rungs] == [0, 3, 1, 1, 1]
+
+
 def test_a_policy_in_python() -> None:
     """In Python a ladder may be a value, and lists may be tuples or sets."""
     own = ladder_from({"rungs": [END]})

@@ -47,18 +47,21 @@ def test_clip_keeps_the_limit(text: str, limit: int) -> None:
 @given(st.text(min_size=100), st.integers(60, 99))
 def test_clip_keeps_head_and_tail(text: str, limit: int) -> None:
     """Of a long text the first and the last characters stay, about as many of each, and it says that some are gone."""
-    head, _, tail = clip(text, limit).rpartition("characters left out …\n")
-    head, _, _ = head.rpartition("\n… ")
+    head, _, tail = clip(text, limit).rpartition(" characters left out …\n")
+    head, _, number = head.rpartition("\n… ")
     assert text.startswith(head)
     assert text.endswith(tail)
     assert head
     assert 0 <= len(tail) - len(head) <= 1
+    assert 0 < int(number) <= len(text) - len(head) - len(tail)
 
 
 def test_clip_without_room_for_words() -> None:
     """Where even the note would not fit, the head alone is kept."""
     assert clip("x" * 100, 20) == "x" * 20
     assert clip("x" * 100, 0) == ""
+    assert all(clip("x" * 100, limit).startswith("x") for limit in range(1, 100))
+    assert clip("x" * TEXT_LIMIT) == "x" * TEXT_LIMIT
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,8 @@ def test_an_error_of_urllib() -> None:
 
 @pytest.mark.parametrize("name", ["status_code", "status", "code"])
 def test_where_the_status_may_be(name: str) -> None:
-    """The status may be the error's own or its response's, under any of three names."""
+    """The status, from 100 to 599, may be the error's own or its response's, under any of three names."""
+    assert [evidence_of(having(**{name: status})).status for status in (100, 599)] == [100, 599]
     assert evidence_of(having(**{name: 404})).status == 404
     assert evidence_of(having(response=SimpleNamespace(**{name: 404}))).status == 404
 
@@ -174,8 +178,10 @@ def test_facts_of_the_cause() -> None:
 
 
 def test_the_first_to_know_is_believed() -> None:
-    """A status of the outer exception is not replaced by that of its cause."""
+    """A status or error number of the outer exception is not replaced by that of its cause."""
     assert evidence_of(raised(HttpError(401), cause=HttpError(500))).status == 401
+    assert evidence_of(raised(OSError(2, "x"), cause=OSError(28, "y"))).errno == 2
+    assert evidence_of(raised(ValueError("x"), cause=OSError(28, "y"))).errno == 28
 
 
 def test_headers_are_not_lost_in_the_chain() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rung.core.errors import ConfigError
@@ -114,6 +114,8 @@ def test_a_ladder_may_be_its_ending_alone(ending: Action) -> None:
 
 
 @given(st.sampled_from(list(Kind)), st.integers(0, 20))
+@example(Kind.LOOP_DETECTED, 7)
+@example(Kind.LOOP_DETECTED, 8)
 def test_where_a_failure_enters(kind: Kind, repeats: int) -> None:
     """A kind enters where `entry` says, else where `otherwise` says, and a loop by how often it has turned."""
     expected = {Kind.TIMEOUT: 0, Kind.AUTH_ERROR: 2}.get(kind, 1)
@@ -125,6 +127,7 @@ def test_where_a_failure_enters(kind: Kind, repeats: int) -> None:
 def test_loops_are_kept_in_order() -> None:
     """Limits of repeats may be given in any order."""
     assert SMALL.loops == ((3, "nudge"), (8, "force-done"))
+    assert replace(SMALL, loops=((1, "nudge"),)).enter(failure(Kind.LOOP_DETECTED, 1)) == 1
 
 
 def test_levels_and_names() -> None:

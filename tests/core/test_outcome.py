@@ -49,6 +49,7 @@ STORY: tuple[ev.Event, ...] = (
     ev.StepCompleted(NOON + 4, "built"),
     failed(Kind.TIMEOUT, "slow again"),
     ev.Decided(NOON + 5, ev.Repeat(0, 1.0, "timeout")),
+    ev.Decided(NOON + 5, ev.Change(1, Action.NUDGE, 0.0, "once more")),
     failed(Kind.TEST_FAILURE, "still red", missing=("tests", "docs")),
     ev.Decided(NOON + 6, ev.Finish(4, ev.Status.PARTIAL, "no more")),
     ev.Closed(NOON + 6, ev.Status.PARTIAL, "no more"),
@@ -174,6 +175,7 @@ def test_unwrap_raises_the_last_error() -> None:
         "rung:   → change: test_failure",
         "rung:   timeout (rule r): slow again",
         "rung:   → repeat: timeout",
+        "rung:   → change: once more",
         "rung:   test_failure (rule r): still red",
         "rung:   → finish: no more",
         "rung: Look at the failing test; the agent did not find the cause.",
@@ -216,7 +218,7 @@ def test_where_it_stopped() -> None:
 
 
 def test_level_records() -> None:
-    """There is one record for each climb to a higher level; a repeat further up is none."""
+    """There is one record for each climb to a higher level; a repeat, or another try of the same rung, is none."""
     records = level_records(STORY, TASK)
     for record in records:
         validate("level-record", record)

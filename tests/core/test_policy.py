@@ -256,4 +256,6 @@ def test_hand_overs_are_bounded_by_who_is_there() -> None:
     """A ladder of models can be climbed only as far as there are models."""
     policy = preset("model").but(budget=Budget(attempts=None), models=MODELS)
     assert worst_case(policy).attempts == 1 + 3 + (1 + 3) + (3 + 3) + (1 + 3)
+    assert worst_case(policy.but(agents=("a", "b"))).attempts == 1 + 3 + (1 + 3) + (5 + 3) + (1 + 3)
+    assert worst_case(preset("crew").but(models=MODELS)).dollars == 0
     assert worst_case(policy).dollars == pytest.approx(1.11 * 4)

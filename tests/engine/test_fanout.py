@@ -13,7 +13,7 @@ import pytest
 
 import rung
 from rung.core import events as ev
-from rung.engine.fanout import Job
+from rung.engine.fanout import Job, _stopped
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -316,6 +316,14 @@ def test_intensity_over_time(mode: str) -> None:
     attempt = script if mode == "sync" else script.attempt
     (outcome,) = fan(mode, attempt, siblings="retry_failed_only", intensity=intensity, clock=clock)
     assert outcome.value == "good"
+
+
+def test_a_job_that_never_began() -> None:
+    """A job that was cancelled before it could begin has an outcome, and it is an empty one."""
+    outcome = _stopped(asyncio.CancelledError(), job(Script("never")), "call", {})
+    assert outcome.status is rung.Status.PARTIAL
+    assert names(outcome) == ["Opened", "Cancelled"]
+    assert outcome.attempts == 0
 
 
 # What is no failure.

@@ -496,10 +496,12 @@ def test_the_retry_budget_stops_a_herd(mode: str) -> None:
     assert decided[-1].skipped[0][1] == "the shared retry budget is spent"
 
 
-def test_successes_fill_the_retry_budget(mode: str) -> None:
+@pytest.mark.parametrize("seconds", [600, None])
+def test_successes_fill_the_retry_budget(mode: str, seconds: int | None) -> None:
     """Each success on the short way gives one token back, until the budget is full."""
     budget = rung.RetryBudget()
-    call = (attempt := Failing()).guarded(mode, **alone(retry_budget=budget))
+    policy = rung.policy("call", backoff={"base": 0}, seconds=seconds)
+    call = (attempt := Failing()).guarded(mode, policy, **alone(retry_budget=budget))
     attempt.errors, attempt.made = (ConnectionError(),), 0
     run(call)
     assert budget.tokens == budget.capacity - budget.COST + 1

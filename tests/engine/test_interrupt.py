@@ -20,7 +20,7 @@ import rung
 from rung.core.errors import TimeUp
 from rung.core.failures import Kind, Phase
 from rung.engine import interrupt
-from rung.engine.interrupt import LOOK_EVERY, MAIN, SIGNAL, WATCHDOG, Watchdog, limited
+from rung.engine.interrupt import LOOK_EVERY, MAIN, SIGNAL, WATCHDOG, Watchdog, limited, release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -258,6 +258,33 @@ def test_nested_to_the_bottom() -> None:
     assert ended == [2]
 
 
+def test_a_signal_while_an_attempt_is_released() -> None:
+    """A signal that comes while an overdue attempt is being released does not leave it watched."""
+
+    class Due(list[float]):
+        def __len__(self) -> int:
+            signal.raise_signal(SIGNAL or 0)
+            return super().__len__()
+
+    due = time.monotonic() - 1
+    former, WATCHDOG.due = WATCHDOG.due, Due([due])
+    try:
+        assert release(due) == 0
+        assert list(WATCHDOG.due) == []
+    finally:
+        WATCHDOG.due = former
+
+
+def test_releasing_what_is_not_watched() -> None:
+    """Releasing an attempt that is not watched leaves the others alone."""
+
+    def attempt() -> None:
+        assert release(1.0) == -1
+        assert len(WATCHDOG.due) == 2
+
+    limited(limited, (attempt, (), LONG), LONG)
+
+
 def test_a_catch_all_does_not_swallow_it() -> None:
     """An agent that catches every Exception, for ever, is ended all the same."""
 
@@ -300,7 +327,7 @@ def test_tidying_up() -> None:
             sleep()
         finally:
             began = time.monotonic()
-            limited(time.sleep, (0.1,), LONG)
+            limited(time.sleep, (0.1,), interrupt._INSIST_EVERY / 2)
             time.sleep(0.1)
             tidied.append(time.monotonic() - began)
 
@@ -528,6 +555,15 @@ def test_forked_inside_an_attempt() -> None:
     assert process.exitcode == 0
 
 
+def test_what_a_child_begins_with() -> None:
+    """A child forgets when its parent's attempts are due, not how many there are: each is still released once."""
+    watchdog = Watchdog()
+    watchdog.due = due = [1.0, 2.0]
+    watchdog._begin_in_child()
+    assert watchdog.due is due
+    assert due == [float("inf")] * 2
+
+
 @FORK
 def test_forked_in_a_worker_thread() -> None:
     """A process forked in a worker thread has no main thread to signal, and is ended on time nevertheless."""
@@ -544,3 +580,29 @@ def test_forked_in_a_worker_thread() -> None:
         return result()
 
     assert limited(attempt, (), LONG) is True
+
+
+def test_waking_a_watchdog_that_wakes() -> None:
+    """Waking it twice is as good as once."""
+    dog = Watchdog()
+    dog._wakes_at = float("inf")
+    dog.hurry(0.0)
+    dog.hurry(0.0)
+
+
+def test_it_does_not_insist_all_the_time() -> None:
+    """An attempt that goes on although its time is up is hit again after a pause, not without end."""
+    hits: list[float] = []
+
+    def stubborn() -> None:
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            try:
+                WATCHDOG.hurry(0.0)
+                time.sleep(0.002)
+            except interrupt.Overdue:
+                hits.append(time.monotonic())
+
+    with suppress(TimeUp):
+        limited(stubborn, (), 0.02)
+    assert 1 <= len(hits) < 60

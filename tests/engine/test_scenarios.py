@@ -809,3 +809,125 @@ def test_nothing_is_left_running() -> None:
     """A recovery leaves no thread of its own behind but the one watchdog."""
     rung.recover_sync(Script("x"), ASK, breakers=rung.Breakers())
     assert {t.name for t in threading.enumerate()} <= {"MainThread", "rung-watchdog"}
+
+
+def test_an_answer_does_not_exceed_a_cap(world: World) -> None:
+    """A person's wish to go on is not followed past the time that was set."""
+
+    def ask(question: ev.Ask, incident: Incident) -> str:
+        world.clock.advance(100)
+        return "retry"
+
+    policy = rung.policy("call", seconds=60)
+    outcome = world.recover(Script(HttpError(400, "bad")), ASK, policy=policy, ask=ask)
+    assert (outcome.status, outcome.attempts, outcome.reason) == ("failed", 1, "the time is up")
+
+
+def test_a_retry_within_a_rung_respects_the_rungs_time(world: World) -> None:
+    """A blip near the end of a nudge's time is not repeated: the ladder climbs."""
+
+    def slow(request: rung.Request) -> str:
+        world.clock.advance(299.9)
+        raise DOWN
+
+    outcome = world.recover(Script(RuntimeError("x"), slow, "done"), ASK, policy=rung.policy("task", seconds=None))
+    skipped = [s for e in outcome.events if isinstance(e, ev.Decided) for s in e.decision.skipped]
+    assert (0, "the time of the rung it repeats is up") in skipped
+
+
+@pytest.mark.parametrize(
+    ("wait", "settings", "reason"),
+    [
+        (100.0, {"retry_after_cap": 50.0}, "asked to wait 100 s, the cap is 50 s"),
+        (400.0, {"retry_after_cap": 1e6}, "its time is up, or would be after the wait"),
+        (200.0, {"retry_after_cap": 1e6, "seconds": 150}, "the wait would outlast the total time"),
+    ],
+)
+def test_a_changed_request_waits_as_told_or_not_at_all(
+    world: World, wait: float, settings: dict[str, Any], reason: str
+) -> None:
+    """A nudge waits as long as the server asked, unless that is above the cap, its own time or the total."""
+    asked = rung.AttemptError("later", finding="unknown", retry_after=wait)
+    outcome = world.recover(Script(asked), ASK, policy=rung.policy("task", **settings))
+    first = next(e.decision for e in outcome.events if isinstance(e, ev.Decided))
+    assert (1, reason) in first.skipped
+
+
+def test_a_changer_for_a_hand_over_works_on_the_new_request(world: World) -> None:
+    """A user's own fallback gets the request already on the other model, and may change it further."""
+    script = Script(OVERLOADED, "done")
+    policy = rung.policy("call", models=["small", "large"], retries=0)
+    world.recover(script, ASK, policy=policy, changes={"fallback": lambda request, incident: request.but(prompt="!")})
+    assert (script.requests[1].model, script.requests[1].prompt) == ("large", "!")
+
+
+def test_a_session_is_not_sticky_by_itself(world: World) -> None:
+    """A session whose policy is not sticky stays on its model, and rungs that count per incident leave no trace."""
+    session = rung.Session("small")
+    policy = rung.policy("task", models=["small", "large"])
+    world.recover(Script(RuntimeError("x"), "done"), ASK, policy=policy, session=session)
+    assert (session.model, session.used) == ("small", {})
+
+
+DOWN = HttpError(503, "down")
+
+
+def test_no_time_left_is_no_attempt(world: World) -> None:
+    """A planner that takes all the time leaves none for the attempt: it is not made, and not counted."""
+
+    def plan(request: rung.Request, incident: Incident) -> rung.Request:
+        world.clock.advance(10_000)
+        return request.but(prompt="late")
+
+    script = Script(loop(3), "done")
+    outcome = world.recover(script, ASK, changes={"replan": plan})
+    assert (len(script.requests), outcome.attempts, outcome.status) == (1, 1, "partial")
+
+
+def test_a_rung_that_costs_more_than_is_left(world: World) -> None:
+    """A rung whose price is above what is left is passed over."""
+    rungs = [{"action": "nudge", "cost": 2.0}, {"action": "force-done", "tries": 0}]
+    policy = rung.policy({"rungs": rungs}, dollars=1.0)  # type: ignore[arg-type]  # a table is fine too
+    outcome = world.recover(Script(RuntimeError("x")), ASK, policy=policy)
+    decision = next(e.decision for e in outcome.events if isinstance(e, ev.Decided))
+    assert decision.skipped == ((0, "would cost $2.00, more than is left"),)
+
+
+def test_retry_with_context_is_a_replay_too(world: World) -> None:
+    """After a side effect the work is not done again with the error beside it either."""
+    seen = rung.AttemptError("half done", finding="low_quality", side_effects=True)
+    outcome = world.recover(Script(seen), ASK, policy="model")
+    assert (outcome.status, outcome.attempts) == ("failed", 1)
+
+
+def test_asked_about_a_call_that_cannot_be_changed() -> None:
+    """For a call that is no request a person may only try again or stop."""
+    asked: list[ev.Ask] = []
+
+    def ask(question: ev.Ask, incident: Incident) -> str:
+        asked.append(question)
+        return "stop"
+
+    @rung.guarded("call", ask=ask, breakers=rung.Breakers())
+    def broken() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        broken()
+    assert [option.id for option in asked[0].options] == ["retry", "stop"]
+
+
+def test_only_the_steps_of_this_attempt_are_taken() -> None:
+    """Steps an earlier call reported are not taken for this one's."""
+
+    @rung.guarded(rung.policy("call", retries=0), breakers=rung.Breakers())
+    def work(*, fails: bool) -> None:
+        rung.completed("failing" if fails else "before")
+        if fails:
+            raise ConnectionResetError("x")
+
+    work(fails=False)
+    work(fails=False)
+    with pytest.raises(ConnectionResetError) as error:
+        work(fails=True)
+    assert error.value.__dict__["__rung_outcome__"].steps == ("failing",)

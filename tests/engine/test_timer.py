@@ -335,6 +335,30 @@ class TestSweeper:
 
         asyncio.run(main())
 
+    def test_only_once(self) -> None:
+        """An overdue attempt that tidies up is not cancelled again by the sweeper's next look."""
+        tidied: list[str] = []
+
+        async def tidy() -> None:
+            try:
+                await hang()
+            finally:
+                await asyncio.sleep(0.01)
+                tidied.append("tidied")
+
+        call, other = Attempts(tidy, good).guarded(), Attempts(good).guarded()
+
+        async def main() -> Any:
+            task = await begun(call())
+            make_overdue(task)
+            await asyncio.sleep(0)
+            sweeper_here()._look()
+            assert await other() == "good"  # and what ends meanwhile is not taken for it
+            return await task
+
+        assert asyncio.run(main()) == "good"
+        assert tidied == ["tidied"]
+
     @pytest.mark.parametrize("failures", [0, 1], ids=["first", "repeated"])
     def test_a_cancellation_passes_at_once(self, failures: int) -> None:
         """A caller's cancellation ends a call on the short way at once."""

@@ -141,5 +141,5 @@ def ended(run: Run) -> Outcome[Any]:
 
 def stopped(error: BaseException, run: Run) -> None:
     """Give whoever stopped it the outcome so far."""
-    if run.incident.status is not None:
-        error.__dict__["__rung_outcome__"] = run.outcome()
+    run.stopped()  # unless the steps have already said so
+    error.__dict__["__rung_outcome__"] = run.outcome()
