@@ -36,7 +36,7 @@ class Flaky:
 
 def both(flaky: Flaky, **more: Any) -> list[Any]:
     """The same call, guarded as a function and as a coroutine function, each to be called plainly."""
-    policy = more.pop("policy", QUICK)
+    policy: rung.Policy = more.pop("policy", QUICK)
 
     @rung.guarded(policy, **ports(**more))
     def sync() -> str:
