@@ -307,17 +307,17 @@ def test_the_same_decision(
     run.record(ev.AttemptFailed(now, failure, took, 0.0, may_retry=herd.affords(failure.kind)))
     decision = decide(run.incident, failure, policy, now, jitter)
 
-    lane.plan(replace(before, kind=failure.kind, retryable=failure.retryable), began)  # may be remembered
+    lane.schedule(replace(before, kind=failure.kind, retryable=failure.retryable), began, began)  # may be remembered
     for _ in range(2):
         herd.tokens = tokens
         lane.breaker.calls.clear()
         random.seed(seed)
-        plan = lane.plan(failure, began)
-        wait = None if plan is None else lane.failed(plan, failure, began, now)
-        if plan is None or wait is None:
+        scheduled = lane.schedule(failure, began, now)
+        if scheduled is None:
             assert herd.tokens == tokens
             assert not lane.breaker.calls
             continue
+        plan, wait = scheduled
         assert plan.repeat._replace(wait=wait) == decision
         assert herd.tokens == tokens - herd.cost(failure.kind)
         assert len(lane.breaker.calls) == (vote(failure) is Vote.BAD)
@@ -333,7 +333,7 @@ def test_the_short_way_is_taken(policy: Policy, failure: Failure, idempotent: bo
     repeated = isinstance(decide(run.incident, failure, policy, NOW, 1.0), ev.Repeat)
     evidence = failure.evidence
     simple = failure.retry_after is None and not evidence.output_started and not evidence.side_effects
-    assert (Lane(guard).plan(failure, NOW) is not None) == (repeated and simple)
+    assert (Lane(guard).schedule(failure, NOW, NOW) is not None) == (repeated and simple)
 
 
 # Time.
@@ -428,11 +428,11 @@ def test_no_time_left_for_a_repeat() -> None:
     herd = rung.RetryBudget()
     lane = Lane(Guard(int, STEADY, alone(retry_budget=herd), idempotent=False))
     failure = Failure(kind=Kind.NETWORK, retryable=True, rule="test")
-    plan = lane.plan(failure, NOW)
-    assert plan is not None
-    assert lane.failed(plan, failure, NOW, NOW + lane.total) is None
+    assert lane.schedule(failure, NOW, NOW + lane.total) is None
     assert herd.tokens == herd.capacity
-    assert lane.failed(plan, failure, NOW, NOW + lane.total - 1) == 0.001
+    scheduled = lane.schedule(failure, NOW, NOW + lane.total - 1)
+    assert scheduled is not None
+    assert scheduled[1] == 0.001
 
 
 def skips(error: BaseException) -> list[tuple[int, str]]:

@@ -82,6 +82,7 @@ class Breaker:
         "calls",
         "circuit",
         "generation",
+        "home",
         "probing_since",
         "reopens_at",
         "settings",
@@ -98,6 +99,8 @@ class Breaker:
         self.slow = math.inf if self.settings.slow is None else self.settings.slow
         # When the latest calls were; below zero for a bad one. One float, appended without a lock.
         self.calls: deque[float] = deque(maxlen=max(100, self.settings.minimum))
+        # The thread in which guarded calls need not ask for leave: none while the circuit is not closed.
+        self.home: int | None = None
         self._lock = Lock()
         self._forget()
 
@@ -143,6 +146,7 @@ class Breaker:
     def restore(self, saved: dict[str, Any], now: float) -> None:
         """Take up the state that `snapshot` saved."""
         self.circuit = Circuit(saved["circuit"])
+        self.home = None
         self.generation = int(saved["generation"])
         self.reopens_at = now + float(saved["reopens_in"])
         probing = saved["probing_for"]
@@ -190,6 +194,7 @@ class Breaker:
 
     def _open(self, now: float) -> None:
         self.circuit = Circuit.OPEN
+        self.home = None
         self.generation += 1
         self.reopens_at = now + self.settings.pause
         self._forget()

@@ -26,7 +26,7 @@ from rung.engine.run import CURRENT, REPORTED, name, vote
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.failures import Failure, Kind
+    from rung.core.failures import Failure, Kind, Phase
     from rung.engine.guard import Guard
     from rung.engine.run import Run
     from rung.engine.timer import Sweeper
@@ -43,6 +43,7 @@ class Plan(NamedTuple):
     repeat: ev.Repeat
     ceiling: float
     limit: float  # seconds the rung has, for the wait and the repeated attempt
+    bad: bool  # the failure counts against the service
 
 
 class Brief(NamedTuple):
@@ -79,7 +80,7 @@ class Lane:
         self.jitter = policy.backoff.jitter
         self.finished = self.breaker.calls.append if self.breaker.settings.slow is None else self._timed
         self.recent: deque[tuple[Any, ...]] = deque(maxlen=100)  # briefs
-        self.plans: dict[tuple[Kind, bool], Plan | None] = {}
+        self.plans: dict[tuple[Kind, bool, Phase], Plan | None] = {}
 
     def _timed(self, began: float) -> None:
         self.breaker.ended(None, began, EPOCH + monotonic(), _GOOD)
@@ -90,24 +91,34 @@ class Lane:
         return guard.carry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
 
     def watch(self) -> int | None:
-        """Start the watchdog; the thread it watches, where its calls can go the short way."""
-        if not self.open or self.limit < LOOK_EVERY or not in_main():
+        """Start the watchdog; the thread it watches, where calls can go the short way while the circuit is closed."""
+        if self.breaker.circuit is not _CLOSED or not in_main():
             return None
         WATCHDOG.start()
         return MAIN
 
-    def plan(self, failure: Failure, began: float) -> Plan | None:
-        """The plan for a first failure of this sort; None: go the long way."""
+    def schedule(self, failure: Failure, began: float, now: float) -> tuple[Plan, float] | None:
+        """Count a first failure and schedule its repeat: the plan, and the seconds to wait; None: go the long way."""
         if CURRENT.get() is not None or REPORTED.get().at >= began or failure.retry_after is not None:
             return None  # part of a larger incident, or there is more to it than its kind
-        if failure.evidence.output_started or failure.evidence.side_effects:
+        evidence, herd = failure.evidence, self.herd
+        if evidence.output_started or evidence.side_effects:
             return None
-        key = failure.kind, failure.retryable
+        key = failure.kind, failure.retryable, evidence.phase
         try:
-            return self.plans[key]
+            plan = self.plans[key]
         except KeyError:
             plan = self.plans[key] = self._make_plan(failure)
-            return plan
+        if plan is None or (herd is not None and not herd.affords(failure.kind)):
+            return None
+        wait = plan.ceiling * random() if self.jitter else plan.ceiling  # noqa: S311  # spreads load, hides nothing
+        if now + wait >= began + self.total:
+            return None
+        if plan.bad:
+            self.breaker.ended(None, began, now, _BAD)
+        if herd is not None:
+            herd.charge(failure.kind)
+        return plan, wait
 
     def _make_plan(self, failure: Failure) -> Plan | None:
         run = self.guard.run()
@@ -117,21 +128,8 @@ class Lane:
         if not isinstance(decision, ev.Repeat):
             return None
         rung = run.policy.ladder.rungs[decision.rung]
-        return Plan(decision, decision.wait, _FOREVER if rung.seconds is None else rung.seconds)
-
-    def failed(self, plan: Plan, failure: Failure, began: float, now: float) -> float | None:
-        """Count a failure and schedule its repeat: the seconds to wait; None: go the long way."""
-        herd, kind = self.herd, failure.kind
-        if herd is not None and not herd.affords(kind):
-            return None
-        wait = plan.ceiling * random() if self.jitter else plan.ceiling  # noqa: S311  # spreads load, hides nothing
-        if now + wait >= began + self.total:
-            return None
-        if vote(failure) is _BAD:
-            self.breaker.ended(None, began, now, _BAD)
-        if herd is not None:
-            herd.charge(kind)
-        return wait
+        limit = _FOREVER if rung.seconds is None else rung.seconds
+        return Plan(decision, decision.wait, limit, vote(failure) is _BAD)
 
     def succeeded(self, again: float, ended: float) -> None:
         """The repeated call came back."""
@@ -170,14 +168,14 @@ def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any
     lane = Lane(guard)
     if lane.limit == _FOREVER:
         return _unlimited(function, lane)
+    if not lane.open or lane.limit < LOOK_EVERY:
+        return _never_short(function, lane)
     # Few free variables and the rest global: each one is copied on every call.
     breaker, herd, limit, finished = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.finished
-    home: int | None = None  # the thread in which calls may go this way: the main one, once it is watched
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        nonlocal home
-        if breaker.circuit is not _CLOSED or get_ident() != home:
-            home = lane.watch()
+        if get_ident() != breaker.home:
+            breaker.home = lane.watch()
             return lane.long_way(function, args, kwargs)
         began = monotonic()
         due = began + limit
@@ -203,6 +201,16 @@ def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any
             return _again(function, lane, args, kwargs, failed, EPOCH + began)
         finally:
             del failed  # its traceback holds this frame: a cycle, and work for the collector
+
+    wrapper.__dict__["__rung__"] = lane
+    return wrapper
+
+
+def _never_short(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
+    """The wrapper where somebody wants to see every attempt, or a limit is too short for the watchdog's rounds."""
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return lane.long_way(function, args, kwargs)
 
     wrapper.__dict__["__rung__"] = lane
     return wrapper
@@ -244,13 +252,13 @@ def _again(
     guard = lane.guard
     now = EPOCH + monotonic()
     failure = name(failed)
-    plan = None if args and isinstance(args[0], Request) else lane.plan(failure, began)
-    wait = None if plan is None else lane.failed(plan, failure, began, now)
-    if plan is None or wait is None:
+    scheduled = None if args and isinstance(args[0], Request) else lane.schedule(failure, began, now)
+    if scheduled is None:
         try:
             return guard.carry(as_attempt(function, args, kwargs), args, failed, began)
         finally:
             del failed  # as above
+    plan, wait = scheduled
     if wait > 0:
         sleep(wait)
     again = EPOCH + monotonic()
@@ -352,13 +360,13 @@ async def _aagain(
     guard = lane.guard
     now = EPOCH + monotonic()
     failure = name(failed)
-    plan = None if args and isinstance(args[0], Request) else lane.plan(failure, began)
-    wait = None if plan is None else lane.failed(plan, failure, began, now)
-    if plan is None or wait is None:
+    scheduled = None if args and isinstance(args[0], Request) else lane.schedule(failure, began, now)
+    if scheduled is None:
         try:
             return await guard.acarry(as_attempt(function, args, kwargs), args, failed, began)
         finally:
             del failed  # as above
+    plan, wait = scheduled
     if wait > 0:
         await guard.run.clock.asleep(wait)
     again = EPOCH + monotonic()
