@@ -17,10 +17,8 @@ from rung.core.outcome import GOOD, marked
 from rung.core.policy import Policy
 from rung.core.request import Request
 from rung.engine import flat, streams
-from rung.engine.loops import adrive, drive
-from rung.engine.recover import ended, equipment, stopped
-from rung.engine.run import CURRENT, Run
-from rung.engine.step import recovery
+from rung.engine.recover import acarry, carry, ended, equipment
+from rung.engine.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,15 +63,8 @@ class Guard:
     def carry_on(
         self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
     ) -> Any:
-        """Take a run to its end."""
-        token = CURRENT.set(run)
-        try:
-            drive(recovery(run, failure, decision), attempt, run.clock)
-        except BaseException as error:
-            stopped(error, run)
-            raise
-        finally:
-            CURRENT.reset(token)
+        """Take a run to its end: its value, or its last error."""
+        carry(run, attempt, failure, decision)
         return _conclude(run)
 
     async def acarry(
@@ -89,14 +80,7 @@ class Guard:
         self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
     ) -> Any:
         """The same, awaiting."""
-        token = CURRENT.set(run)
-        try:
-            await adrive(recovery(run, failure, decision), attempt, run.clock)
-        except BaseException as error:
-            stopped(error, run)
-            raise
-        finally:
-            CURRENT.reset(token)
+        await acarry(run, attempt, failure, decision)
         return _conclude(run)
 
 

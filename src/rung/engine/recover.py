@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from rung.core.budget import RetryBudget
+    from rung.core.events import Decision
+    from rung.core.failures import Failure
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Listener
@@ -66,14 +68,7 @@ async def recover(
 ) -> Outcome[T]:
     """Attempt the request and recover on the policy's ladder. See `Ports` for the keyword arguments."""
     run = prepare(request, policy, ports)
-    token = CURRENT.set(run)
-    try:
-        await adrive(recovery(run), attempt, run.clock)
-    except BaseException as error:
-        stopped(error, run)
-        raise
-    finally:
-        CURRENT.reset(token)
+    await acarry(run, attempt)
     return ended(run)
 
 
@@ -82,15 +77,36 @@ def recover_sync(
 ) -> Outcome[T]:
     """The same, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
     run = prepare(request, policy, ports)
+    carry(run, attempt)
+    return ended(run)
+
+
+def carry(
+    run: Run, attempt: Callable[..., Any], failure: Failure | None = None, decision: Decision | None = None
+) -> None:
+    """Take a run to its end, from its beginning or from a failure and the decision about it."""
     token = CURRENT.set(run)
     try:
-        drive(recovery(run), attempt, run.clock)
+        drive(recovery(run, failure, decision), attempt, run.clock)
     except BaseException as error:
-        stopped(error, run)
+        _stopped(error, run)
         raise
     finally:
         CURRENT.reset(token)
-    return ended(run)
+
+
+async def acarry(
+    run: Run, attempt: Callable[..., Any], failure: Failure | None = None, decision: Decision | None = None
+) -> None:
+    """The same, awaiting."""
+    token = CURRENT.set(run)
+    try:
+        await adrive(recovery(run, failure, decision), attempt, run.clock)
+    except BaseException as error:
+        _stopped(error, run)
+        raise
+    finally:
+        CURRENT.reset(token)
 
 
 def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, Any]) -> Run:
@@ -139,7 +155,7 @@ def ended(run: Run) -> Outcome[Any]:
     return outcome
 
 
-def stopped(error: BaseException, run: Run) -> None:
+def _stopped(error: BaseException, run: Run) -> None:
     """Give whoever stopped it the outcome so far."""
     run.stopped()  # unless the steps have already said so
     error.__dict__["__rung_outcome__"] = run.outcome()
