@@ -103,13 +103,13 @@ def test_text_and_bytes() -> None:
 
 
 def test_an_http_error() -> None:
-    """Status, code, headers in lower case, the wait and the names of the classes are read off an exception."""
-    evidence = evidence_of(HttpError(529, "Overloaded", {"Retry-After": "7", "X-Id": "a"}, "overloaded_error"))
+    """Status, code, the wait, the classes and the harmless headers are read off an exception; a cookie is not."""
+    evidence = evidence_of(HttpError(529, "Overloaded", {"Retry-After": "7", "X-Request-Id": "a", "Set-Cookie": "secret"}, "overloaded_error"))
     assert evidence == Evidence(
         text="Overloaded",
         status=529,
         code="overloaded_error",
-        headers={"retry-after": "7", "x-id": "a"},
+        headers={"retry-after": "7", "x-request-id": "a"},
         exceptions=("rung.testing.script.HttpError",),
         retry_after=7.0,
     )
@@ -159,10 +159,10 @@ def test_a_status_of_an_enum() -> None:
 
 def test_headers_of_the_response_first() -> None:
     """The response's headers weigh more than the error's own; without any, the error's own are taken."""
-    both = having(headers={"a": "own"}, response=SimpleNamespace(headers={"A": "response"}))
-    assert evidence_of(both).headers == {"a": "response"}
-    own = having(headers={"a": "own"}, response=SimpleNamespace(headers={}))
-    assert evidence_of(own).headers == {"a": "own"}
+    both = having(headers={"date": "own"}, response=SimpleNamespace(headers={"Date": "response"}))
+    assert evidence_of(both).headers == {"date": "response"}
+    own = having(headers={"date": "own"}, response=SimpleNamespace(headers={}))
+    assert evidence_of(own).headers == {"date": "own"}
 
 
 def test_facts_of_the_cause() -> None:

@@ -41,5 +41,5 @@ class Backoff:
         """Seconds to wait before the n-th repeat, given a random number in [0, 1)."""
         ceiling = self.ceiling(repeat)
         if hint is not None:
-            return hint + jitter * min(ceiling, hint * 0.25)
+            return hint + jitter * min(ceiling, hint * 0.25) if self.jitter else hint
         return ceiling * jitter if self.jitter else ceiling

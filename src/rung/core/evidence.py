@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -163,9 +164,14 @@ def _headers_of(*holders: object) -> Mapping[str, str]:
     return NO_HEADERS
 
 
+# What helps to name a failure or to wait for it; cookies and keys do not, and must not be written down.
+_KEPT: Final = re.compile(r"retry|ratelimit|rate-limit|content-type|request-id|^date$|^server$").search
+
+
 def _lowered(headers: Any) -> Mapping[str, str]:
     try:
-        return {str(name).lower(): str(value) for name, value in headers.items()}
+        named = ((str(name).lower(), value) for name, value in headers.items())
+        return {name: str(value)[:200] for name, value in named if _KEPT(name)}
     except Exception:  # no mapping, or one that breaks when it is read
         return NO_HEADERS
 
