@@ -104,7 +104,11 @@ def test_text_and_bytes() -> None:
 
 def test_an_http_error() -> None:
     """Status, code, the wait, the classes and the harmless headers are read off an exception; a cookie is not."""
-    evidence = evidence_of(HttpError(529, "Overloaded", {"Retry-After": "7", "X-Request-Id": "a", "Set-Cookie": "secret"}, "overloaded_error"))
+    evidence = evidence_of(
+        HttpError(
+            529, "Overloaded", {"Retry-After": "7", "X-Request-Id": "a", "Set-Cookie": "secret"}, "overloaded_error"
+        )
+    )
     assert evidence == Evidence(
         text="Overloaded",
         status=529,
