@@ -1,7 +1,7 @@
 """The short way of a guarded call: most succeed at once, and most others when they are repeated once.
 
 No incident, event or request is made on this way. A first repeat is taken by what `decide` said of an
-equal failure on a fresh incident, remembered in a plan; it is recorded as a brief of five values, from
+equal failure on a fresh incident, remembered in a plan; it is recorded as a brief of seven values, from
 which the very events of the long way can be made (`Brief.events`; a test holds the two together). Whatever
 is less simple goes the long way, and nothing about recovery is decided here.
 """
@@ -44,6 +44,7 @@ class Plan(NamedTuple):
     ceiling: float
     limit: float  # seconds the rung has, for the wait and the repeated attempt
     bad: bool  # the failure counts against the service
+    plain: bool  # neither the rung nor an attempt has a limit of its own
 
 
 class Brief(NamedTuple):
@@ -129,13 +130,8 @@ class Lane:
             return None
         rung = run.policy.ladder.rungs[decision.rung]
         limit = _FOREVER if rung.seconds is None else rung.seconds
-        return Plan(decision, decision.wait, limit, vote(failure) is _BAD)
-
-    def succeeded(self, again: float, ended: float) -> None:
-        """The repeated call came back."""
-        self.breaker.ended(None, again, ended, _GOOD)
-        if self.herd is not None:
-            self.herd.credit()
+        plain = limit == self.own == _FOREVER
+        return Plan(decision, decision.wait, limit, vote(failure) is _BAD, plain)
 
     def briefs(self) -> list[Brief]:
         """The latest calls that were saved by one repeat."""
@@ -265,7 +261,9 @@ def _again(
     if lane.breaker.circuit is not _CLOSED:  # the repeat is refused, as any call now is
         run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
         return guard.carry_on(run, as_attempt(function, args, kwargs), None, None)
-    due = min(again + lane.own, now + plan.limit, began + lane.total) - EPOCH
+    due = began + lane.total - EPOCH
+    if not plan.plain:
+        due = min(due, again + lane.own - EPOCH, now + plan.limit - EPOCH)
     try:
         WATCHED.append(due)
         if due - again + EPOCH < LOOK_EVERY:
@@ -285,7 +283,9 @@ def _again(
     else:
         ended = EPOCH + monotonic()
         lane.recent.append((began, now, failure, plan, wait, again, ended))
-        lane.succeeded(again, ended)
+        lane.finished(again)
+        if lane.herd is not None:
+            lane.herd.credit()
         return value
     run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
     run.take_reports()
@@ -381,7 +381,9 @@ async def _aagain(
     else:
         ended = EPOCH + monotonic()
         lane.recent.append((began, now, failure, plan, wait, again, ended))
-        lane.succeeded(again, ended)
+        lane.finished(again)
+        if lane.herd is not None:
+            lane.herd.credit()
         return value
     run = unfold(guard, Brief(began, now, failure, plan, wait, again, 0.0))
     run.take_reports()
