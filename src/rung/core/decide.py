@@ -61,7 +61,7 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
         if decision is not None:
             return decision
         index += 1
-    return _finish(policy, f"{failure.kind}: no rung left that could help", tuple(skipped))
+    return _finish(policy, _words(failure), tuple(skipped))
 
 
 def obey(incident: Incident, policy: Policy, now: float) -> Decision | None:
