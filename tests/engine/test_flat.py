@@ -6,7 +6,9 @@ import asyncio
 import inspect
 import json
 import random
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 import rung
 from rung.core import events as ev
-from rung.core.breaker import Vote
+from rung.core.breaker import Breaker, Circuit, Vote
 from rung.core.config import ladder_from
 from rung.core.decide import decide
 from rung.core.errors import Refused, TimeUp
@@ -26,6 +28,7 @@ from rung.core.presets import LADDERS
 from rung.engine.flat import Brief, Lane
 from rung.engine.guard import Guard
 from rung.engine.interrupt import WATCHDOG, Overdue, limited
+from rung.engine.ports import EPOCH
 from rung.engine.run import CURRENT, vote
 from rung.testing import HttpError
 
@@ -282,7 +285,7 @@ def failures(draw: st.DrawFn) -> Failure:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(
     policy=policies(),
     failure=failures(),
@@ -323,7 +326,7 @@ def test_the_same_decision(
         assert len(lane.breaker.calls) == (vote(failure) is Vote.BAD)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(policy=policies(), failure=failures(), idempotent=st.booleans())
 def test_the_short_way_is_taken(policy: Policy, failure: Failure, idempotent: bool) -> None:
     """A first failure that is repeated, without a server's hint or visible effects, is repeated on the short way."""
@@ -467,3 +470,48 @@ def test_both_ways_tell_the_breaker_the_same(mode: str) -> None:
         assert run(call) == "good"
         counts.append([at < 0 for at in breakers.get("the same").calls])
     assert counts[0] == counts[1] == [False, True, True, False]
+
+
+class Opening(Breaker):
+    """Opens, as another thread would, just after it was asked whether it is closed."""
+
+    armed = False
+    state = Circuit.CLOSED
+
+    @property
+    def circuit(self) -> Circuit:
+        state = self.state
+        if self.armed:
+            self.armed = False
+            self._open(EPOCH + time.monotonic())
+        return state
+
+    @circuit.setter
+    def circuit(self, state: Circuit) -> None:
+        self.state = state
+
+
+def test_a_circuit_that_opens_while_a_call_begins() -> None:
+    """A circuit that opens in another thread, while a call asks for it, is open for the calls after that one."""
+    breakers = rung.Breakers()
+    breakers._by_key["the same"] = breaker = Opening()
+    call = rung.guarded(STEADY, **alone(breakers=breakers))(time.monotonic)
+    breaker.armed = True
+    for _ in range(3):
+        with suppress(Refused):
+            call()
+    assert breaker.home is None
+    with pytest.raises(Refused):
+        call()
+
+
+def test_a_call_in_a_worker_does_not_disturb() -> None:
+    """Calls in the main thread stay on the short way, whatever other threads call the same function."""
+    attempt = Failing()
+    call = attempt.guarded("sync", STEADY, **alone())
+    for _ in range(2):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+        call()
+    assert attempt.short == [False, True] * 2

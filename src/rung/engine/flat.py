@@ -91,12 +91,13 @@ class Lane:
         guard = self.guard
         return guard.carry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
 
-    def watch(self) -> int | None:
-        """Start the watchdog; the thread it watches, where calls can go the short way while the circuit is closed."""
-        if self.breaker.circuit is not _CLOSED or not in_main():
-            return None
-        WATCHDOG.start()
-        return MAIN
+    def watch(self) -> None:
+        """Start the watchdog; in the thread it watches calls can go the short way while the circuit is closed."""
+        if in_main():
+            WATCHDOG.start()
+            self.breaker.home = MAIN
+            if self.breaker.circuit is not _CLOSED:  # asked last: another thread may open it at any moment
+                self.breaker.home = None
 
     def schedule(self, failure: Failure, began: float, now: float) -> tuple[Plan, float] | None:
         """Count a first failure and schedule its repeat: the plan, and the seconds to wait; None: go the long way."""
@@ -171,7 +172,7 @@ def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if get_ident() != breaker.home:
-            breaker.home = lane.watch()
+            lane.watch()
             return lane.long_way(function, args, kwargs)
         began = monotonic()
         due = began + limit
