@@ -129,7 +129,7 @@ def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> 
     unknown = sorted(set(ports) - set(Ports.__annotations__))
     if unknown:
         allowed = ", ".join(Ports.__annotations__)
-        raise TypeError(f"unknown argument {unknown[0]!r}: allowed are policy, {allowed}")
+        raise TypeError(f"unknown argument {unknown[0]!r}: allowed are {allowed}")
     asker, key = ports.get("ask"), ports.get("key", "")
     attended = asker is not None and not policy.unattended
     return {

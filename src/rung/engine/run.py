@@ -315,7 +315,10 @@ def spend(dollars: float) -> None:
 
 
 def touched() -> None:
-    """Say from inside an attempt that its effects can be seen: it will not be replayed as it was."""
+    """Say from inside an attempt that its effects can be seen: it will not be replayed as it was.
+
+    Call it in the attempt's own task or thread: a guarded call does not hear it from one that it started.
+    """
     run = CURRENT.get()
     while run is not None:
         run.visible = True
