@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: run test quick lint types unit rest cover wheel bench docs clean
+.PHONY: run test quick lint types unit rest cover wheel bench corpus docs clean
 
 run: $(VENV)/.ready  ## a narrated demo: flaky agents recovered on all five ladders
 	@$(BIN)/rung demo
@@ -43,6 +43,16 @@ wheel: $(VENV)/.ready  ## what people install: built, put into an empty environm
 bench: $(VENV)/.ready  ## us and our peers in one run, as ratios to a bare loop
 	@$(BIN)/python -m pip install -q --group bench 2>/dev/null || uv pip install -q --python $(BIN)/python --group bench
 	@$(BIN)/python bench/overhead.py
+
+corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## how many real errors are named right, beside a status table and LiteLLM
+	@$(VENV)/corpus/bin/python bench/corpus.py $(FILE)
+
+# LiteLLM wants an older openai than the SDKs' own tests: beside them it would take theirs away.
+$(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready
+	@echo "setting up $(VENV)/corpus"
+	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/corpus && uv pip install -q --python $(VENV)/corpus/bin/python -e . --group corpus; \
+	else $(PYTHON) -m venv $(VENV)/corpus && $(VENV)/corpus/bin/python -m pip install -q -U 'pip>=25.1' && $(VENV)/corpus/bin/python -m pip install -q -e . --group corpus; fi
+	@touch $@
 
 docs: $(VENV)/.ready  ## write the generated pages anew
 	@$(BIN)/python scripts/write_docs.py

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from docpages.markdown import code, codes, numbered, page, table
-from rung.core.classify import RULES, Rule, classify
+from rung.core.classify import RULES, classify
 from rung.core.failures import GROUPS, NEVER_RETRYABLE, NO_HEADERS, SERVICE_TROUBLE, Evidence, Failure, Kind
 from rung.core.guide import GUIDES
 from rung.core.ladder import Action
 from rung.core.policy import DEFAULT_RETRY
 from rung.core.presets import LADDERS
+from rung.core.rules import Rule, asked_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,13 @@ def _found_by(kind: Kind) -> str:
     if not rows:
         what = "What no rule matches gets this name." if kind is Kind.UNKNOWN else "No rule reads it off an error."
         return f"{what} {finding}"
-    return table(("rule", "why", "example", "retryable"), rows) + "\n\n" + finding
+    return "\n\n".join((table(("rule", "why", "example", "retryable"), rows), finding, *map(_signs, _rules(kind))))
+
+
+def _signs(rule: Rule) -> str:
+    """What the rule looks for, to be searched for by somebody who has the words before them."""
+    asked = "; ".join(f"{name} {codes(values)}" for name, values in asked_by(rule).items())
+    return f"**{code(rule.id)}** asks for: {asked}."
 
 
 def _facts(evidence: Evidence) -> str:
@@ -101,7 +108,7 @@ def _facts(evidence: Evidence) -> str:
     blank = Evidence()
     facts = [
         f"{name}={_plain(getattr(evidence, name))}"
-        for name in Evidence.__dataclass_fields__
+        for name in Evidence._fields
         if getattr(evidence, name) != getattr(blank, name) and getattr(evidence, name) is not NO_HEADERS
     ]
     return code(", ".join(facts))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rung.core.budget import RetryBudget as RetryBudget
     from rung.core.classify import classify as classify
     from rung.core.classify import is_retryable as is_retryable
+    from rung.core.classify import use_rules as use_rules
     from rung.core.config import policy as policy
     from rung.core.errors import AttemptError as AttemptError
     from rung.core.errors import ConfigError as ConfigError
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rung.engine.run import touched as touched
     from rung.engine.session import Session as Session
     from rung.engine.shared import Breakers as Breakers
+    from rung.wiring.files import load_rules as load_rules
 
 __version__ = "0.1.0"
 
@@ -48,6 +50,7 @@ _HOMES = {
     "RetryBudget": "rung.core.budget",
     "classify": "rung.core.classify",
     "is_retryable": "rung.core.classify",
+    "use_rules": "rung.core.classify",
     "policy": "rung.core.config",
     "AttemptError": "rung.core.errors",
     "ConfigError": "rung.core.errors",
@@ -76,6 +79,7 @@ _HOMES = {
     "touched": "rung.engine.run",
     "Session": "rung.engine.session",
     "Breakers": "rung.engine.shared",
+    "load_rules": "rung.wiring.files",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  # the names are the keys of the table above
@@ -87,6 +91,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rung' has no attribute {name!r}")
     from importlib import import_module
 
+    if home == "rung.core.classify" or home.startswith("rung.engine."):
+        import_module("rung.wiring.readers").register()  # what names failures knows the SDKs' own classes
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

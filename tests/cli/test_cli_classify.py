@@ -67,7 +67,7 @@ def test_exceptions_bring_their_bases() -> None:
 def test_for_people() -> None:
     """The plain output says kind, retryable, wait, rule, reason and fingerprint."""
     out = run("classify", "--status", "429", "--header", "retry-after:20", "slow down").output
-    rule = next(rule for rule in RULES if rule.id == classify(evidence_of({"status": 429})).rule)
+    rule = next(rule for rule in RULES if rule.id == classify(evidence_of({"status": 429, "body": "slow down"})).rule)
     for word in ("rate_limit", "retryable    yes", "retry-after  20 s", rule.id, rule.why, "fingerprint"):
         assert word in out
 

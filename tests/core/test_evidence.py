@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from rung.core.classify import classify
 from rung.core.errors import AttemptError, Refused, TimeUp
-from rung.core.evidence import CHAIN_LIMIT, CODE_LIMIT, TEXT_LIMIT, carried_evidence, clip, evidence_of, retry_after_of
+from rung.core.evidence import CHAIN_LIMIT, CODE_LIMIT, TEXT_LIMIT, carried_evidence, clip, evidence_of
 from rung.core.failures import Evidence, Kind, Phase
+from rung.core.waits import wait_in_headers
 from rung.testing import HttpError
 
 
@@ -84,7 +85,7 @@ def test_clip_without_room_for_words() -> None:
 )
 def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
     """The wait a server asks for is read from either header; what is no wait is passed over."""
-    assert retry_after_of(headers) == seconds
+    assert wait_in_headers(headers) == seconds
 
 
 def test_evidence_is_its_own_evidence() -> None:
@@ -170,12 +171,17 @@ def test_headers_of_the_response_first() -> None:
 
 
 def test_facts_of_the_cause() -> None:
-    """What the outer exception does not know is read off its cause or context; the text stays the outer one's."""
+    """What the outer exception does not know is read off its cause or context; its text follows the outer one's."""
     inner = HttpError(429, "inner", {"retry-after": "5"}, "slow_down")
     for outer in (raised(RuntimeError("outer"), cause=inner), raised(RuntimeError("outer"), context=inner)):
         evidence = evidence_of(outer)
         assert evidence.exceptions == ("RuntimeError", "rung.testing.script.HttpError")
-        assert (evidence.text, evidence.status, evidence.code, evidence.retry_after) == ("outer", 429, "slow_down", 5)
+        assert (evidence.text, evidence.status, evidence.code, evidence.retry_after) == (
+            "outer\ncaused by: inner",
+            429,
+            "slow_down",
+            5,
+        )
     hidden = raised(RuntimeError("outer"), context=inner)
     hidden.__suppress_context__ = True
     assert evidence_of(hidden).status is None

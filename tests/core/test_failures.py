@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -101,7 +100,7 @@ def test_evidence_may_leave_everything_out() -> None:
     """Evidence of nothing has empty facts, cannot be changed, and its headers cannot be filled."""
     evidence = Evidence()
     assert (evidence.text, evidence.status, evidence.phase, evidence.missing) == ("", None, Phase.CALL, ())
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         evidence.text = "x"  # type: ignore[misc]  # that is the point
     with pytest.raises(TypeError):
         evidence.headers["a"] = "b"  # type: ignore[index]  # that is the point

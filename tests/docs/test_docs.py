@@ -18,9 +18,10 @@ from rung.core.failures import GROUPS, Kind
 from rung.core.guide import GUIDES
 from rung.core.presets import LADDERS
 from rung.core.prompts import PROMPTS
+from rung.core.rules import Rule
 
 if TYPE_CHECKING:
-    from rung.core.classify import Rule
+    from rung.core.rules import Rule
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -9,7 +9,6 @@ import random
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -310,7 +309,7 @@ def test_the_same_decision(
     run.record(ev.AttemptFailed(now, failure, took, 0.0, may_retry=herd.affords(failure.kind)))
     decision = decide(run.incident, failure, policy, now, jitter)
 
-    lane.schedule(replace(before, kind=failure.kind, retryable=failure.retryable), began, began)  # may be remembered
+    lane.schedule(before._replace(kind=failure.kind, retryable=failure.retryable), began, began)  # may be remembered
     for _ in range(2):
         herd.tokens = tokens
         lane.breaker.calls.clear()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rung.cli.screen import as_json, print_json, row, seconds
-from rung.core.classify import RULES, classify
+from rung.core.classify import classify, rules
 from rung.core.errors import ConfigError
 from rung.core.evidence import evidence_of
 
 if TYPE_CHECKING:
-    from rung.core.failures import Failure
+    from rung.core.failures import Evidence, Failure
 
 
 @click.command(short_help="Name a failure.")
@@ -26,16 +25,17 @@ if TYPE_CHECKING:
     "--exception", "exceptions", multiple=True, metavar="NAME", help="The exception's class; may be repeated."
 )
 @click.option("--exit-code", type=int, metavar="N", help="The exit code of a process.")
+@click.option("--provider", default="", metavar="NAME", help="Who answered: anthropic, openai, …")
+@click.option("--rules", "own", metavar="FILE", help="Use the [[rules]] of a policy file as well.")
+@click.option("--jsonl", is_flag=True, help="Read errors as JSON, one a line, from a file (TEXT) or a pipe.")
 @as_json
 def command(
     text: str | None,
-    status: int | None,
-    headers: tuple[str, ...],
-    code: str,
-    exceptions: tuple[str, ...],
-    exit_code: int | None,
+    own: str | None,
     *,
+    jsonl: bool,
     as_json: bool,
+    **known: Any,
 ) -> None:
     """Name a failure: its kind, whether repeating the same call can help, and which rule says so.
 
@@ -45,20 +45,40 @@ def command(
     rung classify "Error: 429 Too Many Requests"
     rung classify --status 529 --header retry-after:20 overloaded
     make test 2>&1 | rung classify --exit-code 2 --json
+    rung classify --jsonl errors.jsonl > names.jsonl
     """  # noqa: D301  # click wants the character itself: it keeps the lines as they are
-    facts: dict[str, Any] = {
-        "message": _text(text, wanted=not (status or headers or code or exceptions or exit_code is not None)),
-        "status": status,
-        "headers": dict(_header(header) for header in headers),
-        "code": code,
-        "exit_code": exit_code,
-        "form": "call" if exit_code is None else "tool",
-    }
-    failure = classify(replace(evidence_of(facts), exceptions=tuple(_bases(exceptions))))
+    if own is not None:
+        from rung.wiring.files import load_rules
+
+        load_rules(own)
+    if jsonl:
+        from rung.cli.classify_lines import name_lines
+
+        _only_jsonl(known)
+        name_lines(text)
+        return
+    failure = classify(_evidence(text, known))
     if as_json:
         print_json(_json(failure))
     else:
         _show(failure)
+
+
+def _only_jsonl(known: dict[str, Any]) -> None:
+    given = [f"--{name.rstrip('s').replace('_', '-')}" for name, value in known.items() if value not in (None, "", ())]
+    if given:
+        raise click.UsageError(f"--jsonl takes every fact from its lines: leave out {', '.join(given)}.")
+
+
+def _evidence(text: str | None, known: dict[str, Any]) -> Evidence:
+    told = any(value not in (None, "", ()) for value in known.values())
+    facts: dict[str, Any] = {
+        **known,
+        "message": _text(text, wanted=not told),
+        "headers": dict(_header(header) for header in known["headers"]),
+        "form": "call" if known["exit_code"] is None else "tool",
+    }
+    return evidence_of(facts)._replace(exceptions=tuple(_bases(known["exceptions"])))
 
 
 def _text(text: str | None, *, wanted: bool) -> str:
@@ -93,7 +113,7 @@ def _bases(names: tuple[str, ...]) -> list[str]:
 
 
 def _why(failure: Failure) -> str:
-    whys = {rule.id: rule.why for rule in RULES}
+    whys = {rule.id: rule.why for rule in rules()}
     return whys.get(failure.rule, "No rule knows this; a ladder treats it with care.")
 
 
@@ -105,6 +125,8 @@ def _json(failure: Failure) -> dict[str, Any]:
         "rule": failure.rule,
         "why": _why(failure),
         "fingerprint": failure.fingerprint,
+        "message": failure.message,
+        "tokens": failure.tokens and failure.tokens._asdict(),
     }
 
 
@@ -119,3 +141,5 @@ def _show(failure: Failure) -> None:
         ("fingerprint", failure.fingerprint),
     ):
         row(name, value)
+    if failure.tokens:
+        row("tokens", f"{failure.tokens.asked:,} asked for, {failure.tokens.limit:,} fit")

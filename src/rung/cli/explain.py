@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rung.cli.screen import as_json, near, paragraph, print_json, row
-from rung.core.classify import RULES
+from rung.core.classify import rules
 from rung.core.errors import ConfigError
 from rung.core.failures import GROUPS, Kind
 from rung.core.presets import LADDERS
+from rung.core.rules import asked_by
 
 if TYPE_CHECKING:
-    from rung.core.classify import Rule
     from rung.core.failures import Evidence
     from rung.core.ladder import Ladder
+    from rung.core.rules import Rule
 
 
 @click.command(short_help="Explain a kind or a rule.")
@@ -44,13 +45,13 @@ def command(name: str | None, *, as_json: bool) -> None:
 
 def _find(name: str) -> tuple[Kind | None, Rule | None]:
     """The kind and the rule of this name; `overloaded` is both."""
-    rules = {rule.id: rule for rule in RULES}
+    known = {rule.id: rule for rule in rules()}
     wanted = name.strip().lower()
     kind = next((kind for kind in Kind if kind == wanted.replace("-", "_")), None)
-    rule = rules.get(wanted.replace("_", "-"))
+    rule = known.get(wanted.replace("_", "-"))
     if kind is None and rule is None:
         allowed = "a kind or a rule (rung explain lists the kinds)"
-        raise ConfigError("name", name, allowed + near(wanted, [*Kind, *rules]))
+        raise ConfigError("name", name, allowed + near(wanted, [*Kind, *known]))
     return kind, rule
 
 
@@ -79,7 +80,7 @@ def _kind_json(kind: Kind) -> dict[str, Any]:
         "helps": list(guide.helps),
         "avoid": guide.avoid,
         "enters": {ladder.name: _enters(ladder, kind) for ladder in LADDERS.values()},
-        "rules": [rule.id for rule in RULES if rule.kind is kind],
+        "rules": [rule.id for rule in rules() if rule.kind is kind],
     }
 
 
@@ -89,19 +90,14 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "kind": rule.kind.value,
         "why": rule.why,
         "retryable": rule.retryable,
+        "asks_for": asked_by(rule),
         "example": _facts(rule.example),
     }
 
 
 def _facts(evidence: Evidence) -> dict[str, Any]:
     """What the evidence says, without the fields it leaves out."""
-    from dataclasses import fields
-
-    from rung.core.failures import Evidence
-
-    nothing = Evidence()
-    given = {f.name: getattr(evidence, f.name) for f in fields(evidence)}
-    return {name: value for name, value in given.items() if value != getattr(nothing, name)}
+    return {name: value for name, value in evidence._asdict().items() if value != evidence._field_defaults[name]}
 
 
 def _group(kind: Kind) -> str:
@@ -130,8 +126,8 @@ def _show_kind(kind: Kind) -> None:
     row("what helps", guide.helps)
     row("avoid", guide.avoid)
     row("enters at", [f"{name}: {', '.join(map(_entry_words, _enters(LADDERS[name], kind)))}" for name in LADDERS])
-    rules = [f"{rule.id}: {rule.why}" for rule in RULES if rule.kind is kind]
-    row("found by", rules or "a detector, a judge or the attempt itself: no rule reads it off an error")
+    found = [f"{rule.id}: {rule.why}" for rule in rules() if rule.kind is kind]
+    row("found by", found or "a detector, a judge or the attempt itself: no rule reads it off an error")
 
 
 def _show_rule(rule: Rule) -> None:
@@ -139,5 +135,6 @@ def _show_rule(rule: Rule) -> None:
     click.echo(paragraph(rule.why) + "\n")
     row("kind", rule.kind)
     row("retryable", "yes" if rule.retryable else "no")
+    row("asks for", [f"{name}: {', '.join(values)}" for name, values in asked_by(rule).items()])
     facts = _facts(rule.example).items()
     row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])

@@ -95,9 +95,12 @@ def _policy(options: dict[str, Any]) -> Policy:
     name = options["policy_name"]
     if name in LADDERS:
         return policy_from({"ladder": name, **settings})
+    from rung.core.classify import use_rules
     from rung.wiring.files import load_policy
 
-    return policy_from(settings, base=load_policy(name).pick(project=options["project"]))
+    book = load_policy(name)
+    use_rules(*book.rules)
+    return policy_from(settings, base=book.pick(project=options["project"]))
 
 
 def _check(options: dict[str, Any]) -> Any:

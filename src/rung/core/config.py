@@ -14,6 +14,7 @@ from rung.core.budget import Budget
 from rung.core.errors import ConfigError
 from rung.core.failures import GROUPS, Kind
 from rung.core.ladder import Action, Ladder, Rung, Scope
+from rung.core.own_rules import OwnRules, rules_from
 from rung.core.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
 from rung.core.presets import LADDERS
 from rung.core.prompts import PROMPTS
@@ -78,12 +79,13 @@ def policy_from(table: object, where: str = "policy", base: Policy | None = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyBook:
-    """The policies of one file: the default, and what projects and tools override of it."""
+    """The policies of one file: the default, what projects and tools override of it, and rules of one's own."""
 
     default: Policy
     settings: Table  # what the default was made of
     projects: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     tools: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
+    rules: OwnRules = field(default_factory=OwnRules)
 
     def pick(self, project: str = "", tool: str = "") -> Policy:
         """The policy in force for a project and a tool; a tool's own word weighs most."""
@@ -92,9 +94,9 @@ class PolicyBook:
 
 
 def book_from(table: object) -> PolicyBook:
-    """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`. All of it is checked now."""
+    """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`, `rules`. All of it is checked now."""
     source = _table(table, "file")
-    _known(source, ("policy", "ladder", "projects", "tools"), "file")
+    _known(source, ("policy", "ladder", "projects", "tools", "rules"), "file")
     settings = dict(_table(source.get("policy", {}), "policy"))
     if "ladder" in source:
         if "ladder" in settings:
@@ -105,6 +107,7 @@ def book_from(table: object) -> PolicyBook:
         settings=settings,
         projects=_tables(source.get("projects", {}), "projects"),
         tools=_tables(source.get("tools", {}), "tools"),
+        rules=rules_from(source.get("rules", [])),
     )
     for sort, tables in (("projects", book.projects), ("tools", book.tools)):
         for name, overrides in tables.items():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rung.core.tokens import Tokens
 
 
 class Kind(StrEnum):
@@ -119,10 +120,10 @@ class Phase(StrEnum):
     LIMIT = "limit"  # we ended the attempt: its time was up
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Neutral facts about something that went wrong; every field may be left out.
 
+    `code` holds the provider's own type, code or stop reason; several are separated by spaces.
     `finding` is the kind, where whoever noticed (a detector, a judge, the attempt itself) already
     knows it. `output` is what had been produced; `output_started` and `side_effects` say that a
     replay would be visible. `spent` says that an inner ladder already recovered in vain.
@@ -131,7 +132,8 @@ class Evidence:
     text: str = ""
     status: int | None = None
     code: str = ""
-    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    provider: str = ""
+    headers: Mapping[str, str] = NO_HEADERS
     exceptions: tuple[str, ...] = ()
     errno: int | None = None
     exit_code: int | None = None
@@ -148,8 +150,7 @@ class Evidence:
     spent: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(NamedTuple):
     """What we say the evidence is. `retryable`: the same request may succeed later, unchanged."""
 
     kind: Kind
@@ -157,12 +158,21 @@ class Failure:
     rule: str
     message: str = ""
     retry_after: float | None = None
-    evidence: Evidence = field(default_factory=Evidence)
+    evidence: Evidence = Evidence()
 
     @property
     def fingerprint(self) -> str:
         """Twelve hex digits that are equal for the same trouble seen again; made when asked for."""
         return fingerprint(self.kind, self.evidence)
+
+    @property
+    def tokens(self) -> Tokens | None:
+        """How much fits and how much was asked for, where a context limit says both."""
+        if self.kind is not Kind.CONTEXT_LIMIT:
+            return None
+        from rung.core.tokens import tokens_in
+
+        return tokens_in(self.message)
 
 
 _MASKS: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -158,7 +158,7 @@ def marked(error: E, outcome: Outcome[Any]) -> E:
         error.add_note(note)
     evidence = outcome.failure.evidence if outcome.failure is not None else Evidence(text=outcome.reason)
     kind = outcome.failure.kind if outcome.failure is not None else Kind.UNKNOWN
-    error.__dict__["__rung_evidence__"] = replace(evidence, finding=kind, spent=True)
+    error.__dict__["__rung_evidence__"] = evidence._replace(finding=kind, spent=True)
     error.__dict__["__rung_outcome__"] = outcome
     return error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import replace
 from itertools import count
 from os import urandom
 from random import random
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from rung.core import events as ev
 from rung.core.breaker import Circuit, Permit, Vote
-from rung.core.classify import classify
+from rung.core.classify import NAMED, classify
 from rung.core.decide import decide, obey
 from rung.core.errors import Refused, TimeUp
 from rung.core.evidence import clip
@@ -175,7 +174,7 @@ class Run:
         self.error = error
         failure = name(error)
         if self.visible:
-            failure = replace(failure, evidence=replace(failure.evidence, side_effects=True))
+            failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
         return self.rejected(failure)
 
     def rejected(self, failure: Failure) -> Failure:
@@ -328,8 +327,7 @@ def touched() -> None:
 
 
 # Naming is a pure function of an exception's class and arguments, where it carries nothing else.
-_KNOWN: dict[tuple[type, tuple[Any, ...]], Failure] = {}
-_KNOWN_LIMIT: Final = 1_024
+_NAMED_LIMIT: Final = 1_024
 
 
 def name(error: Exception) -> Failure:
@@ -338,16 +336,16 @@ def name(error: Exception) -> Failure:
         return classify(error)
     key = (type(error), error.args)
     try:
-        failure = _KNOWN.get(key)
+        failure = NAMED.get(key)
     except TypeError:  # arguments that cannot be hashed
         return classify(error)
     if failure is None:
         failure = classify(error)
         if isinstance(error, OSError) and error.filename is not None:
             return failure  # the name is in its text, but not among its arguments
-        if len(_KNOWN) >= _KNOWN_LIMIT:
-            _KNOWN.clear()
-        _KNOWN[key] = failure
+        if len(NAMED) >= _NAMED_LIMIT:
+            NAMED.clear()
+        NAMED[key] = failure
     return failure
 
 

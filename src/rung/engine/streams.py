@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rung.core.evidence import evidence_of
@@ -133,5 +132,5 @@ def async_generator(function: Callable[..., Any], guard: Guard) -> Callable[...,
 def _seen(error: Exception) -> Exception:
     """The same error, as evidence that the caller already has a part of the output."""
     evidence = evidence_of(error)
-    error.__dict__["__rung_evidence__"] = replace(evidence, phase=Phase.STREAM, output_started=True)
+    error.__dict__["__rung_evidence__"] = evidence._replace(phase=Phase.STREAM, output_started=True)
     return error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rung.core.classify import use_rules
 from rung.core.config import book_from
 from rung.core.errors import ConfigError
 
@@ -28,6 +29,11 @@ def load_policy(path: str | Path) -> PolicyBook:
         return book_from(table)
     except ConfigError as error:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None
+
+
+def load_rules(path: str | Path) -> None:
+    """Use the `[[rules]]` of a file, for the whole process."""
+    use_rules(*load_policy(path).rules)
 
 
 def read_table(path: str | Path) -> dict[str, Any]:

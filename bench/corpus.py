@@ -1,0 +1,125 @@
+"""How many real errors are named right: rung, a table of status codes and LiteLLM, on a file of labelled errors.
+
+Each line of the file is a JSON object: id, form (http, exception, tool or output), provider, status, headers,
+body, exception_type, message, exit_code, and what is right: label, also (other defensible labels), retryable,
+retry_after_s. A classifier is not shown what is right. LiteLLM is for calls of models: it is not asked about
+tools and outputs. Without FILE, the one in RUNG_CORPUS is read, or ../shared/corpus/errors_public.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import corpus_print as shown
+from corpus_peers import Rung, StatusTable
+from corpus_rows import FORMS, BadFile, read
+from corpus_score import NEEDS, judge, missed, tallies
+from corpus_speed import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from corpus_peers import Classifier
+
+DEFAULT: Final = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "errors_public.jsonl"
+NOT_INSTALLED: Final = "not installed: `make corpus` does it, or pip install --group corpus"
+
+
+def _litellm() -> Classifier:
+    from corpus_litellm import LiteLLM
+
+    return LiteLLM()
+
+
+WHO: Final[dict[str, Callable[[], Classifier]]] = {"rung": Rung, "status": StatusTable, "litellm": _litellm}
+
+
+def _names(allowed: tuple[str, ...]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        names = [name.strip() for name in text.split(",")]
+        for name in names:
+            if name not in allowed:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(allowed)}")
+        return names
+
+    return parse
+
+
+def _needs(text: str) -> dict[str, float]:
+    needs = {}
+    for part in text.split(","):
+        name, _, percent = part.partition("=")
+        try:
+            needs[name.strip()] = float(percent)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{part!r} is not name=percent") from None
+        if name.strip() not in NEEDS:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(NEEDS)}")
+    return needs
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path(os.environ.get("RUNG_CORPUS") or DEFAULT)
+    parser.add_argument("file", nargs="?", type=Path, default=default, metavar="FILE")
+    parser.add_argument("--wrong", action="store_true", help="print each row that rung did not name as labelled")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write all figures and answers to this file")
+    parser.add_argument("--speed", action="store_true", help="measure classifications per second too")
+    parser.add_argument("--form", type=_names(FORMS), default=list(FORMS), help="only rows of these forms")
+    parser.add_argument("--who", type=_names(tuple(WHO)), default=list(WHO), help="only these: rung,status,litellm")
+    parser.add_argument("--need", type=_needs, default={}, help="strict=97,retryable=98,all=95: else exit 1")
+    options = parser.parse_args()
+    if options.need and "rung" not in options.who:
+        parser.error("--need is about rung, which --who leaves out")
+    return options
+
+
+def _classifiers(names: list[str]) -> tuple[list[Classifier], dict[str, str]]:
+    """Those that are there, and why another is not."""
+    there, absent = [], {}
+    for name in names:
+        try:
+            there.append(WHO[name]())
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise  # something else is broken
+            absent[name] = NOT_INSTALLED
+    return there, absent
+
+
+def main() -> int:
+    """Score, and print."""
+    options = _options()
+    try:
+        rows = [row for row in read(options.file) if row.form in options.form]
+    except BadFile as error:
+        print(f"corpus: {error}", file=sys.stderr)
+        return 2
+    classifiers, absent = _classifiers(options.who)
+    judged = {one.name: judge(one, rows) for one in classifiers}
+    scores = {one.name: tallies(one, judged[one.name]) for one in classifiers}
+    speeds = {one.name: measure(one, rows) for one in classifiers} if options.speed else {}
+    print(f"{options.file}: {len(rows)} rows\n")
+    shown.print_scores(scores, absent)
+    if "rung" in judged:
+        shown.print_kinds(judged["rung"])
+        shown.print_confusions(judged["rung"])
+        if options.wrong:
+            shown.print_wrong(judged["rung"])
+    if speeds:
+        shown.print_speed(speeds)
+    if options.json:
+        options.json.write_text(json.dumps(shown.as_json(judged, scores, absent, speeds), indent=2) + "\n")
+    unmet = missed(options.need, scores["rung"]) if options.need else []
+    for line in unmet:
+        print(f"corpus: {line}", file=sys.stderr)
+    return 1 if unmet else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

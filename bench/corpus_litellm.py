@@ -1,0 +1,197 @@
+"""LiteLLM's own mapping of errors, the real package's, fed with exceptions as its callers raise them."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from corpus_peers import Answer, by_status
+from rung.core.failures import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Our names for providers, where LiteLLM's differ. Those it does not know speak OpenAI's protocol, it is assumed.
+_PROVIDERS: Final[Mapping[str, str]] = {
+    "alibaba": "dashscope",
+    "aws": "bedrock",
+    "custom": "custom_openai",
+    "fireworks": "fireworks_ai",
+    "github-copilot": "github_copilot",
+    "google": "gemini",
+    "litellm": "litellm_proxy",
+    "llama.cpp": "llamafile",
+    "lmstudio": "lm_studio",
+    "together": "together_ai",
+    "vertex": "vertex_ai",
+    "vllm": "hosted_vllm",
+}
+_ANY_OTHER: Final = "custom_openai"
+
+# What a row does not say, because the class said it: the SDKs' errors carry a status.
+_STATUS_OF_CLASS: Final[Mapping[str, int]] = {
+    "BadRequestError": 400,
+    "InvalidRequestError": 400,
+    "InvalidAPIKeyError": 401,
+    "AuthenticationError": 401,
+    "PermissionDeniedError": 403,
+    "AccessDeniedException": 403,
+    "UnrecognizedClientException": 403,
+    "NotFoundError": 404,
+    "ConflictError": 409,
+    "UnprocessableEntityError": 422,
+    "RateLimitError": 429,
+    "ResourceExhausted": 429,
+    "ThrottlingException": 429,
+    "InternalServerError": 500,
+}
+
+# Its classes in our words. A class that covers several of our kinds gets them all, and the best is counted.
+_KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
+    "APIConnectionError": (Kind.NETWORK, Kind.STREAM_INTERRUPTED),
+    "APIResponseValidationError": (Kind.MALFORMED_OUTPUT,),
+    "AuthenticationError": (Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS),
+    "BadGatewayError": (Kind.SERVER_ERROR,),
+    "BadRequestError": (Kind.INVALID_REQUEST, Kind.CONFIGURATION),
+    "ContentPolicyViolationError": (Kind.CONTENT_FILTER,),
+    "ContextWindowExceededError": (Kind.CONTEXT_LIMIT,),
+    "InternalServerError": (Kind.SERVER_ERROR, Kind.OVERLOADED),  # it says so of Anthropic's 529 too
+    "JSONSchemaValidationError": (Kind.MALFORMED_OUTPUT,),
+    "NotFoundError": (Kind.NOT_FOUND, Kind.MODEL_UNAVAILABLE),
+    "PaymentRequiredError": (Kind.QUOTA_EXHAUSTED,),
+    "PermissionDeniedError": (Kind.PERMISSION_DENIED, Kind.AUTH_ERROR),
+    "RateLimitError": (Kind.RATE_LIMIT,),
+    "RejectedRequestError": (Kind.CONTENT_FILTER,),
+    "ServiceUnavailableError": (Kind.OVERLOADED, Kind.SERVICE_DOWN),
+    "Timeout": (Kind.TIMEOUT,),
+    "UnprocessableEntityError": (Kind.INVALID_REQUEST, Kind.CONFIGURATION),
+    "UnsupportedParamsError": (Kind.INVALID_REQUEST, Kind.CONFIGURATION),
+}
+
+
+def _load(module: str) -> Any:
+    """Import a module that need not be installed where types are checked."""
+    return import_module(module)
+
+
+class LiteLLM:
+    """`litellm.exception_type`, its Router's decision whether to repeat, and its reading of Retry-After."""
+
+    name = "litellm"
+    forms: tuple[str, ...] = ("http", "exception")
+
+    def __init__(self) -> None:
+        """Load the package; ImportError if it is not there. It must not fetch its price list."""
+        os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+        self._litellm = _load("litellm")
+        self._litellm.suppress_debug_info = True
+        self._map = _load("litellm.litellm_core_utils.exception_mapping_utils").exception_type
+        self._raised = _load("litellm.llms.base_llm.chat.transformation").BaseLLMException
+        self._wait = _load("litellm.utils")._get_retry_after_from_exception_header  # noqa: SLF001
+        self._router = self._litellm.Router(model_list=[])
+        self._httpx = _load("httpx")
+
+    def prepare(self, seen: dict[str, Any]) -> tuple[Exception, str]:
+        """Build the exception as LiteLLM's HTTP handler or an SDK would have raised it, and name the provider."""
+        provider = _PROVIDERS.get(seen.get("provider") or "", seen.get("provider") or "")
+        known = {member.value for member in self._litellm.LlmProviders}
+        provider = provider if provider in known else _ANY_OTHER
+        raised = seen.get("exception_type") or ""
+        own = self._own_class(raised)
+        if own is not None:
+            return self._own_error(own, _text(seen), provider, seen.get("status")), provider
+        class_name = raised.rpartition(".")[2] or "APIError"
+        status = seen.get("status") or _STATUS_OF_CLASS.get(class_name)
+        if status is None:
+            return type(class_name, (Exception,), {"message": _text(seen)})(_text(seen)), provider
+        return self._http_error(status, seen), provider
+
+    def judge(self, trouble: tuple[Exception, str]) -> Exception:
+        """Let LiteLLM map it: it raises what it made of it, or gives back what is its own already."""
+        error, provider = trouble
+        try:
+            mapped: Exception = self._map(model="model", original_exception=error, custom_llm_provider=provider)
+        except Exception as raised:
+            return raised
+        return mapped
+
+    def answer(self, verdict: Exception) -> Answer:
+        """Give the class's kinds; where the class says nothing, what the table of codes says of its status."""
+        class_name = type(verdict).__name__
+        status = getattr(verdict, "status_code", None)
+        kinds = _KINDS.get(class_name)
+        if kinds is None:
+            kinds = by_status(status).kinds if isinstance(status, int) else (Kind.UNKNOWN,)
+        wait = self._wait(getattr(verdict, "litellm_response_headers", None))
+        return Answer(
+            kinds=kinds,
+            retryable=self._would_repeat(verdict),
+            retry_after=float(wait) if wait is not None and wait >= 0 else None,
+            rule=class_name,
+        )
+
+    def _own_class(self, raised: str) -> Any:
+        package, _, class_name = raised.rpartition(".")
+        if package.partition(".")[0] != "litellm":
+            return None
+        return getattr(self._litellm, class_name, None)
+
+    @staticmethod
+    def _own_error(own: Any, text: str, provider: str, status: int | None) -> Exception:
+        facts: dict[str, Any] = {"message": text, "llm_provider": provider, "model": "model"}
+        if own.__name__ == "APIError":
+            facts["status_code"] = status or 500
+        if own.__name__ in ("PermissionDeniedError", "UnprocessableEntityError"):
+            facts["response"] = _load("httpx").Response(status or own.status_code)
+        error: Exception = own(**facts)
+        return error
+
+    def _http_error(self, status: int, seen: dict[str, Any]) -> Exception:
+        headers = {name: str(value) for name, value in (seen.get("headers") or {}).items()}
+        request = self._httpx.Request("POST", "https://api.invalid/v1/chat/completions")
+        # Without the length and the encoding of a body that is not sent here.
+        harmless = {name: value for name, value in headers.items() if not name.lower().startswith("content-")}
+        response = self._httpx.Response(status, headers=harmless, text=_text(seen), request=request)
+        error: Exception = self._raised(
+            status_code=status,
+            message=_text(seen),
+            headers=self._httpx.Headers(headers),
+            request=request,
+            response=response,
+            body=_body(seen),
+        )
+        return error
+
+    def _would_repeat(self, error: Exception) -> bool:
+        """Ask its Router, which raises what it would not repeat: one deployment, in good health.
+
+        And `should_retry`, for the Router overlooks a 403 that was mapped to a bad request.
+        """
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int) and not self._litellm.should_retry(status):
+            return False
+        try:
+            one: list[dict[str, Any]] = [{}]
+            return bool(self._router.should_retry_this_error(error, healthy_deployments=one, all_deployments=one))
+        except Exception:
+            return False
+
+
+def _text(seen: dict[str, Any]) -> str:
+    said = seen.get("body") or seen.get("message") or ""
+    return said if isinstance(said, str) else json.dumps(said)
+
+
+def _body(seen: dict[str, Any]) -> dict[str, Any] | None:
+    """The body as the SDKs keep it: what stands under "error"."""
+    body = seen.get("body")
+    try:
+        parsed = json.loads(body) if isinstance(body, str) else body
+    except ValueError:
+        return None
+    if not isinstance(parsed, dict):
+        return None
+    inner = parsed.get("error")
+    return inner if isinstance(inner, dict) else parsed

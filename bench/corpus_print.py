@@ -1,0 +1,106 @@
+"""What the corpus run found, as text for people and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from corpus_rows import FORMS
+from corpus_score import GROUPS, confusions, kind_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpus_score import Judged, Tally
+    from corpus_speed import Speed
+
+WIDTH: Final = 100
+_TEXT: Final = 160
+
+
+def print_scores(scores: Mapping[str, Mapping[str, Tally | None]], absent: Mapping[str, str]) -> None:
+    """One block for each classifier, one line for each group of forms; why another is not there."""
+    heads = ("strict", "lenient", "retryable", "retry_after")
+    print(f"{'':<14}{'rows':<16}{'n':>5}" + "".join(f"{head:>16}" for head in heads))
+    groups = [name for name in GROUPS if any(_rows(block[name]) for block in scores.values())]
+    for who, block in scores.items():
+        for number, name in enumerate(groups):
+            print(f"{who if not number else '':<14}{name:<16}{_cells(block[name])}")
+    for who, why in absent.items():
+        print(f"{who:<14}{why}")
+    print("\nRight answers and their share. Strict: the label; lenient: or another defensible one.")
+    print("retry_after: within 5 % of the wait, of the rows that name one. Where a peer's name for the")
+    print("trouble covers several kinds, the best is counted.")
+
+
+def _rows(score: Tally | None) -> int:
+    return 0 if score is None else score.rows
+
+
+def _cells(score: Tally | None) -> str:
+    if score is None:
+        return f"{'-':>5}" + f"{'-':>16}" * 4
+    figures = [(right, score.rows) for right in (score.strict, score.lenient, score.retryable)]
+    cells = [_share(right, of) for right, of in [*figures, (score.waits_right, score.waits)]]
+    return f"{score.rows:>5}" + "".join(f"{cell:>16}" for cell in cells)
+
+
+def _share(right: int, of: int) -> str:
+    return f"{right}/{of} {100 * right / of:>6.1f}%" if of else "-"
+
+
+def print_kinds(judged: list[Judged]) -> None:
+    """Precision and recall of each kind."""
+    print(f"\n{'rung: kind':<24}{'labelled':>10}{'answered':>10}{'right':>8}{'precision':>12}{'recall':>10}")
+    for one in kind_scores(judged):
+        shares = [f"{100 * one.right / of:.1f}%" if of else "-" for of in (one.answered, one.labelled)]
+        print(f"{one.kind:<24}{one.labelled:>10}{one.answered:>10}{one.right:>8}{shares[0]:>12}{shares[1]:>10}")
+
+
+def print_confusions(judged: list[Judged]) -> None:
+    """What was taken for what, and in which rows."""
+    found = confusions(judged)
+    print("\nrung: label -> answered: count, rows" if found else "\nrung: nothing was taken for something else")
+    for one in found:
+        line = f"{one.label} -> {one.answered}: {len(one.ids)}  {' '.join(one.ids)}"
+        print(textwrap.fill(line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
+
+
+def print_wrong(judged: list[Judged]) -> None:
+    """Each row that rung did not name as labelled."""
+    wrong = [one for one in judged if not one.strict]
+    print(f"\nrung: {len(wrong)} rows not named as labelled")
+    for one in wrong:
+        row, seen = one.row, one.row.seen
+        also = f" (also {', '.join(sorted(row.also))})" if row.also else ""
+        status = "-" if seen.get("status") is None else seen["status"]
+        print(f"{row.id}  {row.form}  {seen.get('provider') or '-'}  {status}")
+        print(f"    {row.label}{also} -> {one.answer.kinds[0]}, by {one.answer.rule or 'no rule'}")
+        print(f"    {row.text[:_TEXT]}")
+
+
+def print_speed(speeds: Mapping[str, Speed]) -> None:
+    """Classifications per second, and what a typical row of each form takes."""
+    print(f"\n{'one core':<14}{'rows':>6}{'per s, best':>14}{'first':>12}" + "".join(f"{form:>13}" for form in FORMS))
+    for who, speed in speeds.items():
+        cells = [f"{speed.medians[form]:.2f} µs" if form in speed.medians else "-" for form in FORMS]
+        print(f"{who:<14}{speed.rows:>6}{speed.best:>14,.0f}{speed.first:>12,.0f}" + "".join(f"{c:>13}" for c in cells))
+
+
+def as_json(
+    judged: Mapping[str, list[Judged]],
+    scores: Mapping[str, Mapping[str, Tally | None]],
+    absent: Mapping[str, str],
+    speeds: Mapping[str, Speed],
+) -> dict[str, Any]:
+    """All figures, and each answer by the row's id; never a row's text."""
+    rung = judged.get("rung", [])
+    return {
+        "scores": {who: {name: one and asdict(one) for name, one in block.items()} for who, block in scores.items()},
+        "absent": dict(absent),
+        "kinds": [asdict(one) for one in kind_scores(rung)],
+        "confusions": [asdict(one) for one in confusions(rung)],
+        "speeds": {who: asdict(speed) for who, speed in speeds.items()},
+        "answers": {who: {one.row.id: asdict(one.answer) for one in found} for who, found in judged.items()},
+    }

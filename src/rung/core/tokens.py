@@ -1,0 +1,52 @@
+"""The numbers in a context overflow: how much there is room for, and how much was asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_N: Final = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,12})"
+# Each says which of its two numbers is the room; what every service writes is one of these shapes.
+_ASKED_FIRST: Final = re.compile(
+    rf"(?:{_N} tokens? > {_N}|requested {_N} tokens?[^0-9]{{0,80}}(?:only|maximum|limit|length)[^0-9]{{0,40}}{_N}"
+    rf"|(?:count|length|input|prompt|contains|resulted in|size)(?: of| is)?[^0-9]{{0,20}}\(?{_N}(?: tokens?| characters?)?\)?[^0-9]{{0,80}}"
+    rf"(?:maximum|limit|length|longer|exceed\w*|available|allowed|window)[^0-9]{{0,60}}{_N})",
+    re.IGNORECASE,
+)
+_ROOM_FIRST: Final = re.compile(
+    rf"(?:limit|maximum|max|length|window|size)[^0-9]{{0,30}}?{_N}[^0-9]{{0,60}}"
+    rf"(?:requested|resulted in|but got|your (?:messages|prompt|input|request)|used \d+, requested|asked|request has|in total)[^0-9]{{0,40}}{_N}",
+    re.IGNORECASE,
+)
+_READ: Final = 2_000
+
+
+class Tokens(NamedTuple):
+    """What fits, and what was sent."""
+
+    limit: int
+    asked: int
+
+
+def tokens_in(text: str) -> Tokens | None:
+    """Both numbers, where a text has both."""
+    text = text[:_READ]
+    found = _ROOM_FIRST.search(text)
+    if found is not None:
+        limit, asked = map(_whole, found.groups())
+        return Tokens(limit, asked)
+    found = _ASKED_FIRST.search(text)
+    if found is None:
+        return None
+    asked, limit = (_whole(number) for number in found.groups() if number is not None)
+    return Tokens(limit, asked)
+
+
+def over_limit(text: str) -> bool:
+    """Does its own text say that more was asked for than there is room for, however empty?"""
+    tokens = tokens_in(text)
+    return tokens is not None and tokens.asked > tokens.limit > 0
+
+
+def _whole(number: str) -> int:
+    return int(number.replace(",", "").replace("_", ""))

@@ -1,0 +1,34 @@
+"""A provider that fails, an address nobody listens on, and the adapters made known."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rung.wiring.readers import register
+from tests.adapters.loopback import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    provider = Provider()
+    yield provider
+    provider.close()
+
+
+@pytest.fixture
+def refused() -> Iterator[str]:
+    """The address of a port that nobody listens on: bound, so that nobody else takes it, but not listening."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.fixture(autouse=True)
+def readers() -> None:
+    register()

@@ -1,0 +1,95 @@
+"""Rules of one's own: read from tables, checked as a whole, every error names its key."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from rung.core.classify import classify, use_rules
+from rung.core.config import book_from
+from rung.core.errors import ConfigError
+from rung.core.failures import Kind, Phase
+from rung.core.own_rules import OwnRules, rules_from
+
+GOOD = {"id": "mine", "kind": "overloaded", "says": "queue is full"}
+
+
+def test_a_file() -> None:
+    """A policy file may hold rules; each stands before ours unless it says otherwise."""
+    book = book_from(
+        tomllib.loads("""
+            [[rules]]
+            id = "our-proxy"
+            kind = "overloaded"
+            retryable = true
+            why = "Our proxy has no room."
+            says = ["proxy: queue * is full", "no seat"]
+            status = 418
+            phase = "call"
+            wait_over = 1
+            mentions = ["Proxy"]
+            provider = ["acme"]
+            example = { status = 418, provider = "acme", body = "Proxy: queue 7 is full, retry after 3 seconds" }
+
+            [[rules]]
+            id = "late"
+            kind = "unknown"
+            place = "after"
+            code = ["E_ODD"]
+        """)
+    )
+    (early,), (late,) = book.rules
+    assert (early.id, early.kind, early.retryable, early.phase) == ("our-proxy", Kind.OVERLOADED, True, (Phase.CALL,))
+    assert (late.id, late.code, late.why) == ("late", ("E_ODD",), "A rule of one's own.")
+    try:
+        use_rules(*book.rules)
+        assert classify(early.example).rule == "our-proxy"
+        assert classify({"code": "E_ODD"}).rule == "late"
+    finally:
+        use_rules()
+
+
+def test_no_rules() -> None:
+    """A file without rules has none."""
+    assert book_from({}).rules == OwnRules((), ())
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "allowed"),
+    [
+        ({**GOOD, "sais": "x"}, "rules[0].sais", "one of the keys id, kind"),
+        ({"kind": "overloaded", "says": "x"}, "rules[0].id", "a text"),
+        ({**GOOD, "id": " "}, "rules[0].id", "a text"),
+        ({**GOOD, "kind": "overload"}, "rules[0].kind", "one of rate_limit"),
+        ({**GOOD, "place": "first"}, "rules[0].place", "before or after"),
+        ({**GOOD, "retryable": 1}, "rules[0].retryable", "true or false"),
+        ({**GOOD, "kind": "auth_error", "retryable": True}, "rules[0].retryable", "never helps"),
+        ({"id": "x", "kind": "unknown"}, "rules[0]", "at least one of code, raised"),
+        ({**GOOD, "says": "* ^"}, "rules[0].says", "words"),
+        ({**GOOD, "says": [3]}, "rules[0].says", "a text"),
+        ({**GOOD, "status": "429"}, "rules[0].status", "a whole number"),
+        ({**GOOD, "status": [True]}, "rules[0].status", "a whole number"),
+        ({**GOOD, "phase": "late"}, "rules[0].phase", "one of call"),
+        ({**GOOD, "wait_over": -1}, "rules[0].wait_over", "a number of seconds"),
+        ({**GOOD, "wait_under": True}, "rules[0].wait_under", "a number of seconds"),
+        ({**GOOD, "why": 5}, "rules[0].why", "a text"),
+        ({**GOOD, "example": "something else"}, "rules[0].example", "matches"),
+        ("mine", "rules[0]", "a table"),
+    ],
+)
+def test_bad_rules(row: Any, key: str, allowed: str) -> None:
+    """What cannot be used is refused, with its key and what is allowed."""
+    with pytest.raises(ConfigError) as caught:
+        rules_from([row])
+    assert caught.value.key == key
+    assert allowed in caught.value.allowed
+
+
+def test_bad_lists() -> None:
+    """Rules are a list of tables, and no two have the same id."""
+    with pytest.raises(ConfigError, match="a list of tables"):
+        rules_from({"id": "x"})
+    with pytest.raises(ConfigError, match="no other rule"):
+        rules_from([GOOD, GOOD])

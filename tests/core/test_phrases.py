@@ -1,0 +1,84 @@
+"""Phrases: one shape for every text, and looking for words in it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.phrases import GAP, phrases, shaped
+
+
+def found(phrase: str, text: str) -> bool:
+    return any(one.found_in(shaped(text)[0]) for one in phrases((phrase,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("", " |  | "),
+        ("Rate-limit: EXCEEDED!", " | rate limit exceeded | "),
+        ("don't can’t", " | dont cant | "),
+        ("one\ntwo", " | one | two | "),
+        ("a—b…c é", " | a b c | "),
+        ("余额不足: pay", " | 余 额 不 足 pay | "),
+        ("bad \ud800 half", " | bad half | "),
+        ("nul\x00here", " | nul here | "),
+    ],
+)
+def test_the_one_shape(text: str, shape: str) -> None:
+    """Small letters, single spaces, no punctuation, a mark at the ends of lines; signs without spaces stand alone."""
+    assert shaped(text)[0] == shape
+    assert shaped(text)[1] == shape.split()[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("rate limit", "You hit a rate_limit."),
+        ("exceeds/exceeded the limit", "This exceeded the limit"),
+        ("exceeds/exceeded the limit", "This exceeds the limit"),
+        ("model * not found", "the model `m-1` was not found"),
+        ("model * not found", "a model here, and the model m-1 not found"),
+        ("^fatal", "log line\nfatal: no"),
+        ("no such file$", "cat: x: No such file\nnext"),
+        ("^ok$", "ok"),
+        ("Don't panic", "DONT PANIC"),
+        ("余额不足", "账户余额不足，请充值"),
+        ("a * b * c", "a x b y c"),
+    ],
+)
+def test_found(phrase: str, text: str) -> None:
+    """Words in their order, either of two, over a gap, at the ends of a line."""
+    assert found(phrase, text)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("rate limit", "rates limited"),
+        ("model * not found", "model" + " x" * GAP + " not found"),
+        ("model * not found", "model found"),
+        ("^fatal", "not fatal"),
+        ("no such file$", "no such file or directory"),
+        ("model * not found", "model " * 50),
+        ("a * b * c", "a x b y d"),
+    ],
+)
+def test_not_found(phrase: str, text: str) -> None:
+    """Parts of words, other orders, wider gaps and other places do not count."""
+    assert not found(phrase, text)
+
+
+def test_a_gap_gives_up_after_some_tries() -> None:
+    """The first part of a phrase is tried a few times, however often it stands there."""
+    assert found("model * gone", "model " + "x" * 300 + " model gone")
+    assert not found("model * gone", ("model " + "x" * 300 + " ") * 20 + "model gone")
+
+
+@given(st.text())
+def test_any_text_has_a_shape(text: str) -> None:
+    """Whatever the text: it has a shape, with nothing but words and marks in it."""
+    shape, words = shaped(text)
+    assert shape == f" | {' '.join(words)} | "
+    assert shape == shape.lower() or not text.isascii()

@@ -1,0 +1,120 @@
+"""The table: the index finds what asking every rule in turn would find; rules of one's own; what a rule asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rung.core.classify import RULES, classify, rules, use_rules
+from rung.core.failures import Evidence, Kind, Phase
+from rung.core.phrases import phrases
+from rung.core.reading import Facts, read
+from rung.core.rules import SIGNS, Rule, Table, asked_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _ours_again() -> Iterator[None]:
+    yield
+    use_rules()
+
+
+def plainly(rule: Rule, facts: Facts) -> bool:
+    """Does the rule match? By its own words, without any index."""
+    signs = (
+        any(code.lower() in facts.codes for code in rule.code),
+        any(name in facts.names for name in rule.raised),
+        facts.errno in rule.errno,
+        facts.exit_code in rule.exit_code,
+        any(phrase.found_in(facts.said) for phrase in phrases(rule.says)),
+        any(phrase.found_in(facts.output) for phrase in phrases(rule.prints)),
+    )
+    if any(getattr(rule, sign) for sign in SIGNS) and not any(signs):
+        return False
+    return Table((rule,)).first(facts) is rule
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        sorted({word for rule in RULES for phrase in phrases((*rule.says, *rule.prints)) for word in phrase.words})
+    ),
+    max_size=12,
+).map(" ".join)
+
+
+@settings(max_examples=150)
+@given(
+    text=TEXTS | st.sampled_from([rule.example.text for rule in RULES]),
+    status=st.none() | st.sampled_from([200, 400, 403, 404, 429, 500, 503]),
+    code=st.sampled_from(["", *(code for rule in RULES for code in rule.code)]),
+    phase=st.sampled_from(list(Phase)),
+    exit_code=st.none() | st.sampled_from([0, 1, 124, 127, 137]),
+)
+def test_the_index_is_only_faster(
+    text: str, status: int | None, code: str, phase: Phase, exit_code: int | None
+) -> None:
+    """The rule the index finds is the first of those that match when each is asked."""
+    facts = read(Evidence(text=text, status=status, code=code, phase=phase, exit_code=exit_code))
+    matching = [rule.id for rule in RULES if plainly(rule, facts)]
+    found = Table(RULES).first(facts)
+    assert (found and found.id) == (matching[0] if matching else None)
+
+
+def own(**asks: object) -> Rule:
+    return Rule(**{"id": "own", "kind": Kind.SERVICE_DOWN, "why": "Ours.", "example": Evidence(), **asks})  # type: ignore[arg-type]
+
+
+def test_own_rules_before_and_after() -> None:
+    """A rule before ours is asked first, one after ours last; without any, all is as it was."""
+    assert classify("proxy queue is full").kind is Kind.OVERLOADED
+    use_rules(before=[own(says=("proxy queue is full",))])
+    assert classify("proxy queue is full").rule == "own"
+    assert rules()[0].id == "own"
+    use_rules(after=[own(says=("queue is full", "frobnicated")), own(id="last", status=(299,))])
+    assert classify("proxy queue is full").rule == "overloaded"
+    assert classify("it frobnicated").rule == "own"
+    assert classify({"status": 299}).rule == "last"
+    use_rules()
+    assert classify("it frobnicated").kind is Kind.UNKNOWN
+    assert rules() == RULES
+
+
+@pytest.mark.parametrize(
+    ("asks", "evidence", "matches"),
+    [
+        ({"phase": (Phase.STREAM,)}, Evidence(phase=Phase.STREAM), True),
+        ({"phase": (Phase.STREAM,)}, Evidence(), False),
+        ({"provider": ("acme",)}, Evidence(provider="ACME"), True),
+        ({"provider": ("acme",)}, Evidence(provider="other"), False),
+        ({"mentions": ("x-odd",)}, Evidence(text="an X-Odd thing"), True),
+        ({"mentions": ("x-odd",)}, Evidence(text="an odd thing"), False),
+        ({"says": ("odd",), "unless": ("fine",)}, Evidence(text="odd but fine"), False),
+        ({"says": ("odd",), "unless": ("fine",)}, Evidence(text="odd"), True),
+        ({"says": ("odd",), "wait_over": 10.0}, Evidence(text="odd, retry after 20 seconds"), True),
+        ({"says": ("odd",), "wait_over": 10.0}, Evidence(text="odd, retry after 5 seconds"), False),
+        ({"says": ("odd",), "wait_under": 10.0}, Evidence(text="odd, retry after 5 seconds"), True),
+        ({"says": ("odd",), "wait_under": 10.0}, Evidence(text="odd"), False),
+        ({"says": ("odd",), "over_limit": True}, Evidence(text="odd: Limit 5, Requested 6"), True),
+        ({"says": ("odd",), "over_limit": True}, Evidence(text="odd: Limit 6, Requested 5"), False),
+        ({"says": ("odd",), "status": (418,)}, Evidence(text="odd", status=418), True),
+        ({"says": ("odd",), "status": (418,)}, Evidence(text="odd", status=419), False),
+        ({"errno": (5,)}, Evidence(errno=5), True),
+        ({"exit_code": (9,)}, Evidence(exit_code=9), True),
+        ({"raised": ("OddError",)}, Evidence(exceptions=("pack.OddError",)), True),
+        ({"code": ("ODD_CODE",)}, Evidence(code="other odd_code"), True),
+    ],
+)
+def test_signs_and_conditions(asks: dict[str, object], evidence: Evidence, matches: bool) -> None:
+    """A rule matches when one of its signs is there and all of its conditions hold."""
+    assert (Table((own(**asks),)).first(read(evidence)) is not None) is matches
+
+
+def test_what_a_rule_asks_for() -> None:
+    """In words for people: runs of numbers drawn together, only what it asks."""
+    rule = own(code=("a", "b"), status=(None, 200, *range(500, 600), 7, 8), wait_over=5.0)
+    assert asked_by(rule) == {"code": ["a", "b"], "status": ["none", "7, 8", "200", "500 to 599"], "wait_over": ["5.0"]}

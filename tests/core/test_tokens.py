@@ -1,0 +1,55 @@
+"""Tokens: both numbers of a context overflow, however a service writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rung.core.classify import classify
+from rung.core.tokens import Tokens, over_limit, tokens_in
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "asked"),
+    [
+        ("prompt is too long: 210000 tokens > 200000 maximum", 200_000, 210_000),
+        (
+            "This model's maximum context length is 4097 tokens. However, your messages resulted in 5123 tokens.",
+            4097,
+            5123,
+        ),
+        ("maximum context length is 131,072 tokens. However, you requested 156,632 tokens (a in b)", 131_072, 156_632),
+        ("on tokens per min (TPM): Limit 30000, Requested 42000.", 30_000, 42_000),
+        ("Limit 5000, Used 0, Requested 6053.", 5_000, 6_053),
+        (
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)",
+            1_048_576,
+            1_200_000,
+        ),
+        ("Input length (300000) exceeds model's maximum context length (262144).", 262_144, 300_000),
+        ("The input (500000 tokens) is longer than the model's context length (262144 tokens).", 262_144, 500_000),
+        ("your prompt contains 9000 tokens, more than the limit of 8192", 8_192, 9_000),
+    ],
+)
+def test_both_numbers(text: str, limit: int, asked: int) -> None:
+    """The room and what was asked for are told apart."""
+    assert tokens_in(text) == Tokens(limit, asked)
+    assert over_limit(text)
+
+
+@pytest.mark.parametrize("text", ["prompt is too long", "Context size has been exceeded.", "", "9" * 5000])
+def test_no_numbers(text: str) -> None:
+    """A text without both numbers has none."""
+    assert tokens_in(text) is None
+    assert not over_limit(text)
+
+
+def test_within_the_limit() -> None:
+    """A limit that is only full for now is not one that can never be met."""
+    assert not over_limit("Limit 30000, Used 29000, Requested 1500.")
+
+
+def test_a_failure_tells_its_tokens() -> None:
+    """A context limit says both numbers; nothing else has any."""
+    failure = classify("prompt is too long: 210000 tokens > 200000 maximum")
+    assert failure.tokens == Tokens(limit=200_000, asked=210_000)
+    assert classify("429: Limit 30000, Used 29000, Requested 1500. rate limit reached").tokens is None

@@ -1,0 +1,87 @@
+"""Waits: what headers, bodies and sentences ask us to wait."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.waits import LONGEST, duration, wait_in_headers, wait_in_text
+
+SENT = "Wed, 21 Oct 2026 07:28:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "20"}, 20.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": SENT}, 30.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:27:30 GMT", "date": SENT}, 0.0),  # over already
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT"}, None),  # no clock of theirs to measure from
+        ({"retry-after": "Wed, 41 Oct 2026 07:28:30 GMT", "date": SENT}, None),
+        ({"retry-after": "Wed, 21 Foo 2026 07:28:30 GMT", "date": SENT}, None),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2m59.56s"}, 179.56),
+        ({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "2m59.56s"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "12"}, 12.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1792567740", "date": SENT}, 60.0),
+        ({"x-ratelimit-remaining": "0"}, None),
+        (
+            {
+                "anthropic-ratelimit-tokens-remaining": "0",
+                "anthropic-ratelimit-tokens-reset": "2026-10-21T07:29:00Z",
+                "anthropic-ratelimit-requests-remaining": "0",
+                "anthropic-ratelimit-requests-reset": "2026-10-21T07:28:10",
+                "date": SENT,
+            },
+            60.0,
+        ),
+    ],
+)
+def test_headers(headers: dict[str, str], seconds: float | None) -> None:
+    """Seconds, milliseconds, dates from the response's own clock, and the longest of the spent limits."""
+    assert wait_in_headers(headers) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Please try again in 1m3.5s.", 63.5),
+        ("Please try again in 20ms.", 0.02),
+        ("retry after 20 seconds", 20.0),
+        ("Please wait 8 seconds before trying again", 8.0),
+        ("Please wait 663 hours 23 minutes", 2_388_180.0),
+        ("Resets in 6hr 29min.", 23_340.0),
+        ("Try again in 2 days, 3 hours and 1 minute", 183_660.0),
+        ('{"resets_in_seconds": 7139}', 7139.0),
+        ('{"retryDelay": "36s"}', 36.0),
+        ('{\\"retryDelay\\": \\"36.5s\\"}', 36.5),
+        ("{'retry_after_ms': 1500}", 1.5),
+        ('{"retryAfter": "250ms"}', 0.25),
+        ("Please wait -9223372036 seconds", None),
+        ("Please wait a moment", None),
+        ("try again in 5 minutestones", None),
+        ("try again in 99999999999 days", None),
+        ("nothing here", None),
+        ('{"retry_after": null}', None),
+    ],
+)
+def test_words(text: str, seconds: float | None) -> None:
+    """A field of the body, or a sentence that asks for it; what makes no sense is not believed."""
+    assert wait_in_text(text) == (None if seconds is None else pytest.approx(seconds))
+
+
+@given(st.text())
+def test_a_wait_is_sane(text: str) -> None:
+    """Whatever the text: no wait, or one between nothing and a year."""
+    for wait in (duration(text), wait_in_text(text), wait_in_headers({"retry-after": text, "date": text})):
+        assert wait is None or 0 <= wait <= LONGEST
