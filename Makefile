@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: run test quick lint types unit rest cover wheel bench corpus docs clean
+.PHONY: run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready  ## a narrated demo: flaky agents recovered on all five ladders
 	@$(BIN)/rung demo
@@ -53,6 +53,9 @@ $(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready
 	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/corpus && uv pip install -q --python $(VENV)/corpus/bin/python -e . --group corpus; \
 	else $(PYTHON) -m venv $(VENV)/corpus && $(VENV)/corpus/bin/python -m pip install -q -U 'pip>=25.1' && $(VENV)/corpus/bin/python -m pip install -q -e . --group corpus; fi
 	@touch $@
+
+old-sdks: $(VENV)/.ready  ## the adapters against the major versions before today's, each in an environment of its own
+	@$(BIN)/python scripts/try_old_sdks.py
 
 docs: $(VENV)/.ready  ## write the generated pages anew
 	@$(BIN)/python scripts/write_docs.py

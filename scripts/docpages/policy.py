@@ -153,6 +153,7 @@ _TABLES = (
     ("`[ladder]`", "A ladder of your own; `policy.ladder` is then left out."),
     ("`[projects.NAME]`", "What a project changes of it: the same keys."),
     ("`[tools.NAME]`", "What a tool changes of that: the same keys. Its word weighs most."),
+    ("`[[rules]]`", "Rules of your own for naming failures: see [how to](../howto/name-failures.md)."),
 )
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from rung.cli import explain
 from rung.cli.group import root
-from rung.core.classify import RULES, classify
+from rung.core.classify import RULES, classify, use_rules
 from rung.core.evidence import evidence_of
 from rung.core.failures import Kind
 from rung.core.guide import GUIDES
 from rung.core.presets import LADDERS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def run(*arguments: str, given: str | bytes | None = None) -> Result:
@@ -162,3 +167,84 @@ def test_an_unknown_name() -> None:
     assert done.stderr.count("\n") == 1
     assert "'rate_limt'" in done.stderr
     assert "did you mean rate_limit" in done.stderr
+
+
+ROWS = [
+    {"id": "a", "form": "http", "status": 429, "headers": {"Retry-After": "7"}, "body": "slow", "label": "auth_error"},
+    {"id": "b", "form": "tool", "exit_code": 127, "body": "x: not found"},
+    {"id": 3, "form": "output", "body": '{"stop_reason": "max_tokens"}'},
+    {},
+]
+
+
+def lines(output: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def test_a_file_of_errors(tmp_path: Path) -> None:
+    """Each line is named, in order, with its id; a label beside it is not looked at."""
+    file = tmp_path / "errors.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n\n")
+    named = lines(run("classify", "--jsonl", str(file)).output)
+    assert [(row["id"], row["kind"], row["retryable"], row["retry_after_s"]) for row in named] == [
+        ("a", "rate_limit", True, 7.0),
+        ("b", "not_found", False, None),
+        (3, "output_limit", False, None),
+        (None, "unknown", False, None),
+    ]
+    assert {"id", "kind", "retryable", "retry_after_s", "rule"} == set(named[0])
+
+
+def test_a_pipe_of_errors_is_answered_as_it_comes() -> None:
+    """Who writes one line and waits gets its answer before writing the next."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rung.cli.main", "classify", "--jsonl"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for row in ROWS[:2]:
+        process.stdin.write(json.dumps(row) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == row["id"]
+    process.stdin.close()
+    assert process.wait(10) == 0
+    process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "said"),
+    [
+        (["--jsonl"], "{}\nnot json\n", "standard input, line 2: not JSON"),
+        (["--jsonl"], "[1]\n", "line 1: list where a JSON object is wanted"),
+        (["--jsonl", "/no/such/file"], "", "/no/such/file: cannot be read: No such file"),
+        (["--jsonl", "--status", "429"], "", "leave out --status"),
+        (["--rules", "/no/such/file", "x"], "", "/no/such/file: cannot be read"),
+    ],
+)
+def test_lines_that_are_no_errors(arguments: list[str], given: str, said: str) -> None:
+    """What cannot be read ends with exit 2 and says where; what came before was answered."""
+    result = run("classify", *arguments, given=given)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_rules_of_ones_own(tmp_path: Path) -> None:
+    """A file's rules are asked too."""
+    file = tmp_path / "rung.toml"
+    file.write_text('[[rules]]\nid = "ours"\nkind = "overloaded"\nretryable = true\nsays = "no seat left"\n')
+    try:
+        named = json.loads(run("classify", "--rules", str(file), "--json", "Sorry, no seat left").output)
+        assert (named["rule"], named["why"], named["retryable"]) == ("ours", "A rule of one's own.", True)
+        assert "ours" in run("explain", "overloaded").output
+    finally:
+        use_rules()
+
+
+def test_the_numbers_of_an_overflow() -> None:
+    """Both numbers are shown."""
+    text = "prompt is too long: 210000 tokens > 200000 maximum"
+    assert "210,000 asked for, 200,000 fit" in run("classify", text).output
+    assert json.loads(run("classify", text, "--json").output)["tokens"] == {"limit": 200_000, "asked": 210_000}

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from email.message import Message
 from http import HTTPStatus
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 from urllib.error import HTTPError
 
@@ -17,7 +17,17 @@ from hypothesis import strategies as st
 
 from rung.core.classify import classify
 from rung.core.errors import AttemptError, Refused, TimeUp
-from rung.core.evidence import CHAIN_LIMIT, CODE_LIMIT, TEXT_LIMIT, carried_evidence, clip, evidence_of
+from rung.core.evidence import (
+    _READERS,
+    CHAIN_LIMIT,
+    CODE_LIMIT,
+    TEXT_LIMIT,
+    carried_evidence,
+    clip,
+    evidence_of,
+    register_reader,
+    without_secrets,
+)
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.waits import wait_in_headers
 from rung.testing import HttpError
@@ -460,3 +470,109 @@ def test_any_junk_has_a_name(thing: Any, facts: dict[str, Any], base: type[Excep
         failure = classify(trouble)
         assert isinstance(failure.kind, Kind)
         assert failure.fingerprint
+
+
+# Adapters: readers for one package's objects.
+
+
+class Foreign(Exception):
+    """As a package of its own would have it."""
+
+
+class ForeignResult:
+    """Something that is no exception."""
+
+
+Foreign.__module__ = ForeignResult.__module__ = "foreign_pkg.errors"
+
+
+@pytest.fixture
+def reader() -> Iterator[list[Any]]:
+    """A reader for foreign_pkg, which answers with what it is given here, or raises it."""
+    answers: list[Any] = []
+
+    def read(_: object) -> Evidence | None:
+        answer = answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return cast("Evidence | None", answer)
+
+    readers = dict(_READERS)
+    register_reader("foreign_pkg", read)
+    yield answers
+    _READERS.clear()
+    _READERS.update(readers)
+
+
+def test_an_adapter_reads_first(reader: list[Any]) -> None:
+    """What an adapter says of its package's object counts, also for what is no exception, and inside a chain."""
+    reader.append(Evidence(text="told", status=418, code="inner"))
+    assert evidence_of(Foreign("x")).status == 418
+    assert evidence_of(ForeignResult()).text == "told"
+    wrapped = evidence_of(raised(HttpError(0, "outer", code="outer"), cause=Foreign("x")))
+    assert (wrapped.status, wrapped.code, wrapped.text) == (418, "outer inner", "outer\ncaused by: told")
+
+
+@pytest.mark.parametrize("answer", [None, RuntimeError("broken")])
+def test_an_adapter_that_knows_nothing(reader: list[Any], answer: Any) -> None:
+    """An adapter that says nothing, or breaks, costs nothing: the object is read like any other."""
+    reader.append(answer)
+    assert evidence_of(Foreign("x")).text == "x"
+    assert evidence_of(ForeignResult()).text.startswith("<")
+
+
+def test_members_of_a_group() -> None:
+    """What a group holds is read like a chain."""
+    group = ExceptionGroup("both", [ValueError("a"), HttpError(429, "slow")])
+    evidence = evidence_of(group)
+    assert (evidence.status, "a" in evidence.text, "slow" in evidence.text) == (429, True, True)
+
+
+def test_a_bug_while_handling_is_the_trouble() -> None:
+    """A mistake made while an error was handled is named, not the error."""
+    assert evidence_of(raised(TypeError("bug"), context=HttpError(429, "slow"))).status is None
+
+
+def test_a_body_of_any_kind() -> None:
+    """A body may be a mapping, a list, bytes or an object; of what is deep or wide only the start is read."""
+
+    class Body:
+        def __str__(self) -> str:
+            return "a body"
+
+    nested: Any = "end"
+    for _ in range(40):
+        nested = [nested, (1, 2.5, None, True)]
+    assert evidence_of({"body": {"error": {"message": 'say "x"', "code": 7, "odd": Body()}}}).text == (
+        '{"error": {"message": "say \\"x\\"", "code": 7, "odd": "a body"}}'
+    )
+    assert "…" in evidence_of({"body": nested}).text
+    assert len(evidence_of({"body": ["x" * 50] * 10_000}).text) < 2 * TEXT_LIMIT
+    assert len(evidence_of({"body": {f"k{n}": "x" * 50 for n in range(10_000)}}).text) < 2 * TEXT_LIMIT
+    assert evidence_of({"body": b"x" * 10 * TEXT_LIMIT}).text.startswith("xxx")
+    assert evidence_of({"body": Body()}).text == "a body"
+
+
+def test_many_classes() -> None:
+    """The names of classes are remembered, and forgotten when there are too many."""
+    for number in range(1_005):
+        assert evidence_of(type(f"Odd{number}", (ValueError,), {})()).exceptions[0].endswith(f"Odd{number}")
+
+
+def test_a_body_beside_the_text() -> None:
+    """What an exception's body says and its text does not is read as well."""
+
+    class WithBody(Exception):
+        body = MappingProxyType({"error": {"message": "the reason"}})
+
+    assert "the reason" in evidence_of(WithBody("failed")).text
+    assert evidence_of(WithBody('{"error": {"message": "the reason"}}')).text.count("the reason") == 1
+
+
+def test_secrets_are_cut_everywhere() -> None:
+    """Text, code, stack and headers: what is kept has no key in it, and what had none is kept as it is."""
+    key = "sk-" + "ant-" + "a1" * 20
+    dirty = Evidence(text=f"bad {key}", code=key, stack=f"line {key}", headers={"x-request-id": "r", "server": key})
+    assert key not in repr(without_secrets(dirty))
+    clean = Evidence(text="bad", code="c", stack="line", headers={"server": "x"})
+    assert without_secrets(clean) is clean

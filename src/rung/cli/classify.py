@@ -65,7 +65,8 @@ def command(
 
 
 def _only_jsonl(known: dict[str, Any]) -> None:
-    given = [f"--{name.rstrip('s').replace('_', '-')}" for name, value in known.items() if value not in (None, "", ())]
+    options = {"headers": "header", "exceptions": "exception", "exit_code": "exit-code"}
+    given = [f"--{options.get(name, name)}" for name, value in known.items() if value not in (None, "", ())]
     if given:
         raise click.UsageError(f"--jsonl takes every fact from its lines: leave out {', '.join(given)}.")
 

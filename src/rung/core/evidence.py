@@ -124,8 +124,6 @@ def _of_link(error: BaseException) -> Evidence:
 
 
 def _read_by_adapter(thing: object) -> Evidence | None:
-    if not _READERS:
-        return None
     for base in type(thing).__mro__:
         reader = _READERS.get(base.__module__.partition(".")[0])
         if reader is not None:

@@ -86,6 +86,9 @@ def _read_call(facts: Facts, text: str) -> None:
     """What a call came to: a body, an exception's text, an answer."""
     fields = "':" in text or '":' in text
     messages = _messages(facts, text) if fields else ()
+    page = _PAGE.search(text) if "<title" in text else None
+    if page is not None:
+        text = page[1].strip()  # of a page for people, only its title tells
     if facts.status is None:
         head = text[:400]
         facts.status = _status_in(head)
@@ -124,6 +127,7 @@ def _read_answer(facts: Facts, text: str) -> None:
             facts.codes.add("leaked-call")
 
 
+_PAGE: Final = re.compile(r"<title[^>]{0,40}>([^<]{0,300})")
 _ECHOING: Final = frozenset({400, 404, 422})
 _ECHO: Final = ("'role':", '"role":', "'content':", '"content":', "'messages':", '"messages":')
 
@@ -144,12 +148,12 @@ def _shortened(text: str) -> str:
 # -- fields -------------------------------------------------------------------------------------------
 
 # Where errors say what they are. Of the rest of a body (inputs, prompts, generations) nothing is believed.
-_CODE, _WORDS, _RESULT, _FLAG = range(4)
+_CODE, _WORDS, _RESULT, _FLAG, _STATUS = range(5)
 _ROLES: Final = {
     **dict.fromkeys(
         (
             "type", "code", "status", "reason", "error_code", "errorCode", "error_type", "errorType", "__type", "subtype", "Code",
-            "quotaId", "param", "stop_reason", "finish_reason", "finishReason", "stopReason", "blockReason", "terminal_reason",
+            "quotaId", "stop_reason", "finish_reason", "finishReason", "stopReason", "blockReason", "terminal_reason",
         ),
         _CODE,
     ),
@@ -161,12 +165,13 @@ _ROLES: Final = {
         _WORDS,
     ),
     "result": _RESULT,
+    "param": _STATUS,  # where a gateway puts the status of the one behind it
     "is_error": _FLAG,
 }  # fmt: skip
 # Searched for from quote to quote: a text has fewer of them than letters.
 _FIELD: Final = re.compile(r"[\"'](\w{3,20})(\\*[\"'])\s?:\s*")
 _FIELDS_LIMIT: Final = 200
-_STATUS_FIELDS: Final = frozenset({"code", "status", "param"})
+_STATUS_FIELDS: Final = frozenset({"code", "status"})
 _FAILED: Final = 300  # a status below it is not that of the failure inside
 _CODE_LIMIT: Final = 80
 
@@ -192,12 +197,7 @@ def _walk(facts: Facts, value: dict[str, Any], found: list[str], left: list[int]
         if left[0] < 0:
             return
         if type(item) is str:
-            role = _ROLES.get(name)
-            if role is _CODE:
-                _take_code(facts, name, item)
-            elif role is _WORDS and item:
-                inner = _dig(facts, item) if ("':" in item or '":' in item) else None
-                found.extend(inner or [item[:MESSAGE]])
+            _take(facts, name, item, found)
         elif type(item) is int:
             if name in _STATUS_FIELDS and (facts.status is None or facts.status < _FAILED):
                 facts.status = _http(str(item)) or facts.status
@@ -209,7 +209,21 @@ def _walk(facts: Facts, value: dict[str, Any], found: list[str], left: list[int]
                     _walk(facts, part, found, left)
 
 
+def _take(facts: Facts, name: str, text: str, found: list[str]) -> None:
+    """What a field that holds a text says: a code, a status, or a message, which may hold fields of its own."""
+    role = _ROLES.get(name)
+    if role is _CODE:
+        _take_code(facts, name, text)
+    elif role is _STATUS:
+        facts.status = facts.status or _http(text)
+    elif role is _WORDS and text:
+        inner = _dig(facts, text) if ("':" in text or '":' in text) else None
+        found.extend(inner or [text[:MESSAGE]])
+
+
 def _take_code(facts: Facts, name: str, value: str) -> None:
+    if name == "blockReason":
+        facts.codes.add("content_filter")  # whatever the reason: it was blocked
     if len(value) <= _CODE_LIMIT:
         facts.codes.add(value.lower())
         if facts.status is None and name in _STATUS_FIELDS:
@@ -243,6 +257,8 @@ def _dig(facts: Facts, text: str) -> list[str]:
                 found.append((end, value))
         elif role is _CODE:
             _take_code(facts, name, value)
+        elif role is _STATUS:
+            facts.status = facts.status or _http(value)
         elif role is _RESULT:
             result = result or value
     return [result] if failed and result else [message for _, message in found]
@@ -295,9 +311,16 @@ def _http(digits: str) -> int | None:
 
 
 def _status_in(head: str) -> int | None:
+    leading = _LEADING.match(head)
+    if leading is not None:
+        return _http(leading[1])
     for number in _NUMBER.finditer(head):
         start = number.start()
-        if _LEADING.match(head) or _BRACKETED.match(head, start - 1) or _BEFORE.search(head, max(0, start - 50), start):
+        if (
+            head.startswith("| ", max(0, start - 2))  # the title of a proxy's page
+            or _BRACKETED.match(head, start - 1)
+            or _BEFORE.search(head, max(0, start - 50), start)
+        ):
             return int(number[1])
     return None
 

@@ -303,6 +303,10 @@ _ROWS: Final = (
 )
 
 
+# A row is tried once for each mark that is there; what it then finds twice is cut once.
+_MARKED: Final = tuple((mark, row) for row in _ROWS for mark in row.marks)
+
+
 def _cut(text: str, flat: bytes) -> str:
     parts: list[str] = []
     at = 0
@@ -321,8 +325,8 @@ def _found(flat: bytes) -> Iterator[_Span]:
         for keys in _ALL_KEYS:
             yield from _spans(keys.pattern, plain, partial(_key_span, keys))
     small = plain.lower()
-    for row in _ROWS:
-        if any(mark in small for mark in row.marks):
+    for mark, row in _MARKED:
+        if mark in small:
             yield from _spans(row.pattern, small, partial(_named_span, row))
 
 

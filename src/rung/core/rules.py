@@ -86,7 +86,7 @@ class _Ready:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self.unless = phrases(rule.unless)
+        self.unless = tuple((phrase.parts[0].strip(), phrase) for phrase in phrases(rule.unless))
         self.waits = rule.wait_over is not None or rule.wait_under is not None
         self.bare = not (
             rule.status or rule.phase or rule.provider or rule.mentions or rule.unless or self.waits or rule.over_limit
@@ -112,11 +112,14 @@ class _Ready:
             raw = facts.raw.lower()
             if not any(part in raw for part in rule.mentions):
                 return False
-        output = facts.output
-        for phrase in self.unless:  # a plain loop: a generator costs more than what it looks for
-            if phrase.parts[0].strip() in output and phrase.found_in(output):
-                return False
-        return True
+        return not (self.unless and _any_in(self.unless, facts.output))
+
+
+def _any_in(wanted: tuple[tuple[str, Phrase], ...], text: str) -> bool:
+    for bare, phrase in wanted:  # noqa: SIM110  # a generator costs more than what it looks for
+        if bare in text and phrase.found_in(text):
+            return True
+    return False
 
 
 # Words that every second error has: poor to search by.

@@ -90,6 +90,7 @@ ENDINGS: Final = (
         why="The model said no; asked in the same words it says no again.",
         example=Evidence(text='{"stop_reason": "refusal", "content": []}', phase=Phase.RESULT),
         code=("refusal",),
+        says=("refused this request", "refused to answer", "model refused"),
     ),
     Rule(
         id="refused-in-words",
@@ -124,7 +125,7 @@ ENDINGS: Final = (
         raised=("OutputParserException", "OutputParsingError", "JSONParseError", "InstructorRetryException", "AgentParsingError", "UnexpectedModelBehavior"),
         says=(
             "could not parse llm/model/tool", "failed to parse tool call", "failed to call a function",
-            "tool call validation failed", "failed to generate json", "unable to parse * model/llm * output/response",
+            "tool call validation failed", "failed to generate json", "unable to parse * model/llm * output/response", "could not be parsed as json", "tool call arguments * json", "invalid tool call",
         ),
     ),
 )  # fmt: skip
@@ -181,6 +182,20 @@ LIMITS: Final = (
         unless=("per minute", "per min", "rate limit", "please wait before trying again"),
     ),
     Rule(
+        id="quota-code",
+        kind=Kind.QUOTA_EXHAUSTED,
+        why="The service's own code for money, credits or plan that are used up.",
+        example=Evidence(status=429, text='{"error": {"code": "insufficient_quota", "message": "x"}}'),
+        code=(
+            "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_balance_too_low",
+            "insufficient_credits", "insufficient_balance", "insufficient_funds", "payment_required", "billing_error",
+            "usage_limit_reached", "usage_limit_exceeded", "quota_exceeded", "account_quota_exceeded", "arrearage",
+            "access_terminated_due_to_billing", "exceeded_current_quota_error", "credits_exhausted", "insufficient_g1_credits_balance", "free_tier_limit_exceeded",
+            "quotaexceeded", "out_of_credits", "budget_exceeded", "budgetexceeded", "servicequotaexceededexception", "limitexceededexception", "billing_disabled",
+        ),
+        raised=("BudgetExceededError", "QuotaExceededError", "InsufficientQuotaError"),
+    ),
+    Rule(
         id="google-rate",
         kind=Kind.RATE_LIMIT,
         retryable=True,
@@ -199,7 +214,7 @@ LIMITS: Final = (
         retryable=True,
         why="Called a quota, but it is there again within the hour: a rate limit.",
         example=Evidence(status=429, text="Quota exceeded for requests per day. Please retry in 36.5s."),
-        code=("resource_exhausted", "rate_limit_exceeded", "quota_exceeded"),
+        code=("resource_exhausted", "rate_limit_exceeded"),
         says=("quota exceeded", "exceeded your current quota", "rate limit reached", "usage limit"),
         wait_under=3_600.0,
         unless=("request too large",),
@@ -209,9 +224,9 @@ LIMITS: Final = (
         kind=Kind.QUOTA_EXHAUSTED,
         why="A quota by the day or longer is used up; a short wait does not bring it back.",
         example=Evidence(status=429, text='{"error": {"message": "Quota exceeded", "quotaId": "RequestsPerDay-FreeTier"}}'),
-        code=("resource_exhausted", "rate_limit_exceeded", "insufficient_quota"),
-        says=("quota exceeded", "quota limit", "limit reached/exceeded", "rate limit"),
-        mentions=("perday", "per_day", "permonth", "requests per day", "tokens per day", "(rpd)", "(tpd)", "tpd rate", "rpd rate"),
+        code=("resource_exhausted", "rate_limit_exceeded"),
+        says=("quota exceeded", "quota limit", "limit reached/exceeded", "rate limit", "tokens/requests per day", "throttling"),
+        mentions=("perday", "per_day", "permonth", "requests per day", "tokens per day", "(rpd)", "(tpd)", "tpd rate", "credits_balance", "rpd rate"),
         status=(402, 403, 429),
     ),
     Rule(
@@ -226,16 +241,8 @@ LIMITS: Final = (
         id="quota",
         kind=Kind.QUOTA_EXHAUSTED,
         why="Money, credits or plan are used up; waiting a little does not bring them back.",
-        example=Evidence(status=429, text="You exceeded your current quota, see your plan", code="insufficient_quota"),
-        code=(
-            "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_balance_too_low",
-            "insufficient_credits", "insufficient_balance", "insufficient_funds", "payment_required", "billing_error",
-            "usage_limit_reached", "usage_limit_exceeded", "quota_exceeded", "account_quota_exceeded", "arrearage",
-            "access_terminated_due_to_billing", "exceeded_current_quota_error", "credits_exhausted", "free_tier_limit_exceeded",
-            "quotaexceeded", "out_of_credits", "budget_exceeded", "budgetexceeded", "servicequotaexceededexception", "limitexceededexception", "billing_disabled",
-        ),
-        raised=("BudgetExceededError", "QuotaExceededError", "InsufficientQuotaError"),
-        says=(
+        example=Evidence(status=429, text="You exceeded your current quota, see your plan and billing"),
+                says=(
             "exceeded your current quota", "insufficient balance/credits/credit/funds/quota", "credit balance is too low",
             "out of credits/credit", "not/no enough/more/remaining credits/credit", "requires/require more credits", "add * credits",
             "usage limit/limits", "usage cap", "spend/spending/budget limit", "billing hard limit", "billing not active",
@@ -245,7 +252,7 @@ LIMITS: Final = (
             "trial * expired/ended", "balance is insufficient", "balance * not enough", "your credit/credits * exhausted/expired/depleted",
             "quota * exhausted/used", "account is not active", "free tier * exceeded/exhausted", "余额不足", "欠费",
             "budget has been exceeded", "exceeded budget", "over budget", "max budget", "quota exceeded", "no quota", "any credits", "no credits",
-            "purchase/buy * credits", "hit your * limit", "hit your limit", "higher monthly limit", "请充值", "额度不足", "额度已用", "premium requests * exceeded/limit", "can only afford", "key limit exceeded", "monthly included credits",
+            "purchase/buy * credits", "hit your * limit", "hit your limit", "higher monthly limit", "请充值", "额度不足", "额度已用", "premium requests * exceeded/limit", "can only afford", "calls month", "per month", "trial key", "使用上限", "限额", "key limit exceeded", "monthly included credits",
         ),
     ),
     Rule(
@@ -292,7 +299,7 @@ ACCESS: Final = (
             "could not automatically determine credentials", "no api key found", "api key environment variable * not set",
             "api key client option must be set", "gh auth login", "not logged in", "default credentials were not found",
         ),
-        unless=("api key not found please pass a valid", "expired", "invalid", "is not valid"),
+        unless=("api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
     ),
     Rule(
         id="abroad",
@@ -445,7 +452,7 @@ TROUBLE: Final = (
             "server is busy", "system is busy", "servers are busy", "too busy", "is currently loading", "model is loading", "loading model",
             "model is still loading", "model is not ready", "model not ready", "no available workers/server/servers/instances", "no healthy upstream",
             "experiencing high", "resources are limited", "try again when * available", "capacity constraints", "over capacity", "server overload",
-            "currently unavailable", "service is unavailable", "backend is unavailable", "queue is full", "waiting queue",
+            "currently unavailable", "service is unavailable", "backend is unavailable", "queue is full", "waiting queue", "访问量过大", "服务繁忙",
         ),
         unless=("free tier is not",),
     ),
@@ -526,7 +533,7 @@ TROUBLE: Final = (
             "network is unreachable", "network unreachable", "no route to host", "fetch failed", "server disconnected", "without sending a response",
             "remote end closed connection", "max retries exceeded with url", "network error", "broken pipe", "socket closed", "dns lookup failed",
             "tls handshake", "ssl handshake", "ssl connect error", "unexpected eof while reading", "unable to access * could not resolve", "proxy error",
-            "cannot connect to proxy", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
+            "cannot connect to proxy", "upstream connect error", "connection failure", "remote end hung up", "rpc failed", "err name not resolved", "err empty response", "err connection * refused/reset/closed/aborted/failed", "err address unreachable", "err tunnel connection failed", "err proxy connection failed", "err timed out", "err connection timed out", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
             "proxyconnect tcp", "tunnel connection failed", "host is down", "connection unexpectedly closed", "err internet disconnected",
         ),
         status=NO_GATEWAY,  # a gateway's own status says more than why it could not reach the next one
@@ -547,7 +554,7 @@ TROUBLE: Final = (
             "rate limit", "rate limits", "rate limited", "ratelimited", "ratelimit", "too many requests", "throttling", "throttled", "request rate",
             "requests per minute", "requests per second", "tokens per minute", "please wait * before", "slow down", "too many tokens please wait",
             "too many concurrent", "concurrency limit", "concurrent requests", "requests rate", "resource exhausted", "resource has been exhausted",
-            "request was throttled", "请求过于频繁", "速率限制", "访问量过大", "limit exceeded try again",
+            "request was throttled", "请求过于频繁", "速率限制", "limit exceeded try again",
         ),
         prints=("toomanyrequests", "pull rate limit", "secondary rate limit", "api rate limit exceeded"),
     ),

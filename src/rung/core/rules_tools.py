@@ -104,7 +104,7 @@ TESTS: Final = (
         prints=(
             "rejected by the user", "rejected by user", "user rejected/denied/declined", "denied by the user", "doesnt want to proceed", "user doesnt want",
             "declined by the user", "user has denied", "requires approval", "approval * denied/required", "sandbox * denied/failed/blocked", "blocked by * hook",
-            "permission to use * has been denied", "havent granted", "not granted",
+            "permission to use * has been denied", "havent granted", "not granted", "denied by policy",
         ),
     ),
     Rule(
@@ -289,6 +289,14 @@ WORDS: Final = (
             "directory not empty", "unexpected eof", "hook id", "is a directory", "not a directory", "cannot execute", "compilation failed", "build failed", "npm err", "^error", "^fatal", "cmake error", "errors occurred",
             "^err", "cannot format", "codec cant decode", "traceback most recent call last", "has terminated", "error loading", "panicked at", "^panic", "exception in thread", "goroutine 1", "^e", "^failed", "returned non zero exit status", "would be overwritten",
         ),
+    ),
+    Rule(
+        id="tool-complained",
+        kind=Kind.TOOL_ERROR,
+        why="A tool says that something failed, and nothing else we know.",
+        example=Evidence(text="run 7 errored: too many values", phase=Phase.TOOL),
+        phase=_TOOL,
+        prints=("error", "errors", "errored", "exception", "failed", "failure"),
     ),
     Rule(
         id="tool-failed",
