@@ -30,22 +30,28 @@ RULES: Final[tuple[Rule, ...]] = (
     *calls.CLASSES,
 )
 
-_OURS: Final = Table(RULES)
+_own: tuple[tuple[Rule, ...], tuple[Rule, ...]] = ((), ())
+_table: Table | None = None  # made when the first failure is named
 NAMED: Final[dict[Any, Failure]] = {}  # what an engine remembers of names already given; other rules, other names
-_table = _OURS
 
 
 def use_rules(before: Iterable[Rule] = (), after: Iterable[Rule] = ()) -> None:
     """Put rules of one's own before and after ours, for the whole process; without any, ours alone again."""
-    global _table  # noqa: PLW0603  # one table for a process, as with logging: set once, when it starts
-    before, after = tuple(before), tuple(after)
+    global _own, _table  # one table for a process, as with logging: set once, when it starts
+    _own, _table = (tuple(before), tuple(after)), None
     NAMED.clear()
-    _table = Table((*before, *RULES, *after)) if before or after else _OURS
 
 
 def rules() -> tuple[Rule, ...]:
     """The rules in use, in their order."""
-    return _table.rules
+    before, after = _own
+    return (*before, *RULES, *after)
+
+
+def _made() -> Table:
+    global _table  # noqa: PLW0603  # two threads may both make it: the same one
+    _table = Table(rules())
+    return _table
 
 
 def classify(trouble: object) -> Failure:
@@ -60,7 +66,7 @@ def classify(trouble: object) -> Failure:
             trouble, trouble.finding, "finding", trouble.finding in _WORTH_REPEATING, trouble.text, trouble.retry_after
         )
     facts = read(trouble)
-    rule = _table.first(facts)
+    rule = (_table or _made()).first(facts)
     if rule is None:
         return _failure(trouble, Kind.UNKNOWN, "unknown", False, facts.message, trouble.retry_after)
     wait = facts.wait if rule.kind in _WAITED_FOR else trouble.retry_after

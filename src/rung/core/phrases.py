@@ -81,12 +81,21 @@ _WRITTEN: Final = {ord(char): " " for char in '!"#%&()+,-.:;<=>?@[\\]_`{|}~\t\n\
 }
 
 
+_PLAIN: Final = re.compile(r"[a-z0-9 /]+").fullmatch  # as most are written
+
+
+def _words(phrase: str) -> list[str]:
+    if not _PLAIN(phrase):
+        phrase = phrase.lower().translate(_WRITTEN)
+        phrase = phrase if phrase.isascii() else _SIGN.sub(r" \1 ", phrase)
+    return phrase.split()
+
+
 def phrases(written: Iterable[str]) -> tuple[Phrase, ...]:
     """What rules write, ready to be looked for: every choice of `a/b` a phrase of its own."""
     found = []
     for phrase in written:
-        marked = _SIGN.sub(r" \1 ", phrase.lower().translate(_WRITTEN))
-        for words in product(*(word.split("/") for word in marked.split())):
+        for words in product(*(word.split("/") for word in _words(phrase))):
             parts = tuple(f" {part.strip()} " for part in " ".join(words).split("*"))
             found.append(Phrase(parts, tuple(word for word in words if word not in _SIGNS)))
     return tuple(found)

@@ -176,6 +176,11 @@ class _Keys(NamedTuple):
 _FIRST: Final = {"_": "(?=[A-Za-z0-9]{10})", "k": "(?<=[spr]k)"}
 
 
+@lru_cache(maxsize=1)  # made when the first strange run is seen: compiling takes longer than starting
+def _all_keys() -> tuple[_Keys, ...]:
+    return tuple(_keys())
+
+
 def _keys() -> Iterator[_Keys]:
     """One pattern for each rare character."""
     rows: dict[str, list[tuple[str, int, str]]] = {}
@@ -193,9 +198,6 @@ def _keys() -> Iterator[_Keys]:
     for rare, group in rows.items():
         kinds, heads, patterns = zip(*group, strict=True)
         yield _Keys(re.compile(f"{rare}{_FIRST.get(rare, '')}(?:{'|'.join(patterns)})", re.ASCII), kinds, heads)
-
-
-_ALL_KEYS: Final = tuple(_keys())
 
 
 # The patterns: secrets that are known by their name. They read the text in small letters, and `v` is the secret.
@@ -247,11 +249,16 @@ _PARTED: Final = "digest|oauth|hawk|aws4-hmac-sha256"  # schemes with many parts
 class _Row(NamedTuple):
     kind: str
     marks: tuple[str, ...]  # the pattern runs only on a text with any of them
-    pattern: re.Pattern[str]
+    pattern: str
 
 
 def _row(kind: str, marks: str, pattern: str) -> _Row:
-    return _Row(kind, tuple(marks.split()), re.compile(pattern, re.ASCII))
+    return _Row(kind, tuple(marks.split()), pattern)
+
+
+@lru_cache(maxsize=32)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
 
 
 _ROWS: Final = (
@@ -322,12 +329,12 @@ def _found(flat: bytes) -> Iterator[_Span]:
     """Where secrets stand in the text, and of what kind."""
     plain = flat.decode()
     if "AKIA" in plain or "ASIA" in plain or _has_strange_run(flat, flat.translate(_RUNS).decode()):
-        for keys in _ALL_KEYS:
+        for keys in _all_keys():
             yield from _spans(keys.pattern, plain, partial(_key_span, keys))
     small = plain.lower()
     for mark, row in _MARKED:
         if mark in small:
-            yield from _spans(row.pattern, small, partial(_named_span, row))
+            yield from _spans(_compiled(row.pattern), small, partial(_named_span, row))
 
 
 def _key_span(keys: _Keys, match: re.Match[str]) -> _Span:

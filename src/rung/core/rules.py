@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.phrases import Phrase, phrases
-from rung.core.tokens import over_limit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -106,13 +105,19 @@ class _Ready:
             facts.wait is not None and (rule.wait_over or 0.0) <= facts.wait <= (rule.wait_under or float("inf"))
         ):
             return False
-        if rule.over_limit and not over_limit(facts.message):
+        if rule.over_limit and not _over_limit(facts.message):
             return False
         if rule.mentions:
             raw = facts.raw.lower()
             if not any(part in raw for part in rule.mentions):
                 return False
         return not (self.unless and _any_in(self.unless, facts.output))
+
+
+def _over_limit(message: str) -> bool:
+    from rung.core.tokens import over_limit  # two large patterns, for few messages
+
+    return over_limit(message)
 
 
 def _any_in(wanted: tuple[tuple[str, Phrase], ...], text: str) -> bool:
