@@ -45,7 +45,7 @@ bench: $(VENV)/.ready  ## us and our peers in one run, as ratios to a bare loop
 	@$(BIN)/python bench/overhead.py
 
 corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## how many real errors are named right, beside a status table and LiteLLM
-	@$(VENV)/corpus/bin/python bench/corpus.py $(FILE)
+	@$(VENV)/corpus/bin/python bench/corpus.py $(FILE) --speed
 
 # LiteLLM wants an older openai than the SDKs' own tests: beside them it would take theirs away.
 $(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready

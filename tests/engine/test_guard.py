@@ -277,7 +277,7 @@ def test_an_empty_journal_is_a_journal() -> None:
     """A journal that is empty, and so is false, is written all the same."""
 
     class Journal(list[ev.Event]):
-        def append(self, _incident: str, events: Sequence[ev.Event]) -> None:  # type: ignore[override]
+        def append(self, _incident: str, _first: int, events: Sequence[ev.Event]) -> None:  # type: ignore[override]
             self.extend(events)
 
     journal = Journal()

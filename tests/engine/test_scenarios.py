@@ -321,7 +321,7 @@ def test_stopped_in_an_attempt_is_told_and_kept(world: World) -> None:
     kept: list[str] = []
 
     class Memory:
-        def append(self, incident: str, events: Any) -> None:
+        def append(self, incident: str, first: int, events: Any) -> None:
             kept.extend(type(event).__name__ for event in events)
 
     def pressed(request: rung.Request) -> str:
@@ -362,7 +362,7 @@ def test_journal_before_acting(world: World) -> None:
     seen: list[list[str]] = []
 
     class Memory:
-        def append(self, incident: str, events: Any) -> None:
+        def append(self, incident: str, first: int, events: Any) -> None:
             journal.extend(type(event).__name__ for event in events)
 
     def attempt(request: rung.Request) -> str:
@@ -380,7 +380,7 @@ def test_a_broken_journal_does_not_stop_the_work(world: World) -> None:
     """A journal that cannot be written is shown to the user, and the agent's work goes on."""
 
     class Full:
-        def append(self, incident: str, events: Any) -> None:
+        def append(self, incident: str, first: int, events: Any) -> None:
             raise OSError("No space left on device")
 
     with pytest.warns(RuntimeWarning, match="journal broke"):
@@ -392,7 +392,7 @@ def test_a_broken_journal_does_not_hold_up_ctrl_c(world: World) -> None:
     """A journal that fails on the way out is shown, and the stop passes through."""
 
     class Full:
-        def append(self, incident: str, events: Any) -> None:
+        def append(self, incident: str, first: int, events: Any) -> None:
             raise OSError("No space left on device")
 
     def pressed(request: rung.Request) -> str:

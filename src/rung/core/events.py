@@ -99,6 +99,9 @@ class Terms(NamedTuple):
     policy: str
     attended: bool = False
     idempotent: bool = False
+    rungs: tuple[str, ...] = ()  # the ladder's, by name: an index alone says nothing to whoever reads it later
+    project: str = ""
+    session: str = ""
 
 
 class Opened(NamedTuple):

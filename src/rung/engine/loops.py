@@ -28,7 +28,7 @@ def drive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
                 clock.sleep(move.seconds)
                 move = steps.send(Returned(None))
             else:
-                move = steps.send(_result(move.function, *move.arguments))
+                move = steps.send(_result(_done, move.function, *move.arguments))
     except StopIteration:
         return
     except BaseException:
@@ -55,6 +55,12 @@ async def adrive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> Non
     except BaseException:
         steps.close()
         raise
+
+
+def _done(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a port returns; a future is waited for, as the other loop awaits it."""
+    value = function(*arguments)
+    return value.result() if hasattr(value, "add_done_callback") else value
 
 
 def _result(function: Callable[..., Any], *arguments: Any) -> Reply:

@@ -68,8 +68,12 @@ class Listener(Protocol):
 class Journal(Protocol):
     """Where events are written down before anything is done about them."""
 
-    def append(self, incident: str, events: Sequence[Event]) -> Awaitable[None] | None:
-        """Keep these events; when it returns (or its awaitable does) they are safe."""
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None] | None:
+        """Keep these events, the first of which is the incident's event number `first`.
+
+        When it returns, or its awaitable does, they are safe. What it returns may be a future: then the next
+        attempt waits for it, and the pause before that attempt does not.
+        """
         ...
 
 

@@ -135,7 +135,15 @@ def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> 
     return {
         **{port: ports[port] for port in _PLAIN if port in ports},
         "policy": policy,
-        "terms": Terms(policy.ladder.name, policy.name, attended, idempotent),
+        "terms": Terms(
+            policy.ladder.name,
+            policy.name,
+            attended,
+            idempotent,
+            tuple(rung.name for rung in policy.ladder.rungs),
+            getattr(ports.get("journal"), "project", ""),
+            getattr(ports.get("session"), "id", ""),
+        ),
         "asker": asker,
         "retry_budget": ports.get("retry_budget", RETRY_BUDGET),
         "breaker_key": key,

@@ -82,6 +82,7 @@ class Run:
     spent: float = 0.0  # dollars the running attempt has reported
     visible: bool = False  # the running attempt has reported output or a side effect
     published: int = 0
+    pending: Any = None  # events on their way to the journal
 
     def __init__(self) -> None:
         self.incident = Incident()
@@ -240,10 +241,11 @@ class Run:
             self.breaker.ended(self.permit, self.began, now, _NEUTRAL)
         self.record(ev.Cancelled(now, reason))
         self._settle()
+        first = self.published
         fresh = self.unpublished()
         if self.journal is not None:
             try:
-                self.journal.append(self.incident.id, fresh)
+                self.journal.append(self.incident.id, first, fresh)
             except Exception as error:  # the caller is on its way out; do not stand in the way
                 self.crashed("journal", error)
         self.tell(fresh)

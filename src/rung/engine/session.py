@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class Session:
     """Give the same session to each call of one agent session."""
 
-    def __init__(self, model: str = "") -> None:
+    def __init__(self, model: str = "", id: str = "") -> None:  # noqa: A002  # what else to call it
         self.model = model
+        self.id = id  # what the journal calls it
         self.used: dict[str, int] = {}
 
     def settle(self, incident: Incident, policy: Policy) -> None:

@@ -20,8 +20,10 @@ from rung.core.request import Request
 from rung.core.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
+    from concurrent.futures import Future
 
+    from rung.engine.ports import Journal
     from rung.engine.run import Run
 
 # From here on a rung may turn the work upside down: keep what there is.
@@ -93,6 +95,7 @@ def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
     seconds = seconds_left(run.incident, run.policy, run.began)
     if seconds is not None and seconds <= 0:
         return run.failed(run.too_late())
+    yield from _settle(run)
     reply = yield Attempt(run.incident.request, seconds)
     if isinstance(reply, Raised):
         return run.failed(reply.error)
@@ -212,12 +215,37 @@ def _ask(run: Run, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | Non
 
 def _publish(run: Run) -> Steps:
     """Write down what is new, then tell it: never the other way round. Before every act."""
+    first = run.published
     fresh = run.unpublished()
     if not fresh:
         return
     if run.journal is not None:
-        yield from _call(run, "journal", run.journal.append, run.incident.id, fresh)
+        kept = yield from _call(run, "journal", _hand_over, run.journal, run.incident.id, first, fresh)
+        if kept is not None and isinstance(kept.value, _Pending):
+            run.pending = kept.value
     run.tell(fresh)
+
+
+class _Pending(NamedTuple):
+    """Events that are on their way to the journal."""
+
+    future: Future[Any]
+
+
+def _hand_over(journal: Journal, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
+    kept = journal.append(incident, first, events)
+    return _Pending(kept) if hasattr(kept, "add_done_callback") else kept
+
+
+def _settle(run: Run) -> Steps:
+    """What was decided is safe before it is acted on; the commit had the pause before the attempt to itself."""
+    pending, run.pending = run.pending, None
+    if pending is not None and not pending.future.done():
+        yield from _call(run, "journal", _itself, pending.future)
+
+
+def _itself(future: Future[Any]) -> Future[Any]:
+    return future  # both loops wait for what they are given
 
 
 def _call(

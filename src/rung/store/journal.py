@@ -1,0 +1,208 @@
+"""The journal: appends events, keeps what is read off them, and answers questions about them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.codec import from_json, to_json
+from rung.core.evidence import clip
+from rung.core.redact import redacted
+from rung.store.projection import READ_MODELS, Changes, Story, Told, replay
+from rung.store.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
+
+    from rung.core.events import Event
+    from rung.core.request import Request
+    from rung.store.port import Backend, Connection, Row, Ticket
+
+    T = TypeVar("T")
+
+TEXT: Final = 64 * 1024  # of one text in an event
+REQUEST: Final = 32 * 1024  # of a request, where it is kept to be looked at
+STORIES: Final = 10_000  # incidents whose story is remembered while they are open
+
+
+class Journal:
+    """One journal, open. Threads may share it; after a fork the child writes through a thread of its own.
+
+    It is the engine's port: give it to `recover`, `guarded` or a session as `journal=`.
+    """
+
+    def __init__(self, backend: Backend, *, project: str = "", tell: Callable[[str], object] | None = None) -> None:
+        self.backend = backend
+        self.project = project
+        self._writer = Writer(backend, tell or _warn, self._finish)
+        self._stories: OrderedDict[str, Story] = OrderedDict()
+        backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
+
+    # -- the engine's port ----------------------------------------------------------------------------
+
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None]:
+        """Keep these events, of which the first has this place in the incident."""
+        events = tuple(events)
+        ticket = self._writer.put_patiently(
+            lambda connection: self._append(connection, incident, first, events),
+            lambda connection: _has(connection, incident, first + len(events) - 1),
+            awaited=True,
+        )
+        assert ticket is not None  # noqa: S101  # asked for
+        return ticket
+
+    def append_quietly(self, incident: str, first: int, events: Sequence[Event]) -> None:
+        """The same for events nobody waits for: of a call that went well."""
+        events = tuple(events)
+        self._writer.put_patiently(
+            lambda connection: self._append(connection, incident, first, events),
+            lambda connection: _has(connection, incident, first + len(events) - 1),
+            awaited=False,
+        )
+
+    # -- writing and reading --------------------------------------------------------------------------
+
+    def write(self, work: Callable[[Connection], T], present: Callable[[Connection], bool]) -> Ticket[T]:
+        """Run this in a transaction; `present` tells whether it was done, when a commit's outcome is unknown."""
+        return self._writer.put(work, present)
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """The rows of one query, on a connection that cannot write."""
+        connection = self.backend.connect(write=False)
+        try:
+            return connection.execute(sql, values)
+        finally:
+            connection.close()
+
+    def events(self, incident: str) -> list[Event]:
+        """All events of an incident, in their order."""
+        rows = self.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (incident,))
+        return [from_json(json.loads(body)) for (body,) in rows]
+
+    def flush(self, seconds: float = 10.0) -> bool:
+        """Wait until everything handed over is durable; False when it is not."""
+        return self._writer.flush(seconds)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot be written just now; empty when it can."""
+        return self._writer.trouble
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- in the writer's thread -----------------------------------------------------------------------
+
+    def _append(self, connection: Connection, incident: str, first: int, events: tuple[Event, ...]) -> Changes | None:
+        """Insert what is not there yet, and say what it changes."""
+        rows = []
+        for n, event in enumerate(events, start=first):
+            table = to_json(event)
+            rows.append((incident, n, event.at, table["name"], _body(table)))
+        if first:  # an event that is there already was told before: only the new ones count
+            ((known,),) = connection.execute(
+                "SELECT count(*) FROM event WHERE incident = ? AND n >= ?", (incident, first)
+            )
+        else:
+            known = 1 if connection.execute("SELECT 1 FROM event WHERE incident = ? AND n = 0", (incident,)) else 0
+            if known:
+                ((known,),) = connection.execute("SELECT count(*) FROM event WHERE incident = ?", (incident,))
+        if known >= len(events):
+            return None
+        story = self._story(connection, incident, first + known)
+        connection.many("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows[known:])
+        changes = Changes()
+        for n, event in enumerate(events[known:], start=first + known):
+            story.take(n, event, changes, lambda request, at: _keep(request, at, changes))
+        if story.ended_at is not None:
+            self._stories.pop(incident, None)
+        return changes
+
+    def _story(self, connection: Connection, incident: str, first: int) -> Story:
+        """The incident so far; one begun in another process is read again."""
+        story = self._stories.get(incident)
+        if story is None:
+            story = self._stories[incident] = Story()
+            if first:
+                nothing = Changes()
+                for n, (body,) in enumerate(
+                    connection.execute(
+                        "SELECT body FROM event WHERE incident = ? AND n < ? ORDER BY n", (incident, first)
+                    )
+                ):
+                    story.take(n, from_json(json.loads(body)), nothing, lambda *_: None)
+            while len(self._stories) > STORIES:
+                self._stories.popitem(last=False)
+        return story
+
+    def _finish(self, connection: Connection, results: list[Any]) -> None:
+        """What all the items of a batch change, written once."""
+        changes = [result for result in results if type(result) is Changes]
+        if changes:
+            whole = changes[0]
+            for other in changes[1:]:
+                whole.take(other)
+            whole.write(connection)
+
+    # -- maintenance ----------------------------------------------------------------------------------
+
+    def rebuild(self) -> int:
+        """Make everything that is read off the events again; how many events there are."""
+        return int(self.write(self._rebuild, lambda _: False).result())
+
+    def _rebuild(self, connection: Connection) -> int:
+        for table in READ_MODELS:
+            connection.execute(f"DELETE FROM {table}")  # noqa: S608  # our own names
+        count = [0]
+        replay(_told(connection, count), _keep).write(connection)
+        return count[0]
+
+
+def _told(connection: Connection, count: list[int]) -> Iterator[Told]:
+    last = 0
+    while rows := connection.execute(
+        "SELECT seq, incident, n, body FROM event WHERE seq > ? ORDER BY seq LIMIT 5000", (last,)
+    ):
+        for seq, incident, n, body in rows:
+            last = seq
+            count[0] += 1
+            yield Told(incident, n, from_json(json.loads(body)))
+
+
+def _has(connection: Connection, incident: str, n: int) -> bool:
+    return bool(connection.execute("SELECT 1 FROM event WHERE incident = ? AND n = ?", (incident, n)))
+
+
+def _body(table: dict[str, Any]) -> str:
+    body = json.dumps(table, ensure_ascii=False, separators=(",", ":"))
+    if len(body) > TEXT:
+        body = json.dumps(_cut(table), ensure_ascii=False, separators=(",", ":"))
+    return redacted(body).encode("utf-8", "replace").decode()  # a lone surrogate is no UTF-8
+
+
+def _cut(value: Any) -> Any:
+    """The value with every long text cut to its head and tail."""
+    if isinstance(value, str):
+        return clip(value, TEXT)
+    if isinstance(value, dict):
+        return {name: _cut(item) for name, item in value.items()}
+    return [_cut(item) for item in value] if isinstance(value, list) else value
+
+
+def _keep(request: Request, at: float, changes: Changes) -> None:
+    body = json.dumps({"prompt": request.prompt, "messages": request.messages, "model": request.model}, default=repr)
+    changes.put("request", request.digest(), clip(redacted(clip(body, 2 * REQUEST)), REQUEST), len(body), at)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(f"rung: {message}", RuntimeWarning, stacklevel=2)

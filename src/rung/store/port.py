@@ -1,0 +1,77 @@
+"""What a store is: a place where portable SQL runs, and promises about what was acknowledged."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from rung.core.errors import RungError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class StoreError(RungError):
+    """The journal cannot be used as it is: what is wrong with it, in one line."""
+
+
+class Fenced(RungError):
+    """Somebody else owns the run now: what a former owner still writes is refused."""
+
+
+class Busy(Exception):
+    """The store could not do it just now: a full disk, a lock, a lost connection. It may work later."""
+
+
+class Ticket(Future[T], Generic[T]):
+    """Something that will be durable: `result()` blocks until it is, `await` waits for it."""
+
+    def __await__(self) -> Generator[Any, None, T]:
+        import asyncio
+
+        return asyncio.wrap_future(self).__await__()
+
+
+class Connection(Protocol):
+    """A connection of a store, used by one thread. SQL is written once, for both stores, with `?`."""
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement; its rows."""
+        ...
+
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for many rows."""
+        ...
+
+    def begin(self) -> None:
+        """Begin to write; nobody else does until it is committed."""
+        ...
+
+    def commit(self) -> None:
+        """Make it durable. An error here means: nobody knows."""
+        ...
+
+    def rollback(self) -> None:
+        """Take it back."""
+        ...
+
+    def close(self) -> None:
+        """Give it up."""
+        ...
+
+
+class Backend(Protocol):
+    """One kind of store at one place."""
+
+    url: str
+
+    def connect(self, *, write: bool) -> Connection:
+        """A new connection; the first that may write brings the schema up to date."""
+        ...
+
+    def size(self) -> int:
+        """Bytes it takes."""
+        ...

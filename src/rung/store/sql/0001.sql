@@ -1,0 +1,239 @@
+-- The first schema of the journal. One text for both stores: what differs stands in {braces}.
+--   {strict}: SQLite's STRICT; {real}: a 64-bit float; {whole}: a 64-bit integer; {serial}: a growing key.
+
+-- The only truth: what happened, in the order it was written down. Nothing here is ever changed.
+CREATE TABLE event (
+  seq       {serial},
+  incident  TEXT     NOT NULL,
+  n         {whole}  NOT NULL,             -- its place in the incident: 0, 1, 2 …
+  at        {real}   NOT NULL,             -- UTC seconds
+  name      TEXT     NOT NULL,
+  body      TEXT     NOT NULL,             -- JSON, schema `event`, without secrets
+  UNIQUE (incident, n)
+){strict};
+
+-- Everything from here to the runs is read off the events, and can be made again from them.
+
+CREATE TABLE request (
+  digest    TEXT PRIMARY KEY,              -- what is asked twice is kept once
+  body      TEXT     NOT NULL,
+  size      {whole}  NOT NULL,             -- before it was cut
+  at        {real}   NOT NULL
+){strict};
+
+CREATE TABLE incident (
+  id           TEXT PRIMARY KEY,
+  project      TEXT NOT NULL,
+  session      TEXT NOT NULL,
+  agent        TEXT NOT NULL,
+  ladder       TEXT NOT NULL,
+  policy       TEXT NOT NULL,
+  parent       TEXT NOT NULL,
+  request      TEXT NOT NULL,              -- the digest of the first one
+  model        TEXT NOT NULL,              -- now
+  first_model  TEXT NOT NULL,
+  opened_at    {real} NOT NULL,
+  ended_at     {real},
+  status       TEXT NOT NULL,              -- open, then how it ended
+  reason       TEXT NOT NULL,
+  attempts     {whole} NOT NULL,
+  failures     {whole} NOT NULL,
+  dollars      {real}  NOT NULL,
+  rung         TEXT NOT NULL,              -- the highest one used
+  kind         TEXT NOT NULL,              -- of the first failure
+  fingerprint  TEXT NOT NULL,
+  message      TEXT NOT NULL,
+  failed_at    {real},                     -- the first failure: where the time to recovery begins
+  touched_at   {real} NOT NULL
+){strict};
+CREATE INDEX incident_opened ON incident (opened_at);
+CREATE INDEX incident_session ON incident (session, opened_at);
+CREATE INDEX incident_open ON incident (status, touched_at);
+
+CREATE TABLE attempt (
+  incident     TEXT    NOT NULL,
+  n            {whole} NOT NULL,           -- the event it ended with
+  number       {whole} NOT NULL,           -- 1, 2, 3 …
+  at           {real}  NOT NULL,
+  seconds      {real}  NOT NULL,
+  dollars      {real}  NOT NULL,
+  project      TEXT NOT NULL,
+  session      TEXT NOT NULL,
+  model        TEXT NOT NULL,
+  agent        TEXT NOT NULL,
+  rung         TEXT NOT NULL,              -- on which it was made; empty: the first one
+  prompt       TEXT NOT NULL,              -- the recovery prompt it was given
+  ok           {whole} NOT NULL,
+  kind         TEXT NOT NULL,
+  rule         TEXT NOT NULL,
+  phase        TEXT NOT NULL,
+  fingerprint  TEXT NOT NULL,
+  message      TEXT NOT NULL,
+  PRIMARY KEY (incident, n)
+){strict};
+CREATE INDEX attempt_at ON attempt (at);
+CREATE INDEX attempt_session ON attempt (session, at);
+
+CREATE TABLE session (
+  id          TEXT PRIMARY KEY,
+  project     TEXT NOT NULL,
+  agent       TEXT NOT NULL,
+  model       TEXT NOT NULL,
+  former      TEXT NOT NULL,               -- the model before this one
+  status      TEXT NOT NULL,               -- of its last incident
+  began_at    {real}  NOT NULL,
+  touched_at  {real}  NOT NULL,
+  incidents   {whole} NOT NULL,
+  attempts    {whole} NOT NULL,
+  failures    {whole} NOT NULL,
+  dollars     {real}  NOT NULL
+){strict};
+CREATE INDEX session_touched ON session (touched_at);
+
+CREATE TABLE model_change (
+  incident  TEXT    NOT NULL,
+  n         {whole} NOT NULL,
+  at        {real}  NOT NULL,
+  session   TEXT NOT NULL,
+  project   TEXT NOT NULL,
+  from_model TEXT NOT NULL,
+  to_model  TEXT NOT NULL,
+  to_agent  TEXT NOT NULL,
+  reason    TEXT NOT NULL,
+  estimate  {real},
+  dollars   {real}  NOT NULL,              -- what its attempts really cost
+  PRIMARY KEY (incident, n)
+){strict};
+
+CREATE TABLE ask (
+  incident  TEXT    NOT NULL,
+  n         {whole} NOT NULL,
+  at        {real}  NOT NULL,
+  project   TEXT NOT NULL,
+  question  TEXT NOT NULL,
+  options   TEXT NOT NULL,                 -- JSON: [[id, label], …]
+  answer    TEXT NOT NULL,                 -- empty: still waiting, or nobody was there
+  answered_at {real},
+  PRIMARY KEY (incident, n)
+){strict};
+
+CREATE TABLE crash (
+  incident  TEXT    NOT NULL,
+  n         {whole} NOT NULL,
+  at        {real}  NOT NULL,
+  what      TEXT NOT NULL,
+  error     TEXT NOT NULL,
+  PRIMARY KEY (incident, n)
+){strict};
+
+CREATE TABLE failure_group (
+  project      TEXT NOT NULL,
+  fingerprint  TEXT NOT NULL,
+  kind         TEXT NOT NULL,
+  message      TEXT NOT NULL,              -- of the first one seen
+  example      TEXT NOT NULL,              -- an incident it happened in
+  first_at     {real}  NOT NULL,
+  last_at      {real}  NOT NULL,
+  count        {whole} NOT NULL,
+  PRIMARY KEY (project, fingerprint)
+){strict};
+
+-- A person's word about a group; it outlives a rebuild.
+CREATE TABLE group_state (
+  project      TEXT NOT NULL,
+  fingerprint  TEXT NOT NULL,
+  state        TEXT NOT NULL,              -- resolved, snoozed
+  at           {real} NOT NULL,
+  until        {real},                     -- of a snooze
+  PRIMARY KEY (project, fingerprint)
+){strict};
+
+-- Rollups: kept as events arrive, so that a report reads hundreds of rows where there are millions of attempts.
+
+CREATE TABLE by_hour (
+  hour     {whole} NOT NULL,               -- since 1970
+  project  TEXT NOT NULL,
+  model    TEXT NOT NULL,
+  tool     TEXT NOT NULL,                  -- "tool" where it failed in one
+  kind     TEXT NOT NULL,                  -- empty: it was good
+  n        {whole} NOT NULL,
+  seconds  {real}  NOT NULL,
+  dollars  {real}  NOT NULL,
+  PRIMARY KEY (hour, project, model, tool, kind)
+){strict};
+
+CREATE TABLE by_latency (
+  day      {whole} NOT NULL,
+  project  TEXT NOT NULL,
+  model    TEXT NOT NULL,
+  bucket   {whole} NOT NULL,               -- a quarter of an octave: 2 ** (bucket / 4) milliseconds
+  n        {whole} NOT NULL,
+  PRIMARY KEY (day, project, model, bucket)
+){strict};
+
+CREATE TABLE by_message (
+  day          {whole} NOT NULL,
+  project      TEXT NOT NULL,
+  fingerprint  TEXT NOT NULL,
+  n            {whole} NOT NULL,
+  PRIMARY KEY (day, project, fingerprint)
+){strict};
+
+CREATE TABLE by_rung (
+  day      {whole} NOT NULL,
+  project  TEXT NOT NULL,
+  kind     TEXT NOT NULL,                  -- what it was to cure
+  rung     TEXT NOT NULL,
+  prompt   TEXT NOT NULL,
+  model    TEXT NOT NULL,
+  tried    {whole} NOT NULL,
+  saved    {whole} NOT NULL,
+  seconds  {real}  NOT NULL,
+  dollars  {real}  NOT NULL,
+  PRIMARY KEY (day, project, kind, rung, prompt, model)
+){strict};
+
+CREATE TABLE by_end (
+  day       {whole} NOT NULL,
+  project   TEXT NOT NULL,
+  kind      TEXT NOT NULL,                 -- of the first failure; empty: there was none
+  status    TEXT NOT NULL,
+  n         {whole} NOT NULL,
+  recovery  {real}  NOT NULL,              -- seconds from the first failure to the end
+  dollars   {real}  NOT NULL,
+  asked     {whole} NOT NULL,
+  escalated {whole} NOT NULL,
+  PRIMARY KEY (day, project, kind, status)
+){strict};
+
+-- Durable runs. Not read off events: who owns what, and the steps that are done.
+
+CREATE TABLE run (
+  id         TEXT PRIMARY KEY,
+  task       TEXT NOT NULL,                -- the registered function; empty: a call of its caller's
+  arguments  TEXT NOT NULL,                -- JSON
+  state      TEXT NOT NULL,                -- open, done
+  result     TEXT NOT NULL,                -- JSON of how it ended
+  epoch      {whole} NOT NULL,             -- grows with every claim; a writer with an older one is refused
+  owner      TEXT NOT NULL,                -- JSON: host, boot, namespace, pid, start; empty: nobody
+  lease      {real}  NOT NULL,             -- until when
+  idle       {whole} NOT NULL,             -- claims since the last new step
+  made_at    {real}  NOT NULL,
+  touched_at {real}  NOT NULL
+){strict};
+CREATE INDEX run_open ON run (state, lease);
+
+CREATE TABLE step (
+  run     TEXT NOT NULL,
+  key     TEXT NOT NULL,
+  result  TEXT NOT NULL,                   -- JSON
+  at      {real} NOT NULL,
+  PRIMARY KEY (run, key)
+){strict};
+
+CREATE TABLE message (
+  topic   TEXT NOT NULL,
+  body    TEXT NOT NULL,                   -- JSON
+  at      {real} NOT NULL,
+  PRIMARY KEY (topic)
+){strict};
