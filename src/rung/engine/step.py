@@ -7,7 +7,7 @@ and the async loop are the same few lines and neither has a rule of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from rung.core import events as ev
 from rung.core.change import change
@@ -234,7 +234,7 @@ class _Pending(NamedTuple):
 
 def _hand_over(journal: Journal, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
     kept = journal.append(incident, first, events)
-    return _Pending(kept) if hasattr(kept, "add_done_callback") else kept
+    return _Pending(cast("Future[Any]", kept)) if hasattr(kept, "add_done_callback") else kept
 
 
 def _settle(run: Run) -> Steps:

@@ -23,10 +23,7 @@ def migrate(connection: Connection, url: str, words: Mapping[str, str], *, mark:
     connection.begin()  # from here on no other process migrates
     try:
         have = version(connection)
-        if have > LATEST:
-            raise StoreError(
-                f"{url}: was written by a newer version of Rung (schema {have}, we know {LATEST}): update Rung"
-            )
+        _known(have, url)
         for number in range(have + 1, LATEST + 1):
             for statement in _statements(number, words):
                 connection.execute(statement)
@@ -40,6 +37,19 @@ def migrate(connection: Connection, url: str, words: Mapping[str, str], *, mark:
     except BaseException:
         connection.rollback()
         raise
+
+
+def _known(have: int, url: str) -> None:
+    if have > LATEST:
+        raise StoreError(f"{url}: was written by a newer Rung (schema {have}; this one knows {LATEST}): update Rung")
+
+
+def check_version(connection: Connection, url: str) -> None:
+    """A reader, too, must know what it reads."""
+    have = version(connection)
+    _known(have, url)
+    if have < LATEST:
+        raise StoreError(f"{url}: is of an older schema ({have}): open it once with a command that writes")
 
 
 def version(connection: Connection) -> int:

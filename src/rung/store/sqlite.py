@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.store.migrations import migrate
+from rung.store.migrations import check_version, migrate
 from rung.store.port import Busy, StoreError
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class SqliteBackend:
             connection.execute("PRAGMA wal_autocheckpoint=1000")
             migrate(connection, self.url, WORDS, mark=f"PRAGMA application_id={APPLICATION}")
         else:
+            check_version(connection, self.url)
             connection.execute("PRAGMA query_only=ON")
 
 
