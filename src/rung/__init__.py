@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     from rung.engine.run import touched as touched
     from rung.engine.session import Session as Session
     from rung.engine.shared import Breakers as Breakers
+    from rung.engine.tasks import resume as resume
+    from rung.engine.tasks import sleep as sleep
+    from rung.engine.tasks import start as start
+    from rung.engine.tasks import step as step
+    from rung.engine.tasks import task as task
+    from rung.engine.tasks import wait as wait
     from rung.wiring.files import load_rules as load_rules
+    from rung.wiring.journals import journal as journal
 
 __version__ = "0.1.0"
 
@@ -79,6 +86,13 @@ _HOMES = {
     "touched": "rung.engine.run",
     "Session": "rung.engine.session",
     "Breakers": "rung.engine.shared",
+    "task": "rung.engine.tasks",
+    "step": "rung.engine.tasks",
+    "sleep": "rung.engine.tasks",
+    "wait": "rung.engine.tasks",
+    "start": "rung.engine.tasks",
+    "resume": "rung.engine.tasks",
+    "journal": "rung.wiring.journals",
     "load_rules": "rung.wiring.files",
 }
 

@@ -16,13 +16,14 @@ from enum import Enum
 from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, Final, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from rung.core import events as ev
 from rung.core import failures, request
 from rung.core.errors import ConfigError
 
 Json: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 
 # What the modules of events import for type checking only.
 _NAMES: Final = {"Failure": failures.Failure, "Request": request.Request, "Mapping": Mapping}
@@ -39,6 +40,17 @@ def from_json(table: Mapping[str, Any]) -> ev.Event:
         raise ConfigError("v", table.get("v"), str(ev.VERSION))
     event: ev.Event = _untagged(table, EVENTS)
     return event
+
+
+def record_of(value: Any) -> Json:
+    """A record of ours (evidence, a request) as a JSON object."""
+    return _record(value)
+
+
+def record_from(cls: type[T], table: Mapping[str, Any]) -> T:
+    """The record of this class that a JSON object holds."""
+    record: T = _made(cls, table)
+    return record
 
 
 def name_of(cls: type) -> str:

@@ -59,6 +59,13 @@ class AttemptError(RungError):
         self.evidence: Evidence = Evidence(**_checked({**facts, "text": text}))
         super().__init__(text)
 
+    @classmethod
+    def of(cls, evidence: Evidence) -> AttemptError:
+        """The error that carries this evidence."""
+        error = cls(evidence.text)
+        error.evidence = evidence
+        return error
+
 
 def _checked(facts: dict[str, Any]) -> dict[str, Any]:
     """Facts of the right types: no type checker may have seen them, and classify and decide rely on them."""

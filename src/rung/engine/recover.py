@@ -66,7 +66,14 @@ async def recover(
     policy: Policy | str = "task",
     **ports: Any,
 ) -> Outcome[T]:
-    """Attempt the request and recover on the policy's ladder. See `Ports` for the keyword arguments."""
+    """Attempt the request and recover on the policy's ladder. See `Ports` for the keyword arguments.
+
+    With a `run_id` and a journal it survives its process: called again, it goes on where it was cut off.
+    """
+    if "run_id" in ports:
+        from rung.engine.durable import recover_by_id
+
+        return await recover_by_id(attempt, request, policy, ports)
     run = prepare(request, policy, ports)
     await acarry(run, attempt)
     return ended(run)
@@ -76,18 +83,26 @@ def recover_sync(
     attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Any
 ) -> Outcome[T]:
     """The same, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
+    if "run_id" in ports:
+        from rung.engine.durable import recover_by_id_sync
+
+        return recover_by_id_sync(attempt, request, policy, ports)
     run = prepare(request, policy, ports)
     carry(run, attempt)
     return ended(run)
 
 
 def carry(
-    run: Run, attempt: Callable[..., Any], failure: Failure | None = None, decision: Decision | None = None
+    run: Run,
+    attempt: Callable[..., Any],
+    failure: Failure | None = None,
+    decision: Decision | None = None,
+    wait: float = 0.0,
 ) -> None:
     """Take a run to its end, from its beginning or from a failure and the decision about it."""
     token = CURRENT.set(run)
     try:
-        drive(recovery(run, failure, decision), attempt, run.clock)
+        drive(recovery(run, failure, decision, wait), attempt, run.clock)
     except BaseException as error:
         _stopped(error, run)
         raise
@@ -96,12 +111,16 @@ def carry(
 
 
 async def acarry(
-    run: Run, attempt: Callable[..., Any], failure: Failure | None = None, decision: Decision | None = None
+    run: Run,
+    attempt: Callable[..., Any],
+    failure: Failure | None = None,
+    decision: Decision | None = None,
+    wait: float = 0.0,
 ) -> None:
     """The same, awaiting."""
     token = CURRENT.set(run)
     try:
-        await adrive(recovery(run, failure, decision), attempt, run.clock)
+        await adrive(recovery(run, failure, decision, wait), attempt, run.clock)
     except BaseException as error:
         _stopped(error, run)
         raise
@@ -109,7 +128,7 @@ async def acarry(
         CURRENT.reset(token)
 
 
-def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, Any]) -> Run:
+def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, Any], name: str = "") -> Run:
     """A run, opened, with its ports in place."""
     if isinstance(request, str):
         request = Request(prompt=request)
@@ -120,7 +139,7 @@ def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, An
     run = Run()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     run.__dict__.update(equipment(chosen, ports, idempotent=request.idempotent))
-    run.open(request, run.clock.now())
+    run.open(request, run.clock.now(), name)
     return run
 
 

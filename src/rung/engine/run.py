@@ -88,7 +88,7 @@ class Run:
         self.incident = Incident()
         self.log: list[ev.Event] = []
 
-    def open(self, request: Request | None, now: float) -> None:
+    def open(self, request: Request | None, now: float, name: str = "") -> None:
         """Begin, within the limits of an incident we are part of."""
         budget = self.policy.budget
         deadline = None if budget.seconds is None else now + budget.seconds
@@ -108,7 +108,7 @@ class Run:
         if self.session is not None:
             used = tuple(self.session.used.items())
         self.began = now
-        number = f"{_PROCESS}-{next(_NUMBERS)}"
+        number = name or f"{_PROCESS}-{next(_NUMBERS)}"
         self.record(ev.Opened(now, number, self.terms, request, deadline, dollars, outer_id, used))
 
     def record(self, event: ev.Event) -> None:

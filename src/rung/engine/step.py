@@ -67,10 +67,12 @@ Reply: TypeAlias = Returned | Raised  # after a Wait: Returned(None)
 Steps: TypeAlias = "Generator[Move, Reply, None]"
 
 
-def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | None = None) -> Steps:
-    """Attempt, and recover until it has ended; or go on from a failure and the decision about it."""
+def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | None = None, wait: float = 0.0) -> Steps:
+    """Attempt, and recover until it has ended; or go on from a failure and the decision about it, or after a wait."""
     try:
         yield from _publish(run)
+        if wait > 0:
+            yield Wait(wait)
         while True:
             if failure is None or decision is None:
                 failure = yield from _attempt(run)

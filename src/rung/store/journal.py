@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rung.core.events import Event
     from rung.core.request import Request
     from rung.store.port import Backend, Connection, Row, Ticket
+    from rung.store.runs import Runs
 
     T = TypeVar("T")
 
@@ -53,6 +54,28 @@ class Journal:
         )
         assert ticket is not None  # noqa: S101  # asked for
         return ticket
+
+    def append_if(
+        self, incident: str, first: int, events: Sequence[Event], hold: Callable[[Connection], object]
+    ) -> Ticket[None]:
+        """The same, in one transaction with what makes sure that we may."""
+        events = tuple(events)
+
+        def work(connection: Connection) -> Changes | None:
+            hold(connection)
+            return self._append(connection, incident, first, events)
+
+        last = first + len(events) - 1
+        ticket = self._writer.put_patiently(work, lambda connection: _has(connection, incident, last), awaited=True)
+        assert ticket is not None  # noqa: S101  # asked for
+        return ticket
+
+    @property
+    def runs(self) -> Runs:
+        """Its durable runs."""
+        from rung.store.runs import Runs
+
+        return Runs(self)
 
     def append_quietly(self, incident: str, first: int, events: Sequence[Event]) -> None:
         """The same for events nobody waits for: of a call that went well."""

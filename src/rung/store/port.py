@@ -18,8 +18,18 @@ class StoreError(RungError):
     """The journal cannot be used as it is: what is wrong with it, in one line."""
 
 
-class Fenced(RungError):
-    """Somebody else owns the run now: what a former owner still writes is refused."""
+class Fenced(BaseException):
+    """Somebody else owns the run now: what a former owner still writes is refused.
+
+    No Exception, so that no catch-all of an agent goes on working for a run that is no longer its own.
+    """
+
+
+class Taken(RungError):
+    """The run is in the hands of a living process."""
+
+    def __init__(self, run: str, why: str) -> None:
+        super().__init__(f"run {run!r} cannot be taken up: {why}")
 
 
 class Busy(Exception):

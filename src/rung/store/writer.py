@@ -9,7 +9,7 @@ from os import getpid
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.store.port import Busy, Ticket
+from rung.store.port import Busy, Fenced, Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -176,7 +176,7 @@ class Writer:
             result = item.work(connection)
         except Busy:
             raise
-        except Exception as error:
+        except (Exception, Fenced) as error:
             connection.execute("ROLLBACK TO SAVEPOINT item")
             connection.execute("RELEASE SAVEPOINT item")
             if item.ticket is not None and not item.ticket.done():

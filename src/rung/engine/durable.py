@@ -1,0 +1,239 @@
+"""Recoveries that survive their process: every attempt is a step that is written down, and none is made twice."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rung.core import events as ev
+from rung.core.codec import record_from, record_of
+from rung.core.errors import AttemptError, ConfigError
+from rung.core.evidence import evidence_of, without_secrets
+from rung.core.failures import Evidence
+from rung.core.incident import Incident
+from rung.core.resume import about_cut_off, cut_off, point
+from rung.engine.recover import acarry, carry, ended, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from rung.core.events import Event
+    from rung.core.outcome import Outcome
+    from rung.core.policy import Policy
+    from rung.core.request import Request
+    from rung.core.resume import Point
+    from rung.engine.run import Run
+
+
+class Claim(Protocol):
+    """A run in our hands (see `rung.store.runs`): its steps, and the journal as long as it is ours."""
+
+    run: str
+    done: Any
+    exhausted: bool
+
+    def steps(self) -> dict[str, Any]:
+        """What is done, by key."""
+        ...
+
+    def record(self, key: str, result: Any) -> None:
+        """A step is done."""
+        ...
+
+    def finish(self, result: Any) -> None:
+        """It has ended so."""
+        ...
+
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None]:
+        """The journal, fenced."""
+        ...
+
+    def __enter__(self) -> Claim:
+        """Keep the lease."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Let it go."""
+        ...
+
+
+class Durable:
+    """One durable recovery: what its attempts came to, now or before the crash."""
+
+    def __init__(self, claim: Claim, run: Run) -> None:
+        self.claim = claim
+        self.run = run
+        self.known = claim.steps()
+
+    def key(self) -> str:
+        """The step of the attempt that comes next."""
+        return f"attempt.{self.run.incident.attempts + 1}"
+
+    def sync(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        """The attempt as a step."""
+
+        def step(request: Request) -> Any:
+            key = self.key()
+            if key in self.known:
+                return _again(self.known[key])
+            self.claim.record(f"{key}.begun", True)
+            try:
+                value = attempt(request)
+            except Exception as error:
+                self.claim.record(key, _failure(error))
+                raise
+            self.claim.record(key, self._kept(value))
+            return value
+
+        return step
+
+    def awaiting(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Any]]:
+        """The same for the other loop; the store's own waits are taken off it."""
+
+        async def step(request: Request) -> Any:
+            from asyncio import to_thread
+
+            key = self.key()
+            if key in self.known:
+                return _again(self.known[key])
+            await to_thread(self.claim.record, f"{key}.begun", True)
+            try:
+                value = attempt(request)
+                value = await value if hasattr(value, "__await__") else value
+            except Exception as error:
+                await to_thread(self.claim.record, key, _failure(error))
+                raise
+            await to_thread(self.claim.record, key, self._kept(value))
+            return value
+
+        return step
+
+    def _kept(self, value: Any) -> dict[str, Any]:
+        """The value, to be given to whoever asks later; what JSON cannot hold is given to this caller alone."""
+        if _is_json(value):
+            return {"value": value}
+        what = f"the result of {self.claim.run!r} is a {type(value).__name__}"
+        warnings.warn(
+            f"rung: {what}, which JSON cannot hold: it is returned, but not kept", RuntimeWarning, stacklevel=2
+        )
+        return {"value": None}
+
+    def begin(self, events: Sequence[Event]) -> Point | None:
+        """Take up where the events leave off; None when there is nothing left to do."""
+        run, now = self.run, self.run.clock.now()
+        if events:
+            run.log[:] = events
+            run.incident = Incident.of(events)
+            run.incident.terms = run.terms  # who is there to be asked, and what may be repeated, is told anew
+            run.published = len(events)
+        if run.incident.status is not None:
+            run.value = self.known.get(f"attempt.{run.incident.attempts}", {}).get("value")
+            return None
+        if self.claim.exhausted:
+            run.close(
+                ev.Finish(
+                    len(run.policy.ladder.rungs) - 1,
+                    ev.Status.PARTIAL,
+                    "it was taken up three times and got no further",
+                )
+            )
+            return None
+        at = point(run.log, run.policy, now)
+        run.before = at.before
+        key = self.key()
+        if f"{key}.begun" in self.known and key not in self.known:
+            failure = cut_off(run.incident)
+            run.began = now
+            run.rejected(failure)
+            return at._replace(failure=failure, decision=run.note(about_cut_off(run.incident, run.policy)), wait=0.0)
+        if at.undecided and at.failure is not None:
+            return at._replace(decision=run.decide(at.failure))
+        return at
+
+    def past(self, events: Sequence[Event]) -> Outcome[Any]:
+        """How a run that has ended did end."""
+        self.begin(events)
+        self.run.value = self.claim.done.get("value")
+        return ended(self.run)
+
+    def finish(self, outcome: Outcome[Any]) -> Outcome[Any]:
+        """Keep how it ended; what comes to this run later is told that."""
+        run = self.run
+        first = run.published
+        fresh = run.unpublished()
+        if fresh:  # it ended without another step: given up
+            self.claim.append(run.incident.id, first, fresh)
+            run.tell(fresh)
+        value = outcome.value if _is_json(outcome.value) else None
+        self.claim.finish({"status": outcome.status.value, "reason": outcome.reason, "value": value})
+        return outcome
+
+
+def recover_by_id_sync(
+    attempt: Callable[[Request], Any], request: Request | str, policy: Policy | str, ports: Mapping[str, Any]
+) -> Outcome[Any]:
+    """Recover a run, from its beginning or from where it was cut off; one that has ended says how."""
+    claim, events, ports = _claimed(ports)
+    run, durable = _ready(claim, request, policy, ports)
+    if claim.done is not None:
+        return durable.past(events)
+    with claim:
+        at = durable.begin(events)
+        if at is not None:
+            carry(run, durable.sync(attempt), at.failure, at.decision, at.wait)
+        return durable.finish(ended(run))
+
+
+async def recover_by_id(
+    attempt: Callable[[Request], Any], request: Request | str, policy: Policy | str, ports: Mapping[str, Any]
+) -> Outcome[Any]:
+    """The same, awaiting."""
+    from asyncio import to_thread
+
+    claim, events, ports = await to_thread(_claimed, ports)
+    run, durable = _ready(claim, request, policy, ports)
+    if claim.done is not None:
+        return durable.past(events)
+    with claim:
+        at = durable.begin(events)
+        if at is not None:
+            await acarry(run, durable.awaiting(attempt), at.failure, at.decision, at.wait)
+        return await to_thread(durable.finish, ended(run))
+
+
+def _claimed(ports: Mapping[str, Any]) -> tuple[Claim, Sequence[Event], dict[str, Any]]:
+    """The run in our hands, what happened in it so far, and the other ports."""
+    others = {name: port for name, port in ports.items() if name not in {"run_id", "journal"}}
+    journal: Any = ports.get("journal")
+    name = ports["run_id"]
+    if not isinstance(name, str) or not name:
+        raise ConfigError("run_id", name, "a text that names the run")
+    if not hasattr(journal, "runs"):
+        raise ConfigError("journal", journal, "a journal (rung.journal(PATH)): a run id means something only there")
+    claim: Claim = journal.runs.claim(name)
+    return claim, journal.events(name), others
+
+
+def _ready(claim: Claim, request: Request | str, policy: Policy | str, ports: Mapping[str, Any]) -> tuple[Run, Durable]:
+    run = prepare(request, policy, {**ports, "journal": claim}, claim.run)
+    return run, Durable(claim, run)
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    return {"error": record_of(without_secrets(evidence_of(error)))}
+
+
+def _again(kept: Mapping[str, Any]) -> Any:
+    """What an attempt that had ended before the crash came to."""
+    if "error" in kept:
+        raise AttemptError.of(record_from(Evidence, kept["error"]))
+    return kept["value"]
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,85 @@
+"""Where a recovery goes on: read off the events alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rung.core import events as ev
+from rung.core.config import policy as make_policy
+from rung.core.failures import Failure, Kind
+from rung.core.incident import Incident
+from rung.core.ladder import Action
+from rung.core.request import Request
+from rung.core.resume import Point, about_cut_off, cut_off, point
+
+POLICY = make_policy("task", models=["small", "large"])
+FAILURE = Failure(Kind.TIMEOUT, True, "timed-out", "no")
+REQUEST = Request(prompt="p", model="small")
+OPTIONS = (ev.Option("retry", "again"), ev.Option("stop", "stop"), ev.Option("decline", "no"))
+
+
+def opened(**terms: Any) -> ev.Opened:
+    return ev.Opened(0.0, "i", ev.Terms("task", "default", **terms), REQUEST)
+
+
+def failed(at: float = 1.0) -> ev.AttemptFailed:
+    return ev.AttemptFailed(at, FAILURE, 1.0, 0.0, True)
+
+
+def decided(decision: ev.Decision, at: float = 2.0) -> ev.Decided:
+    return ev.Decided(at, decision)
+
+
+REPEAT = ev.Repeat(0, 10.0, "x")
+CHANGE = ev.Change(1, Action.NUDGE, 4.0, "x")
+HAND_OVER = ev.HandOver(3, "large", "", None, "x")
+ASK = ev.Ask(4, "what now?", OPTIONS, None, "", "", "x")
+FINISH = ev.Finish(4, ev.Status.PARTIAL, "x")
+CHANGED = ev.Changed(3.0, REQUEST.but(recovery="r"), "d", ("recovery",), "nudge")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([], Point()),
+        ([ev.StepCompleted(0.5, "a")], Point()),
+        ([failed()], Point(FAILURE, undecided=True)),
+        ([failed(), decided(REPEAT)], Point(wait=7.0)),  # of the 10 s from 2.0 on, at 5.0
+        ([failed(), decided(REPEAT), failed(3.0)], Point(FAILURE, undecided=True)),
+        ([failed(), decided(CHANGE)], Point(FAILURE, CHANGE)),
+        ([failed(), decided(CHANGE), CHANGED], Point(wait=1.0)),
+        ([failed(), decided(CHANGE), ev.Skipped(3.0, 1, "x")], Point(FAILURE, undecided=True)),
+        ([failed(), decided(HAND_OVER)], Point(FAILURE, HAND_OVER)),
+        ([failed(), decided(HAND_OVER), CHANGED], Point()),
+        ([failed(), decided(ASK)], Point(FAILURE, ASK)),
+        ([failed(), decided(FINISH)], Point(FAILURE, FINISH)),
+        ([failed(), decided(CHANGE), CHANGED, failed(4.0), decided(HAND_OVER)], Point(FAILURE, HAND_OVER, CHANGE)),
+    ],
+)
+def test_where_it_goes_on(events: list[ev.Event], expected: Point) -> None:
+    """A decision that was not carried out is; a wait keeps its moment; what was not decided about is decided."""
+    assert point([opened(), *events], POLICY, 5.0) == expected
+
+
+def test_an_answer_that_was_given_counts() -> None:
+    """A question that was answered before the crash is not put again."""
+    said = point([opened(), failed(), decided(ASK), ev.Answered(3.0, "retry")], POLICY, 5.0)
+    assert isinstance(said.decision, ev.Repeat)
+    declined = point([opened(), failed(), decided(ASK), ev.Answered(3.0, "decline")], POLICY, 5.0)
+    assert (declined.decision, declined.undecided) == (None, True)
+
+
+def test_an_attempt_that_was_cut_off() -> None:
+    """Again if that does no harm; else a person is asked, and without one it ends partial."""
+    fresh = Incident.of([opened(idempotent=True)])
+    failure = cut_off(fresh)
+    assert (failure.kind, failure.retryable, failure.evidence.side_effects) == (Kind.WORKER_DEAD, False, True)
+    assert isinstance(about_cut_off(fresh, POLICY), ev.Repeat)
+    asked = about_cut_off(Incident.of([opened(attended=True)]), POLICY)
+    assert isinstance(asked, ev.Ask)
+    assert {option.id for option in asked.options} == {"retry", "stop"}
+    ended = about_cut_off(Incident.of([opened()]), POLICY)
+    assert isinstance(ended, ev.Finish)
+    assert ended.status is ev.Status.PARTIAL
