@@ -29,7 +29,7 @@ unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/docs tests/engine tests/properties tests/contract
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
-	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract
+	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/store tests/store_faults tests/durable
 	@$(BIN)/pytest -m stress tests/engine
 
 cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rung.engine.tasks import task as task
     from rung.engine.tasks import wait as wait
     from rung.wiring.files import load_rules as load_rules
-    from rung.wiring.journals import journal as journal
+    from rung.wiring.opened import journal as journal
 
 __version__ = "0.1.0"
 
@@ -92,7 +92,7 @@ _HOMES = {
     "wait": "rung.engine.tasks",
     "start": "rung.engine.tasks",
     "resume": "rung.engine.tasks",
-    "journal": "rung.wiring.journals",
+    "journal": "rung.wiring.opened",
     "load_rules": "rung.wiring.files",
 }
 

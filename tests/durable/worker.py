@@ -47,6 +47,8 @@ def main(where: str, side: str, runs: int, seed: int) -> None:
                 continue
             note(side, f"{name} ended {outcome.status}")
 
+    sys.stdout.write("all done\n")
+
 
 def note(side: str, line: str) -> int:
     """Write a line down for good; how many of the same beginning there were before."""

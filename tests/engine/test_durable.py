@@ -246,7 +246,13 @@ def test_one_owner(world: Callable[[list[Any]], World]) -> None:
         here.recover()
     late = Runs(here.journal, now=lambda: 1e12).claim("r")
     assert late.epoch == claim.epoch + 1
-    for word in (lambda: claim.record("x", 1), lambda: claim.finish({}), claim.release, claim.renew):
+    words: list[Callable[[], None]] = [
+        lambda: claim.record("x", 1),
+        lambda: claim.finish({}),
+        claim.release,
+        claim.renew,
+    ]
+    for word in words:
         with pytest.raises(Fenced):
             word()
     with pytest.raises(Fenced):
@@ -300,3 +306,21 @@ def test_a_failure_nobody_decided_about(world: Callable[[list[Any]], World]) -> 
     dying(here.journal, 10_000)
     outcome = here.recover()
     assert (outcome.status, outcome.attempts, here.made) == ("recovered", 2, 2)
+
+
+def test_taken_up_too_often_forgets_nothing(world: Callable[[list[Any]], World]) -> None:
+    """Given up after an attempt that had ended, or was cut off: it is counted all the same."""
+    for left, made, attempts in ((3, 1, 2), (2, 1, 1)):  # its result was kept; only its beginning was
+        here = world([TimeoutError("x"), "good"])
+        dying(here.journal, left)
+        with pytest.raises(Died):
+            here.recover()
+        for _ in range(3):
+            here.journal.flush()
+            dying(here.journal, 0)
+            with pytest.raises(Died):
+                here.recover()
+        assert here.made == made
+        dying(here.journal, 10_000)
+        outcome = here.recover()
+        assert (outcome.attempts, outcome.status) == (attempts, "recovered" if left == 3 else "partial")

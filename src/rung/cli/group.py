@@ -9,17 +9,23 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import click
 
 import rung
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, RungError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "Run a command and recover it when it fails.",
+    "resume": "Take up what a crash left open.",
     "classify": "Name a failure: its kind, and whether repeating helps.",
     "explain": "What a kind is, what helps, where it enters the ladders.",
     "ladder": "List, draw and check ladders.",
     "policy": "Show and check policies, with the worst case they allow.",
+    "report": "What fails, how often, and what helps.",
+    "log": "What happened, a line for each event; -f: as it does.",
+    "show": "One incident from its first failure to its end.",
+    "journal": "Where the journal is; check, export and prune it.",
+    "backtest": "What another policy would have done about recorded failures.",
     "schema": "Print a JSON Schema of what Rung writes and reads.",
     "demo": "Watch flaky agents recover on all five ladders.",
 }
@@ -64,6 +70,12 @@ class Commands(click.Group):
 
             given = repr(error.value)
             raise Misuse(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
+        except RungError as error:
+            from rung.store.port import StoreError
+
+            if not isinstance(error, StoreError):
+                raise
+            raise Misuse(str(error)) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

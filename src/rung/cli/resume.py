@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @click.option("--list", "only_list", is_flag=True, help="Say what is open, and do nothing.")
 @journal_option
 @as_json
-def command(run: str | None, modules: tuple[str, ...], journal: str | None, *, only_list: bool, as_json: bool) -> None:
+def command(
+    run: str | None, modules: tuple[str, ...], journal_at: str | None, *, only_list: bool, as_json: bool
+) -> None:
     """Take up the runs that no living process has: all of them, or RUN.
 
     A run of a task (`@rung.task`) goes on in this process, from its recorded steps, once the module that registers
@@ -35,7 +37,7 @@ def command(run: str | None, modules: tuple[str, ...], journal: str | None, *, o
     sys.path.insert(0, "")
     for module in modules:
         _imported(module)
-    with opened(journal) as store:
+    with opened(journal_at) as store:
         found = [one for one in store.runs.open_runs() if run is None or one.id == run]
         if run is not None and not found:
             raise ConfigError("RUN", run, "a run that is open (rung resume --list names them)")

@@ -43,6 +43,9 @@ Only the output of a good run goes to standard output; otherwise the output cont
 @click.option("--attempt-seconds", type=float, help="End one attempt after so many seconds.")
 @click.option("--checkpoint", is_flag=True, help="Keep the git work tree before replan and above.")
 @click.option("--report", help="Where a blocked run leaves its report.")
+@click.option("--journal", metavar="PATH|URL", help="The journal to keep it in (default: this machine's).")
+@click.option("--no-journal", is_flag=True, help="Keep no journal.")
+@click.option("--run-id", metavar="ID", help="Survive a crash: the same command with the same id goes on.")
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
 @click.option("--stream/--hold", default=None, help="Show output as it comes (default: on a terminal).")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
@@ -73,6 +76,11 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
         from rung.adapters.git import GitCheckpoint
 
         ports["checkpoint"] = GitCheckpoint()
+    journal = _journal(options)
+    if journal is not None:
+        ports["journal"] = journal
+    if options["run_id"] is not None:
+        ports["run_id"] = options["run_id"]
     try:
         outcome = recover_sync(attempt, request, policy=policy, **ports)
         code = EXITS[outcome.status]
@@ -80,6 +88,9 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
         if "__rung_outcome__" not in stop.__dict__:  # pressed before it began
             sys.exit(INTERRUPTED)
         outcome, code = stop.__dict__["__rung_outcome__"], INTERRUPTED
+    finally:
+        if journal is not None:
+            journal.close()
     _print(outcome, streamed=streaming, as_json=options["as_json"])
     sys.exit(code)
 
@@ -101,6 +112,26 @@ def _policy(options: dict[str, Any]) -> Policy:
     book = load_policy(name)
     use_rules(*book.rules)
     return policy_from(settings, base=book.pick(project=options["project"]))
+
+
+def _journal(options: dict[str, Any]) -> Any:
+    """The journal that was asked for; without one this machine's, and where that is in trouble none."""
+    from rung.core.errors import ConfigError
+
+    if options["no_journal"]:
+        if options["journal"] or options["run_id"]:
+            raise ConfigError("--no-journal", True, "left out when a journal or a run id is given")
+        return None
+    from rung.store.port import StoreError
+    from rung.wiring.opened import journal
+
+    try:
+        return journal(options["journal"], project=options["project"])
+    except StoreError as error:
+        if options["journal"] or options["run_id"]:
+            raise
+        click.echo(f"rung: no journal is kept: {error}", err=True)
+        return None
 
 
 def _check(options: dict[str, Any]) -> Any:

@@ -96,7 +96,7 @@ class PolicyBook:
 def book_from(table: object) -> PolicyBook:
     """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`, `rules`. All of it is checked now."""
     source = _table(table, "file")
-    _known(source, ("policy", "ladder", "projects", "tools", "rules"), "file")
+    _known(source, ("policy", "ladder", "projects", "tools", "rules", "journal"), "file")
     settings = dict(_table(source.get("policy", {}), "policy"))
     if "ladder" in source:
         if "ladder" in settings:
@@ -263,6 +263,7 @@ _SETTINGS: Mapping[str, Callable[[Any, str, Policy], Any]] = {
     "checkpoints": _flag,
     "report": lambda value, where, _: _text(value, where),
     "prompts": _prompts,
+    "learn": _flag,
 }
 POLICY_KEYS = ("ladder", "template", "retries", *_BUDGET_KEYS, *_SETTINGS)
 

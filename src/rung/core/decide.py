@@ -3,7 +3,9 @@
 The arithmetic, in one place. The next rung is the higher of the failure's entry rung and the highest
 rung used (one further up when that one is spent); from there the first rung that can help is taken.
 Retry is scoped to the action: it is available afresh after every climb, as long as the rung it repeats
-has time. Over everything stand the incident's caps, which no rung and no answer can exceed.
+has time. Over everything stand the incident's caps, which no rung and no answer can exceed. Where the
+policy learns, the first climb begins at the rung that helped with this very failure before, if that one can
+be taken now without asking anybody; else as if nothing were remembered.
 """
 
 from __future__ import annotations
@@ -38,6 +40,10 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     if over:
         return _finish(policy, over, ())
     entry = ladder.enter(failure)
+    if policy.learn and entry < incident.hint < len(ladder.rungs) and incident.decision is None:
+        remembered = _as_before(incident, failure, policy, now)
+        if remembered is not None:
+            return remembered
     floor = incident.rung
     if floor >= 0 and _rung_spent(incident, policy, floor, now):
         floor += 1
@@ -170,6 +176,17 @@ def _when_it_persists(failure: Failure, policy: Policy, index: int) -> int:
     if failure.kind not in SERVICE_TROUBLE or ours or down is None:
         return index + 1
     return policy.ladder.index(down)
+
+
+def _as_before(incident: Incident, failure: Failure, policy: Policy, now: float) -> Decision | None:
+    """What helped the last time. Never a repeat, a question or an end: those are for the ladder to come to."""
+    rung = policy.ladder.rungs[incident.hint]
+    if rung.repeats or rung.action in _ENDING_STATUS:
+        return None
+    decision = _climb(incident, failure, policy, incident.hint, now, [])
+    if isinstance(decision, Change | HandOver):
+        return decision._replace(reason=f"{failure.kind}: {rung.name} worked last time")
+    return None
 
 
 def _climb(

@@ -139,6 +139,14 @@ class AttemptSucceeded(NamedTuple):
     dollars: float
 
 
+class Hinted(NamedTuple):
+    """The journal remembers a rung that helped with this very failure before; told at the first one."""
+
+    at: float
+    rung: int
+    reason: str
+
+
 class Decided(NamedTuple):
     """What to do next; written down before it is done."""
 
@@ -229,6 +237,7 @@ Event: TypeAlias = (
     Opened
     | AttemptFailed
     | AttemptSucceeded
+    | Hinted
     | Decided
     | Changed
     | Skipped

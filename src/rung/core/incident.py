@@ -62,6 +62,7 @@ class Incident:
     asked: ev.Ask | None = None
     answer: str = ""
     checkpoints: Mapping[int, str] = _NOTHING
+    hint: int = -1  # the rung that helped with the first failure before
 
     @classmethod
     def of(cls, events: Iterable[ev.Event]) -> Incident:
@@ -133,6 +134,9 @@ class Incident:
             self.reason = last.reason
         else:
             self.status = _RECOVERED if self.failures else _SUCCEEDED
+
+    def _hinted(self, event: ev.Hinted) -> None:
+        self.hint = event.rung
 
     def _decided(self, event: ev.Decided) -> None:
         decision = event.decision
@@ -210,6 +214,7 @@ FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.Opened: Incident._opened,  # noqa: SLF001  # the table of this class's own folds
     ev.AttemptFailed: Incident._attempt_failed,  # noqa: SLF001
     ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001
+    ev.Hinted: Incident._hinted,  # noqa: SLF001
     ev.Decided: Incident._decided,  # noqa: SLF001
     ev.Changed: Incident._changed,  # noqa: SLF001
     ev.Skipped: Incident._skipped,  # noqa: SLF001

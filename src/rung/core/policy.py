@@ -65,6 +65,7 @@ class Policy:
     attempt_seconds     one attempt is interrupted after this long (None: only the rung's and the total)
     escalate_after      failures before a dearer model may take over without asking (auto_escalate)
     unattended          nobody can be asked: a question ends blocked
+    learn               begin at the rung that helped with this very failure before, where a journal knows one
     """
 
     ladder: Ladder
@@ -84,6 +85,7 @@ class Policy:
     checkpoints: bool = True
     report: str = "tasks/pipeline-blocked.md"
     prompts: Mapping[str, str] = field(default_factory=lambda: NO_TABLE)
+    learn: bool = False
 
     def __post_init__(self) -> None:
         bad = sorted(self.retry & NEVER_RETRYABLE)

@@ -130,25 +130,29 @@ class Durable:
         if run.incident.status is not None:
             run.value = self.known.get(f"attempt.{run.incident.attempts}", {}).get("value")
             return None
-        if self.claim.exhausted:
-            run.close(
-                ev.Finish(
-                    len(run.policy.ladder.rungs) - 1,
-                    ev.Status.PARTIAL,
-                    "it was taken up three times and got no further",
-                )
-            )
-            return None
         at = point(run.log, run.policy, now)
         run.before = at.before
         key = self.key()
-        if f"{key}.begun" in self.known and key not in self.known:
+        if key in self.known:
+            return self._decided(at)  # it had ended: what it came to is taken in first, however often it was taken up
+        if f"{key}.begun" in self.known:
             failure = cut_off(run.incident)
             run.began = now
             run.rejected(failure)
-            return at._replace(failure=failure, decision=run.note(about_cut_off(run.incident, run.policy)), wait=0.0)
+            if not self.claim.exhausted:
+                return at._replace(
+                    failure=failure, decision=run.note(about_cut_off(run.incident, run.policy)), wait=0.0
+                )
+        if self.claim.exhausted:
+            last = len(run.policy.ladder.rungs) - 1
+            run.close(ev.Finish(last, ev.Status.PARTIAL, "it was taken up three times and got no further"))
+            return None
+        return self._decided(at)
+
+    def _decided(self, at: Point) -> Point:
+        """The same with a decision, where none was made about the failure."""
         if at.undecided and at.failure is not None:
-            return at._replace(decision=run.decide(at.failure))
+            return at._replace(decision=self.run.decide(at.failure))
         return at
 
     def past(self, events: Sequence[Event]) -> Outcome[Any]:

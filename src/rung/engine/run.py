@@ -190,12 +190,28 @@ class Run:
 
     def decide(self, failure: Failure) -> ev.Decision:
         """What to do about it, written down before it is done."""
+        if self.policy.learn and self.incident.decision is None:
+            self._recall(failure)
         now = self.clock.now()
         return self.note(self.choose(failure, now, self.jitter()), now)
 
     def choose(self, failure: Failure, now: float, jitter: float) -> ev.Decision:
         """What to do about it."""
         return decide(self.incident, failure, self.policy, now, jitter)
+
+    def _recall(self, failure: Failure) -> None:
+        """Ask the journal, where it remembers anything, what helped with this failure before."""
+        ask = getattr(self.journal, "hint", None)
+        if ask is None:
+            return
+        try:
+            name = ask(self.terms.project, failure)
+        except Exception as error:  # a memory that fails must not stand in the way
+            self.crashed("memory", error)
+            return
+        if name in self.terms.rungs:
+            rung = self.terms.rungs.index(name)
+            self.record(ev.Hinted(self.clock.now(), rung, f"{name} worked last time"))
 
     def note(self, decision: D, now: float | None = None) -> D:
         """Write a decision down; a retry that it schedules is charged now, not when it runs."""

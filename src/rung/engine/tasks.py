@@ -132,8 +132,9 @@ def _carry(journal: Any, claim: Claim, function: Callable[..., Any], arguments: 
     if claim.done is not None:
         return _result(claim.done)
     if claim.exhausted:
-        claim.finish({"status": "partial", "reason": "it was taken up three times and got no further"})
-        return _result(claim.done)
+        ended = {"status": "partial", "reason": "it was taken up three times and got no further"}
+        claim.finish(ended)
+        return _result(ended)
     with claim:
         token = WORK.set(Work(claim, journal.runs.received))
         try:

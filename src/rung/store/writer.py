@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from contextlib import suppress
-from os import getpid
+from functools import cache
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakSet
 
 from rung.store.port import Busy, Fenced, Ticket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from rung.store.port import Backend, Connection
 
@@ -38,18 +41,23 @@ class Writer:
         backend: Backend,
         tell: Callable[[str], object],
         finish: Callable[[Connection, list[Any]], object],
+        undone: Callable[[], object] = lambda: None,
     ) -> None:
         self._backend = backend
         self._tell = tell
         self._finish = finish  # is given the results of a batch, before it is committed
+        self._undone = undone  # is told when what was done in a batch was taken back
+        self.trouble = ""  # why the store does not take anything now; empty: it does
+        self.dropped = 0
+        self._fresh()
+
+    def _fresh(self) -> None:
         self._queue: SimpleQueue[Item | None] = SimpleQueue()
+        self._hand: list[Item] = []  # taken from the queue to be written
         self._spool: deque[Item] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._pid = 0
         self._connection: Connection | None = None
-        self.trouble = ""  # why the store does not take anything now; empty: it does
-        self.dropped = 0
 
     def put(self, work: Callable[[Connection], Any], present: Callable[[Connection], bool]) -> Ticket[Any]:
         """Write this; the ticket is good when it is durable, and fails when it cannot be."""
@@ -68,7 +76,7 @@ class Writer:
     def flush(self, seconds: float = 10.0) -> bool:
         """Wait until all that was handed over is durable; False when that takes longer."""
         if self._thread is None:
-            return True
+            return not self._spool
         ticket = self.put(lambda _: None, lambda _: True)
         try:
             ticket.result(seconds)
@@ -79,70 +87,94 @@ class Writer:
     def close(self, seconds: float = 10.0) -> None:
         """Write what is left, and end the thread."""
         thread = self._thread
-        if thread is None or self._pid != getpid():
-            return
-        self._queue.put(None)
-        thread.join(seconds)
-        self._thread = None
+        if thread is not None:
+            self._queue.put(None)
+            thread.join(seconds)
 
     def _hand_over(self, item: Item) -> None:
         self._queue.put(item)
-        if self._thread is None or self._pid != getpid():
+        if self._thread is None:
             self._begin()
 
     def _begin(self) -> None:
         with self._lock:
-            if self._thread is not None and self._pid == getpid():
-                return
-            if self._pid not in {0, getpid()}:  # a fork: the thread and its connection stayed with the parent
-                self._connection = None
-            self._pid = getpid()
-            self._thread = threading.Thread(target=self._work, name="rung-journal", daemon=True)
-            self._thread.start()
+            if self._thread is None:
+                _see_to_forks()
+                _WRITERS.add(self)
+                self._thread = threading.Thread(target=self._work, name="rung-journal", daemon=True)
+                self._thread.start()
+
+    # -- after a fork ---------------------------------------------------------------------------------
+
+    def begin_anew(self) -> None:
+        """This is the child: what was handed over before is the parent's to write, and nobody here waits for it."""
+        theirs = [*self._hand, *self._spool]
+        with suppress(Empty):
+            while True:
+                theirs += [item] if (item := self._queue.get_nowait()) is not None else []
+        self._fresh()
+        for item in theirs:
+            if item.ticket is not None:
+                item.ticket._condition = threading.Condition()  # noqa: SLF001  # a thread of the parent may have it
+            _release(item, "it was handed over before a fork")
 
     # -- in the thread --------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        tries = 0
-        while True:
-            pause = PAUSES[min(tries, len(PAUSES)) - 1] if self._spool else None
-            batch, ending = self._next(pause)
-            if batch or self._spool:
-                tries = 0 if self._write(batch) else tries + 1
-            if ending:
-                self._drop_connection()
-                return
+        tries, ending = 0, False
+        while not ending:
+            ending = self._wait_out(PAUSES[min(tries, len(PAUSES)) - 1]) if self._spool else self._take()
+            if self._hand or self._spool:
+                tries = 0 if self._write() else tries + 1
+        self._drop_connection()
+        if self._spool:
+            left = len(self._spool) + self.dropped
+            self._tell(f"the journal was closed while it could not be written: {left} parts of what happened are lost")
+        self._thread = None
+        if not self._queue.empty():  # handed over while we ended
+            self._begin()
 
-    def _next(self, seconds: float | None) -> tuple[list[Item], bool]:
-        """What was handed over meanwhile; waits for the first, at most so long."""
-        batch: list[Item] = []
-        try:
-            item = self._queue.get(timeout=seconds)
+    def _take(self) -> bool:
+        """Take what was handed over, waiting for the first; True when that was the end."""
+        with suppress(Empty):
+            item = self._queue.get()
             while item is not None:
-                batch.append(item)
-                if len(batch) >= BATCH:
-                    return batch, False
+                self._hand.append(item)
+                if len(self._hand) >= BATCH:
+                    return False
                 item = self._queue.get_nowait()
-        except Empty:
-            return batch, False
-        return batch, True
+            return True
+        return False
 
-    def _write(self, batch: list[Item]) -> bool:
-        """Write the spool and the batch; False when the store is in trouble: then what can wait does."""
-        waiting = [*self._spool, *batch]
+    def _wait_out(self, pause: float) -> bool:
+        """Give a store in trouble some time: what can wait joins what waits. True when that was the end."""
+        until = monotonic() + pause
+        with suppress(Empty):
+            while (item := self._queue.get(timeout=max(0.0, until - monotonic()))) is not None:
+                if not item.patient:
+                    self._hand.append(item)
+                    return False
+                self._keep(item)
+            return True
+        return False
+
+    def _write(self) -> bool:
+        """Write what waits and what is at hand; False when the store is in trouble: then what can wait does."""
+        self._hand[:0] = self._spool
         self._spool.clear()
-        while waiting:
-            try:
-                self._commit(waiting[:BATCH])
-            except Exception as error:  # whatever the store says: the work goes on without it
-                self._drop_connection()
-                self._in_trouble(error, waiting)
-                return False
-            waiting = waiting[BATCH:]
+        try:
+            while self._hand:
+                self._commit(self._hand[:BATCH])
+                del self._hand[:BATCH]
+        except Exception as error:  # whatever the store says: the work goes on without it
+            self._drop_connection()
+            self._undone()
+            self._in_trouble(error)
+            return False
         if self.trouble:
             lost = f"; {self.dropped} were lost" if self.dropped else ""
-            self._tell(f"the journal can be written again, and what had waited is in it{lost}")
             self.trouble, self.dropped = "", 0
+            self._tell(f"the journal can be written again, and what had waited is in it{lost}")
         return True
 
     def _commit(self, items: list[Item]) -> None:
@@ -159,15 +191,14 @@ class Writer:
         try:
             connection.commit()
         except Exception:
-            # Nobody knows whether it happened: look, and only do again what did not.
+            # Nobody knows whether it happened: look. All of it did, or nothing.
             self._drop_connection()
             connection = self._connected()
-            missing = [item for item, _ in done if not item.present(connection)]
-            _succeed((item, result) for item, result in done if item not in missing)
-            if missing:
+            if not all(item.present(connection) for item, _ in done):
                 raise
-            return
-        _succeed(done)
+        for item, result in done:
+            if item.ticket is not None and not item.ticket.done():
+                item.ticket.set_result(result)
 
     def _one(self, connection: Connection, item: Item, done: list[tuple[Item, Any]]) -> None:
         """One item in a savepoint: what is wrong with it is its own affair, unless the store is in trouble."""
@@ -179,30 +210,34 @@ class Writer:
         except (Exception, Fenced) as error:
             connection.execute("ROLLBACK TO SAVEPOINT item")
             connection.execute("RELEASE SAVEPOINT item")
+            self._undone()
             if item.ticket is not None and not item.ticket.done():
                 item.ticket.set_exception(error)
-            elif item.ticket is None:
+            elif not isinstance(error, Fenced):  # nobody waits for it any more
                 self._tell(f"an event could not be kept: {type(error).__name__}: {error}")
             return
         connection.execute("RELEASE SAVEPOINT item")
         done.append((item, result))
 
-    def _in_trouble(self, error: Exception, items: list[Item]) -> None:
+    def _in_trouble(self, error: Exception) -> None:
         reason = " ".join(str(error).split()) or type(error).__name__
-        if not self.trouble:
+        known, self.trouble = self.trouble, reason
+        if not known:
             self._tell(f"the journal cannot be written ({reason}): the work goes on, events wait in memory")
-        self.trouble = reason
+        items, self._hand = self._hand, []
         for item in items:
-            if not item.patient:
-                if item.ticket is not None and not item.ticket.done():
-                    item.ticket.set_exception(Busy(reason))
-                continue
-            if len(self._spool) < SPOOL:
-                self._spool.append(item)
+            if item.patient:
+                self._keep(item)
             else:
-                self.dropped += 1
-            if item.ticket is not None and not item.ticket.done():
-                item.ticket.set_result(None)  # nobody's work waits for a disk
+                _release(item, reason)
+
+    def _keep(self, item: Item) -> None:
+        """It waits in memory; whoever handed it over does not."""
+        if len(self._spool) < SPOOL:
+            self._spool.append(item)
+        else:
+            self.dropped += 1
+        _release(item, self.trouble)
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -216,7 +251,24 @@ class Writer:
                 connection.close()
 
 
-def _succeed(done: Iterable[tuple[Item, Any]]) -> None:
-    for item, result in done:
-        if item.ticket is not None and not item.ticket.done():
-            item.ticket.set_result(result)
+def _release(item: Item, why: str) -> None:
+    """Nobody waits for it any longer, though it is not written."""
+    if item.ticket is not None and not item.ticket.done():
+        if item.patient:
+            item.ticket.set_result(None)  # nobody's work waits for a disk
+        else:
+            item.ticket.set_exception(Busy(why))
+
+
+_WRITERS: Final[WeakSet[Writer]] = WeakSet()
+
+
+@cache  # once in a process and all its children
+def _see_to_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_in_child)
+
+
+def _in_child() -> None:
+    for writer in list(_WRITERS):
+        writer.begin_anew()

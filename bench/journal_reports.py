@@ -1,0 +1,259 @@
+"""How long every report takes over a large journal: `python bench/journal_reports.py [--quick | --big]`.
+
+What is generated: a block of realistic incidents over 90 days (three projects, six models, a session for every
+25 incidents; 70 % succeed at once, the rest fail by Zipf's law in one of 900 ways and climb up to three rungs),
+made as events and read off by the journal's own projection. The block is then laid down again and again, each
+time some days later and under other ids, until there are as many events as asked for: rows are copied, counts
+are added up, exactly as if each had been projected. The events' own table holds the block alone: no report reads it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from itertools import count
+from pathlib import Path
+from statistics import median
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any
+
+from rung.core import events as ev
+from rung.core.failures import Evidence, Failure, Kind, Phase
+from rung.core.ladder import Action
+from rung.core.request import Request
+from rung.store import open_journal, reports
+from rung.store.groups import groups
+from rung.store.projection import COUNTS, DAY, KEYS, ROWS, Told, replay
+from rung.store.reports_sql import By, Filter, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rung.store.journal import Journal
+
+    Ask = Callable[[Journal], object]
+
+DAYS = 90
+ROUNDS = 5
+GOALS = {1_000_000: 100, 10_000_000: 120}  # milliseconds
+PROJECTS = ("web", "api", "research")
+MODELS = ("haiku", "sonnet", "opus", "gpt-mini", "gpt-large", "gemini")
+KINDS = (
+    Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.TIMEOUT, Kind.NETWORK, Kind.SERVER_ERROR, Kind.CONTEXT_LIMIT, Kind.TOOL_ERROR,
+    Kind.MALFORMED_OUTPUT, Kind.PARTIAL_OUTPUT, Kind.TEST_FAILURE, Kind.LOOP_DETECTED, Kind.UNKNOWN,
+)  # fmt: skip
+RUNGS = ("retry", "nudge", "replan", "fallback", "force-done")
+PROMPTS = ("nudge.general", "nudge.missing", "nudge.format")
+
+
+# -- events ---------------------------------------------------------------------------------------------
+
+
+def failures(chance: random.Random) -> list[Failure]:
+    """900 ways to fail; each keeps its fingerprint."""
+    made = []
+    for number in range(900):
+        kind = chance.choice(KINDS)
+        phase = Phase.TOOL if kind in {Kind.TOOL_ERROR, Kind.TEST_FAILURE} else Phase.CALL
+        text = (
+            f"{kind} in {'abcdefghijklmnopqrstuvwxyz'[number % 26]}{chance.choice(RUNGS)}{chr(97 + number // 26)}: no"
+        )
+        made.append(Failure(kind, True, "bench", text, None, Evidence(text=text, phase=phase)))
+    return made
+
+
+def block(size: int, origin: float) -> Iterator[Told]:
+    """About so many events, in the order of time."""
+    chance = random.Random(7)
+    ways = failures(chance)
+    weights = [1 / rank for rank in range(1, len(ways) + 1)]
+    requests = {model: Request(prompt="Do it.", model=model) for model in MODELS}
+    step = DAYS * DAY / (size / 3.2)  # 3.2 events an incident
+    told = 0
+    for number in count(1):
+        if told >= size:
+            return
+        at = origin + (number * step) % (DAYS * DAY)
+        session = f"s{number // 25}"
+        project, model = PROJECTS[number // 25 % 3], chance.choices(MODELS, (30, 25, 5, 20, 10, 10))[0]
+        for n, event in enumerate(
+            _incident(chance, f"b-{number}", at, project, session, requests[model], ways, weights)
+        ):
+            told += 1
+            yield Told(f"b-{number}", n, event)
+
+
+def _incident(
+    chance: random.Random, name: str, at: float, project: str, session: str, request: Request, ways: Any, weights: Any
+) -> Iterator[ev.Event]:
+    yield ev.Opened(at, name, ev.Terms("task", "default", rungs=RUNGS, project=project, session=session), request)
+    bad = 0 if chance.random() < 0.7 else chance.choices((1, 2, 3, 8), (60, 20, 15, 5))[0]
+    way = chance.choices(ways, weights)[0] if bad else None
+    for number in range(bad):
+        assert way is not None
+        took = chance.lognormvariate(0.5, 0.8)
+        at += took
+        yield ev.AttemptFailed(at, way, took, 0.01, may_retry=True)
+        if number == 7:
+            yield ev.Closed(at, ev.Status.PARTIAL, "spent")
+            return
+        if number < 2:
+            yield ev.Decided(at, ev.Repeat(0, 1.0, way.kind.value))
+            at += 1.0
+        elif number < 6:
+            prompt = chance.choice(PROMPTS)
+            request = request.but(recovery=str(number), prompt=f"Do it. {number}")
+            yield ev.Decided(at, ev.Change(1, Action.NUDGE, 0.0, way.kind.value))
+            yield ev.Changed(at, request, request.digest(), ("prompt",), prompt)
+        else:
+            request = request.but(model="opus", recovery="take over")
+            yield ev.Decided(at, ev.HandOver(3, "opus", "", 0.5, way.kind.value))
+            yield ev.Changed(at, request, request.digest(), ("model",), "handover.context")
+    took = chance.lognormvariate(1.0, 0.8)
+    yield ev.AttemptSucceeded(at + took, took, 0.02)
+
+
+# -- the journal ----------------------------------------------------------------------------------------
+
+
+def generate(path: Path, size: int, origin: float) -> tuple[Journal, int]:
+    """A journal with about so many events' worth of rows and counts; how many exactly."""
+    journal = open_journal(path)
+    piece = min(size, 250_000)
+    told = list(block(piece, origin))
+    copies = max(1, round(size / len(told)))
+    connection = journal.backend.connect(write=True)
+    connection.execute("PRAGMA synchronous=OFF")
+    connection.execute("PRAGMA cache_size=-500000")
+    connection.begin()
+    replay(told, lambda *_: None).write(connection)
+    for table in (*ROWS, *COUNTS, "session", "failure_group"):
+        connection.execute(f"CREATE TEMP TABLE base_{table} AS SELECT * FROM main.{table}")
+    for copy in range(1, copies):
+        _again(connection, copy, int(origin // DAY))
+    connection.commit()
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return journal, len(told) * copies
+
+
+MOMENTS = ("at", "opened_at", "ended_at", "failed_at", "touched_at", "began_at", "answered_at", "first_at", "last_at")
+
+
+def _again(connection: Any, copy: int, first_day: int) -> None:
+    """Lay the block down once more, so many days later; what falls off the end comes in at the beginning."""
+
+    def later(column: str, unit: int) -> str:
+        begin = first_day * DAY // unit
+        period, shift = DAYS * DAY // unit, copy * DAY // unit
+        # Whole periods are taken off: a moment keeps its fraction, which a remainder of floats would lose.
+        return f"{column} + {shift} - {period} * (CAST({column} - {begin} + {shift} AS INTEGER) / {period})"
+
+    def value(table: str, column: str) -> str:
+        if column in MOMENTS:
+            return later(column, 1)
+        if column in {"day", "hour"}:
+            return later(column, DAY if column == "day" else 3_600)
+        if (column in {"incident", "session"} and table != "request") or (column == "id"):
+            return f"CASE WHEN {column} = '' THEN '' ELSE {column} || '/{copy}' END"
+        return column
+
+    for table in ("incident", "attempt", "model_change", "session"):
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        wanted = ", ".join(value(table, column) for column in columns)
+        connection.execute(f"INSERT INTO {table} SELECT {wanted} FROM base_{table}")
+    for table, counts in COUNTS.items():
+        columns = [*KEYS[table], *counts]
+        sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in counts)
+        connection.execute(
+            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(value(table, c) for c in columns)}"
+            f" FROM base_{table} WHERE true ON CONFLICT ({', '.join(KEYS[table])}) DO UPDATE SET {sums}"
+        )
+    connection.execute("UPDATE failure_group SET count = failure_group.count + b.count FROM base_failure_group b"
+                       " WHERE b.project = failure_group.project AND b.fingerprint = failure_group.fingerprint")  # fmt: skip
+
+
+# -- the questions --------------------------------------------------------------------------------------
+
+
+def questions(now: float) -> dict[str, Ask]:
+    """Every report, over all 90 days and over the last 30."""
+    everything, month, day = Filter(), Filter(since=now - 30 * DAY), Filter(since=now - DAY)
+    one = Filter(project="web")
+    asked: dict[str, Ask] = {
+        "totals": lambda j: reports.totals(j, everything),
+        **{f"failures by {by}": _by(by, everything) for by in By},
+        "failures by model, 30 days": lambda j: reports.failures(j, month, By.MODEL),
+        "failures by kind, 1 day": lambda j: reports.failures(j, day, By.KIND),
+        "failures by kind, 1 project": lambda j: reports.failures(j, one, By.KIND),
+        "trend by model": lambda j: reports.trend(j, everything, By.MODEL),
+        "messages": lambda j: reports.messages(j, everything, now=now),
+        "messages, 30 days": lambda j: reports.messages(j, month, now=now),
+        "recovery by kind": lambda j: reports.recovery(j, everything),
+        "recovery by rung": lambda j: reports.recovery_by_rung(j, everything),
+        "recovery by rung, 1 project": lambda j: reports.recovery_by_rung(j, one),
+        "rungs, prompts and models": lambda j: reports.rescues(j, everything),
+        "rungs, 30 days": lambda j: reports.rescues(j, month, (Part.RUNG,)),
+        "latency": lambda j: reports.latency(j, everything),
+        "latency, 30 days": lambda j: reports.latency(j, month),
+        "spirals": lambda j: reports.spirals(j, everything),
+        "spirals, 30 days": lambda j: reports.spirals(j, month),
+        "groups": lambda j: groups(j, now=now),
+        "failures of one session": lambda j: reports.failures(j, Filter(session="s17"), By.KIND),
+        "recovery of one session": lambda j: reports.recovery(j, Filter(session="s17")),
+    }
+    return asked
+
+
+def _by(by: By, where: Filter) -> Ask:
+    return lambda journal: reports.failures(journal, where, by)
+
+
+def measure(journal: Journal, ask: Ask) -> float:
+    """Milliseconds: the middle of some rounds, the first of which is not counted."""
+    times = []
+    for _ in range(ROUNDS + 1):
+        began = perf_counter()
+        ask(journal)
+        times.append(perf_counter() - began)
+    return median(times[1:]) * 1_000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="50,000 events: does it run?")
+    parser.add_argument("--big", action="store_true", help="10 million as well")
+    parser.add_argument("--keep", type=Path, help="a directory to leave the journals in")
+    options = parser.parse_args()
+    sizes = [50_000] if options.quick else [1_000_000, *([10_000_000] if options.big else [])]
+    now = float(int(time() // DAY) * DAY)
+    missed = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        for size in sizes:
+            path = (options.keep or Path(temporary)) / f"journal-{size}.db"
+            began = perf_counter()
+            journal, events = generate(path, size, now - DAYS * DAY)
+            made = perf_counter() - began
+            goal = GOALS.get(size, 100)
+            rows = {
+                t: journal.read(f"SELECT count(*) FROM {t}")[0][0] for t in ("incident", "attempt", "session", *COUNTS)
+            }
+            print(f"\n{events:,} events' worth, made in {made:.0f} s, {journal.backend.size() / 1e6:,.0f} MB")
+            print("rows: " + ", ".join(f"{name} {number:,}" for name, number in rows.items()))
+            began = perf_counter()
+            open_journal(path).close()
+            print(f"to open it: {(perf_counter() - began) * 1_000:,.0f} ms\n")
+            print(f"{'report':<30}{'ms':>9}{'goal':>7}  met")
+            for name, ask in questions(now).items():
+                took = measure(journal, ask)
+                missed += took > goal
+                print(f"{name:<30}{took:>9.1f}{goal:>7}  {'yes' if took <= goal else 'NO'}", flush=True)
+            journal.close()
+    print(f"\n{'every goal met' if not missed else f'{missed} goals missed'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""`rung backtest`: what another policy would have done with the incidents in the journal, and what nobody can know."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from rung.cli.amounts import money, took, when
+from rung.cli.journal_option import journal_option, moment, opened
+from rung.cli.screen import as_json, count, near, paragraph, print_json, row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rung.core.counterfactual import Counterfactual, Summary
+    from rung.core.events import Event, Opened
+    from rung.core.policy import Policy
+    from rung.store.journal import Journal
+
+PAGE: Final = 200  # incidents whose events are read at once
+LABEL: Final = 16
+CANNOT_KNOW: Final = (
+    "What comes of an attempt that was never made: after the first decision that differs, only an end is known.",
+    "How long a wait would have been, as chance has a part in it: all are counted at their average.",
+    "Open circuits, the shared retry budget, people's answers and the words of prompts are taken as recorded.",
+    "What a policy that learns would have remembered: only hints that were recorded are known.",
+)
+
+
+class Replayed(NamedTuple):
+    """An incident, when and where it was, and what would have become of it."""
+
+    opened: Opened
+    found: Counterfactual
+
+
+@click.command(short_help="Try another policy on recorded incidents.")
+@click.option("--policy", "policy_name", required=True, metavar="FILE|LADDER", help="A policy file, or a ladder.")
+@click.option("--since", callback=moment, metavar="WHEN", help="7d, 12h, or a date: 2026-11-01 (UTC).")
+@click.option("--project", help="Only this project.")
+@click.option("--limit", "-n", default=20, show_default=True, help="Show so many that differ; 0: none.")
+@journal_option
+@as_json
+def command(
+    *, policy_name: str, since: float | None, project: str | None, limit: int, journal_at: str | None, as_json: bool
+) -> None:
+    """Say what another policy would have done with the incidents in the journal.
+
+    Only incidents that have ended and in which something failed. A policy file's own settings for a project
+    are used for that project's incidents.
+    """
+    from rung.core.backtest import replay, summary
+
+    pick = _policies(policy_name)
+    unreadable: list[str] = []
+    replayed: list[Replayed] = []
+    with opened(journal_at) as journal:
+        for events in _incidents(journal, since, project, unreadable):
+            first: Any = events[0]
+            replayed.append(Replayed(first, replay(events, pick(first.terms.project))))
+    total = summary(one.found for one in replayed)
+    elsewhere = sum(one.opened.terms.ladder != pick(one.opened.terms.project).ladder.name for one in replayed)
+    if as_json:
+        print_json(_table(policy_name, replayed, total, elsewhere, unreadable))
+        return
+    _show_total(policy_name, total, elsewhere, unreadable)
+    _show_differing([one for one in replayed if one.found.words() != "the same"], max(0, limit))
+    if replayed:
+        click.secho("\nWhat this cannot know", bold=True)
+        for text in CANNOT_KNOW:
+            click.echo(paragraph(f"- {text}", indent=2, hang=2))
+
+
+def _policies(name: str) -> Callable[[str], Policy]:
+    """The policy for a project: the same for all, or as a file says."""
+    from rung.core.errors import ConfigError
+    from rung.core.policy import preset
+    from rung.core.presets import LADDERS
+
+    if name in LADDERS:
+        policy = preset(name)
+        return lambda _: policy
+    if not (Path(name).suffix or Path(name).exists()):
+        allowed = "a policy file, or one of " + ", ".join(LADDERS)
+        raise ConfigError("policy", name, allowed + near(name, LADDERS))
+    from rung.wiring.files import load_policy
+
+    book = load_policy(name)
+    known = {project: book.pick(project) for project in book.projects}
+    return lambda project: known.get(project, book.default)
+
+
+def _incidents(
+    journal: Journal, since: float | None, project: str | None, unreadable: list[str]
+) -> Iterator[list[Event]]:
+    """The events of each incident that has ended and in which something failed, oldest first."""
+    terms, values = ["status <> 'open'", "failures > 0"], []
+    for term, value in (("opened_at >= ?", since), ("project = ?", project)):
+        if value is not None:
+            terms.append(term)
+            values.append(value)
+    chosen = f"SELECT id FROM incident WHERE {' AND '.join(terms)} ORDER BY opened_at, id"  # noqa: S608  # our own names
+    ids = [name for (name,) in journal.read(chosen, values)]
+    for start in range(0, len(ids), PAGE):
+        page = ids[start : start + PAGE]
+        marks = ", ".join("?" * len(page))
+        bodies: dict[str, list[str]] = {name: [] for name in page}
+        read = f"SELECT incident, body FROM event WHERE incident IN ({marks}) ORDER BY incident, n"  # noqa: S608  # marks
+        for name, body in journal.read(read, page):
+            bodies[name].append(body)
+        for name in page:
+            events = _events(bodies[name])
+            if events:
+                yield events
+            else:
+                unreadable.append(name)
+
+
+def _events(bodies: list[str]) -> list[Event]:
+    """The events; none where they are no longer there, or of a version we do not know."""
+    from rung.core.codec import from_json
+    from rung.core.errors import ConfigError
+    from rung.core.events import Opened
+
+    try:
+        events = [from_json(json.loads(body)) for body in bodies]
+    except ConfigError:
+        return []
+    return events if events and isinstance(events[0], Opened) else []
+
+
+def _table(
+    policy_name: str, replayed: list[Replayed], total: Summary, elsewhere: int, unreadable: list[str]
+) -> dict[str, Any]:
+    return {
+        "policy": policy_name,
+        "summary": asdict(total),
+        "on_another_ladder": elsewhere,
+        "unreadable": unreadable,
+        "incidents": [
+            {
+                **asdict(one.found),
+                "project": one.opened.terms.project,
+                "ladder": one.opened.terms.ladder,
+                "opened_at": one.opened.at,
+                "same": one.found.same,
+                "known": one.found.known,
+                "words": one.found.words(),
+            }
+            for one in replayed
+        ],
+        "cannot_know": list(CANNOT_KNOW),
+    }
+
+
+def _show_total(policy_name: str, total: Summary, elsewhere: int, unreadable: list[str]) -> None:
+    if not total.incidents:
+        click.echo("No incident that has ended with a failure in it.")
+    else:
+        click.echo(
+            f"{count(total.incidents, 'incident')} with a failure, under {click.style(policy_name, bold=True)}:\n"
+        )
+        lost = f"; {total.good_lost} of them had recovered, and would not have" if total.good_lost else ""
+        more = f"; {total.more} would have gone on where the recorded one ended" if total.more else ""
+        row("the same", str(total.same), LABEL)
+        row("fewer attempts", f"{total.fewer}{lost if total.fewer else ''}", LABEL)
+        row("another end", f"{total.otherwise}{'' if total.fewer else lost}", LABEL)
+        row("unknown", f"{total.unknown}{more}", LABEL)
+        row("among the known", _saved(total), LABEL)
+    if elsewhere:
+        click.echo(paragraph(f"{count(elsewhere, 'incident')} of these took place on another ladder.", indent=2))
+    if unreadable:
+        left = f"{count(len(unreadable), 'incident')} could not be read and {'is' if len(unreadable) == 1 else 'are'} left out."
+        click.echo(paragraph(left, indent=2))
+
+
+def _saved(total: Summary) -> str:
+    parts = []
+    if total.attempts_saved:
+        parts.append(f"{count(total.attempts_saved, 'attempt')} fewer")  # more are never known
+    if abs(total.seconds_saved) >= 0.1:  # noqa: PLR2004  # less is what chance makes of it
+        parts.append(f"about {took(abs(total.seconds_saved))} {'less' if total.seconds_saved > 0 else 'more'}")
+    if total.dollars_saved:
+        parts.append(f"{money(total.dollars_saved)} less")
+    return ", ".join(parts) or "no difference in attempts, time or cost"
+
+
+def _show_differing(differing: list[Replayed], limit: int) -> None:
+    if not differing or not limit:
+        return
+    click.secho("\nWhat would have been different", bold=True)
+    for opened_, found in differing[-limit:]:
+        where = f" · {opened_.terms.project}" if opened_.terms.project else ""
+        click.echo(f"  {found.incident}  {click.style(when(opened_.at, to='minutes') + where, dim=True)}")
+        click.echo(paragraph(found.words(), indent=4))
+        if found.point is not None:
+            click.echo(paragraph(f"recorded: {found.point.recorded}", indent=4))
+    if len(differing) > limit:
+        click.echo(f"  … and {len(differing) - limit} earlier (--limit)")

@@ -1,0 +1,152 @@
+"""`rung log`: what happened, a line for each event; and what happens, as it does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from rung.cli.amounts import when
+from rung.cli.journal_option import journal_option, opened
+from rung.cli.screen import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rung.store.journal import Journal
+
+EVERY: Final = 0.5  # seconds between two looks
+PAGE: Final = 1_000
+KNOWN: Final = 10_000  # incidents whose ladder is remembered
+SIGNS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
+
+
+class Entry(NamedTuple):
+    """An event with its place, and the number of the attempt it ended."""
+
+    seq: int
+    incident: str
+    n: int
+    at: float
+    body: str
+    number: int
+
+
+_SELECT: Final = """
+    SELECT e.seq, e.incident, e.n, e.at, e.body, COALESCE(a.number, 0)
+      FROM event e
+      JOIN incident i ON i.id = e.incident
+      LEFT JOIN attempt a ON a.incident = e.incident AND a.n = e.n"""
+_KIND: Final = "EXISTS (SELECT 1 FROM attempt f WHERE f.incident = e.incident AND f.kind = ?)"
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Go on: show events as they come, until Ctrl-C.")
+@click.option("--kind", help="Only incidents in which there was such a failure.")
+@click.option("--project", help="Only this project.")
+@click.option("--session", help="Only this session.")
+@click.option("--limit", "-n", default=50, show_default=True, help="So many events from the end; 0: none.")
+@journal_option
+@as_json
+def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, **filters: str | None) -> None:
+    """Show the latest events, a line for each; with --json an object a line."""
+    from rung.core.failures import Kind
+
+    if filters["kind"] is not None and filters["kind"] not in set(Kind):
+        from rung.cli.screen import near
+        from rung.core.errors import ConfigError
+
+        raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){near(filters['kind'], Kind)}")
+    with opened(journal_at) as journal:
+        show = _json_line if as_json else _line_of(journal)
+        try:
+            _show(journal, filters, show, limit=max(0, limit), follow=follow)
+        except KeyboardInterrupt:
+            sys.exit(0 if follow else 130)
+
+
+def _show(
+    journal: Journal, filters: dict[str, str | None], show: Callable[[Entry], None], *, limit: int, follow: bool
+) -> None:
+    from time import sleep
+
+    terms, values = _terms(filters)
+    end = _end(journal)
+    for entry in reversed(_read(journal, [*terms, "e.seq <= ?"], [*values, end], f"DESC LIMIT {limit}")):
+        show(entry)
+    while follow:
+        sys.stdout.flush()
+        sleep(EVERY)
+        begin, end = end, _end(journal)
+        for entry in between(journal, begin, end, terms, values):
+            show(entry)
+
+
+def between(journal: Journal, begin: int, end: int, terms: Sequence[str], values: Sequence[Any]) -> Iterator[Entry]:
+    """All events after one and up to another."""
+    while rows := _read(journal, [*terms, "e.seq > ?", "e.seq <= ?"], [*values, begin, end], f"ASC LIMIT {PAGE}"):
+        yield from rows
+        begin = rows[-1].seq
+
+
+def _end(journal: Journal) -> int:
+    ((end,),) = journal.read("SELECT COALESCE(MAX(seq), 0) FROM event")
+    return int(end)
+
+
+def _terms(filters: dict[str, str | None]) -> tuple[list[str], list[str]]:
+    columns = {"project": "i.project = ?", "session": "i.session = ?", "kind": _KIND}
+    chosen = [(columns[name], value) for name, value in filters.items() if value is not None]
+    return [term for term, _ in chosen], [value for _, value in chosen]
+
+
+def _read(journal: Journal, terms: Sequence[str], values: Sequence[Any], order: str) -> list[Entry]:
+    rows = journal.read(f"{_SELECT} WHERE {' AND '.join(terms)} ORDER BY e.seq {order}", values)
+    return [Entry(*row) for row in rows]
+
+
+def _json_line(entry: Entry) -> None:
+    place = {"seq": entry.seq, "incident": entry.incident, "n": entry.n}
+    click.echo(json.dumps(place | json.loads(entry.body), ensure_ascii=False))
+
+
+def _line_of(journal: Journal) -> Callable[[Entry], None]:
+    """Shows an event as a line, cut to the screen where there is one, under a heading for each day."""
+    import shutil
+
+    from rung.cli.narration import told
+    from rung.cli.progress import MARKS
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    ladders: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+    day = ""
+
+    def show(entry: Entry) -> None:
+        nonlocal day
+        date, _, time = when(entry.at).partition(" ")
+        if date != day:
+            day = date
+            click.secho(f"── {date} (UTC) ──", dim=True)
+        event = told(json.loads(entry.body), _ladder(journal, entry, ladders), entry.number)
+        start = f"{time} {entry.incident:<13.13} "
+        rest = f"{event.subject:<12} {event.text}{f' ({event.time})' if event.time else ''}"
+        if width is not None and len(start) + 2 + len(rest) > width:
+            rest = rest[: width - len(start) - 3] + "…"
+        sign = click.style(MARKS[event.mark][0], fg=SIGNS[event.mark])
+        click.echo(f"{click.style(start, dim=True)}{sign} {rest}")
+
+    return show
+
+
+def _ladder(journal: Journal, entry: Entry, known: OrderedDict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The names of an incident's rungs, as its first event tells them."""
+    if entry.incident not in known:
+        rows = journal.read("SELECT body FROM event WHERE incident = ? AND n = 0", (entry.incident,))
+        terms = json.loads(rows[0][0]).get("terms", {}) if rows else {}
+        known[entry.incident] = tuple(terms.get("rungs", ()))
+        if len(known) > KNOWN:
+            known.popitem(last=False)
+    return known[entry.incident]

@@ -1,0 +1,167 @@
+"""`rung show INCIDENT`: one climb from its first failure to its end, so that it can be understood by reading it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rung.cli.amounts import money, took, when
+from rung.cli.journal_option import journal_option, opened
+from rung.cli.screen import as_json, count, paragraph, print_json, row
+
+if TYPE_CHECKING:
+    from rung.cli.narration import Told
+    from rung.core.failures import Failure
+    from rung.store.journal import Journal
+
+LABEL: Final = 9
+TIME: Final = 9
+SUBJECT: Final = 13
+LAST: Final = "last"
+SEVERAL: Final = 5
+COLOURS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
+
+
+@click.command()
+@click.argument("incident", metavar="INCIDENT")
+@journal_option
+@as_json
+def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
+    """Show all of one INCIDENT: what was seen, named, decided, changed, waited for and spent, and how it ended.
+
+    INCIDENT is an id, as much of its beginning as is unique, or `last`.
+    """
+    with opened(journal_at) as journal:
+        found = find(journal, incident)
+        bodies = [
+            json.loads(body)
+            for (body,) in journal.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (found["id"],))
+        ]
+        numbers: dict[int, int] = dict(journal.read("SELECT n, number FROM attempt WHERE incident = ?", (found["id"],)))
+        seen = _seen(journal, found)
+    if as_json:
+        print_json({"incident": found, "seen": seen, "events": bodies})
+        return
+    _heading(found, bodies[0] if bodies else {})
+    _timeline(bodies, numbers)
+    _ending(found, bodies, seen)
+
+
+def find(journal: Journal, name: str) -> dict[str, Any]:
+    """The row of the one incident whose id begins so."""
+    from rung.core.errors import ConfigError
+    from rung.store.projection import ROWS
+
+    columns = ROWS["incident"]
+    select = f"SELECT {', '.join(columns)} FROM incident"  # noqa: S608  # our own names
+    if name == LAST:
+        rows = journal.read(f"{select} ORDER BY opened_at DESC, id DESC LIMIT 1")
+    else:
+        rows = journal.read(f"{select} WHERE id = ?", (name,))
+    if not rows and name and name != LAST:
+        rows = journal.read(f"{select} WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT {SEVERAL + 1}", (len(name), name))
+    if len(rows) == 1:
+        return dict(zip(columns, rows[0], strict=True))
+    allowed = "the id of an incident, or its beginning (`rung log` shows them)"
+    if rows:
+        names = ", ".join(str(row[0]) for row in rows[:SEVERAL]) + (" …" if len(rows) > SEVERAL else "")
+        allowed = f"the beginning of one incident's id, not of {names}"
+    raise ConfigError("incident", name, allowed)
+
+
+def _seen(journal: Journal, found: dict[str, Any]) -> dict[str, Any] | None:
+    """How often its failure was seen, in this project."""
+    rows = journal.read(
+        "SELECT count, first_at, last_at FROM failure_group WHERE project = ? AND fingerprint = ?",
+        (found["project"], found["fingerprint"]),
+    )
+    return {"times": rows[0][0], "first_at": rows[0][1], "last_at": rows[0][2]} if rows else None
+
+
+def _heading(found: dict[str, Any], opened_by: dict[str, Any]) -> None:
+    status = found["status"]
+    colour = {"succeeded": "green", "recovered": "green", "open": "yellow"}.get(status, "red")
+    end = found["ended_at"] if found["ended_at"] is not None else found["touched_at"]
+    amount = f"{count(found['attempts'], 'attempt')} in {took(end - found['opened_at'])}"
+    cost = f", {money(found['dollars'])}" if found["dollars"] else ""
+    word = click.style(status, fg=colour, bold=True)
+    click.echo(f"{click.style(found['id'], bold=True)}  {word}  {amount}{cost}")
+    models = [name for name in dict.fromkeys((found["first_model"], found["model"])) if name]
+    request = opened_by.get("request") or {}
+    for label, text in (
+        ("opened", f"{when(found['opened_at'])} UTC"),
+        ("project", found["project"]),
+        ("session", found["session"]),
+        ("parent", found["parent"]),
+        ("agent", found["agent"]),
+        ("model", " → ".join(models)),
+        ("ladder", f"{found['ladder']}, policy {found['policy']}"),
+        ("task", _task(request)),
+    ):
+        if text:
+            row(label, text, LABEL)
+    click.echo()
+
+
+def _task(request: dict[str, Any]) -> str:
+    from rung.cli.narration import first_line
+
+    if request.get("prompt"):
+        return first_line(request["prompt"], 200)
+    messages = request.get("messages") or []
+    return count(len(messages), "message") if messages else ""
+
+
+def _timeline(bodies: list[dict[str, Any]], numbers: dict[int, int]) -> None:
+    from rung.cli.narration import told
+
+    rungs = tuple(bodies[0].get("terms", {}).get("rungs", ())) if bodies else ()
+    began = former = float(bodies[0]["at"]) if bodies else 0.0
+    for n, body in enumerate(bodies):
+        at = float(body["at"])
+        stamp = f"+{took(at - began)}" if n == 0 or at != former else ""
+        former = at
+        _print(stamp, told(body, rungs, numbers.get(n, 0)))
+
+
+def _print(stamp: str, event: Told) -> None:
+    from rung.cli.progress import MARKS
+
+    edge = TIME + 2 + SUBJECT
+    body = paragraph(event.text, indent=edge)[edge:]
+    sign = click.style(MARKS[event.mark][0], fg=COLOURS[event.mark])
+    time = click.style(f"{stamp:>{TIME - 1}} ", dim=True)
+    click.echo(f"{time}{sign} {click.style(f'{event.subject:<{SUBJECT}}', bold=event.mark != 'note')}{body}")
+    facts = event.more
+    if event.time:
+        facts = (", ".join((f"took {event.time}", *facts[:1])), *facts[1:])
+    for line in facts:
+        click.secho(paragraph(line, indent=edge, hang=2), dim=True)
+
+
+def _ending(found: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str, Any] | None) -> None:
+    from rung.core.outcome import recommendation
+
+    click.echo()
+    if found["status"] == "open":
+        row("now", f"open, last heard of {when(found['touched_at'])} UTC", LABEL)
+    else:
+        row("ended", f"{found['status']}{': ' + found['reason'] if found['reason'] else ''}", LABEL)
+    if found["status"] in {"partial", "blocked", "failed"}:
+        row("advice", recommendation(_last_failure(bodies)), LABEL)
+    if seen is not None:
+        since = f"since {when(seen['first_at'], to='minutes')}"
+        row("seen", f"{count(int(seen['times']), 'time')} {since}, fingerprint {found['fingerprint']}", LABEL)
+
+
+def _last_failure(bodies: list[dict[str, Any]]) -> Failure | None:
+    from rung.core.codec import from_json
+    from rung.core.events import AttemptFailed
+
+    for body in reversed(bodies):
+        if body.get("name") == "attempt_failed":
+            event = from_json(body)
+            return event.failure if isinstance(event, AttemptFailed) else None
+    return None

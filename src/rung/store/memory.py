@@ -1,0 +1,74 @@
+"""What the journal remembers of a failure: what was tried right after it, what worked, and how often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from rung.core.events import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.core.failures import Failure
+
+LEAST: Final = 2  # successes before a rung is worth a hint: once may have been luck
+
+
+class Readable(Protocol):
+    """A journal that can be asked."""
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of one query."""
+        ...
+
+
+class Remedy(NamedTuple):
+    """One way out that was tried right after a failure: the rung, its prompt and the model it was given to.
+
+    It worked where the very next attempt was good and the incident recovered. A forced last turn is no cure,
+    and a rung after which something else failed has not worked either.
+    """
+
+    rung: str
+    prompt: str  # empty: none
+    model: str
+    tried: int
+    worked: int
+    tried_at: float  # the last time, UTC seconds
+    worked_at: float | None  # the last time; None: never
+
+
+# The next attempt of the same incident is what was tried about a failure.
+_TRIED: Final = """
+    SELECT a.rung, a.prompt, a.model, count(*),
+           sum(CASE WHEN a.ok = 1 AND i.status = ? THEN 1 ELSE 0 END), max(a.at),
+           max(CASE WHEN a.ok = 1 AND i.status = ? THEN a.at ELSE NULL END)
+      FROM attempt f
+      JOIN attempt a ON a.incident = f.incident
+       AND a.n = (SELECT min(b.n) FROM attempt b WHERE b.incident = f.incident AND b.n > f.n)
+      JOIN incident i ON i.id = f.incident
+     WHERE f.project = ? AND f.fingerprint = ? AND a.rung <> ''
+     GROUP BY a.rung, a.prompt, a.model"""
+_SEEN: Final = "SELECT count FROM failure_group WHERE project = ? AND fingerprint = ?"
+
+
+def what_worked(journal: Readable, project: str, fingerprint: str) -> list[Remedy]:
+    """What was tried about this failure in this project: what worked most often first, then what was tried least."""
+    good = Status.RECOVERED.value
+    found = [Remedy(*row) for row in journal.read(_TRIED, (good, good, project, fingerprint))]
+    return sorted(found, key=lambda one: (-one.worked, one.tried, one.rung, one.prompt, one.model))
+
+
+def hint(journal: Readable, project: str, failure: Failure) -> str | None:
+    """The rung that worked the last time, if it did so at least twice and more often than not."""
+    mark = failure.fingerprint
+    seen = journal.read(_SEEN, (project, mark))
+    if not seen or seen[0][0] < LEAST:
+        return None  # most failures are new: nothing else is read for them
+    tried = what_worked(journal, project, mark)
+    last = max((one for one in tried if one.worked_at is not None), key=lambda one: one.worked_at or 0.0, default=None)
+    if last is None:
+        return None
+    on_rung = [one for one in tried if one.rung == last.rung]
+    worked, all_tries = sum(one.worked for one in on_rung), sum(one.tried for one in on_rung)
+    return last.rung if worked >= LEAST and 2 * worked > all_tries else None

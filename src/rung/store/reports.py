@@ -1,0 +1,280 @@
+"""Reports over the journal: pure questions, answered from the counts, each failure with its denominator beside it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.events import Status
+from rung.store import reports_sql as sql
+from rung.store.groups import state_of
+from rung.store.projection import DAY, HOUR
+from rung.store.reports_rows import Latency, Message, Point, Rate, Recovery, Rescue, RungTime, Spiral, Totals
+from rung.store.reports_sql import By, Filter, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rung.store.journal import Journal
+    from rung.store.port import Row
+
+SAMPLE: Final = 20_000  # the latest recoveries that a rung's mean time is taken from
+SUSPECTS: Final = 100  # sessions with the most failures, among which the spirals are looked for
+TELLING: Final = frozenset({By.KIND, By.TOOL})  # axes on which what went well has an empty key
+AGAIN: Final = 3  # times the same failure must have come in a session
+
+
+def failures(journal: Journal, where: Filter, by: By = By.KIND) -> list[Rate]:
+    """Attempts and failures by one thing. By kind or tool the attempts are all there were."""
+    if by is By.PROMPT:
+        return _by_prompt(journal, where)
+    times = by in {By.DAY, By.HOUR}
+    rows = _counted(journal, where, (by,))
+    if by in TELLING:
+        total = sum(n for _, n, _, _ in rows)
+        rates = [Rate(str(key), total, bad, dollars) for key, _, bad, dollars in rows if bad]
+    else:
+        rates = [Rate(_named(by, key), n, bad, dollars) for key, n, bad, dollars in rows]
+    return sorted(rates, key=lambda rate: rate.key if times else (-rate.failures, -rate.attempts, rate.key))
+
+
+def trend(journal: Journal, where: Filter, by: By | None = None, *, hourly: bool = False) -> dict[str, list[Point]]:
+    """Attempts and failures over time, in the order of time; `by` tells several lines apart."""
+    unit, period = (By.HOUR, HOUR) if hourly else (By.DAY, DAY)
+    axes = (unit,) if by is None else (unit, by)
+    lines: dict[str, list[Point]] = defaultdict(list)
+    for time, *key, n, bad, _ in _counted(journal, where, axes):
+        lines[str(key[0]) if key else ""].append(Point(float(int(time) * period), n, bad))
+    return {key: sorted(points) for key, points in lines.items()}
+
+
+def messages(journal: Journal, where: Filter, *, now: float) -> list[Message]:
+    """The failures seen most, by fingerprint."""
+    source = sql.choose(where, sql.BY_MESSAGE, sql.MESSAGES, but=("kind",))
+    clause, values = source.clause(where, but=("kind",))
+    kind, kinds = ("", []) if where.kind is None else (" WHERE g.kind = ?", [where.kind])
+    rows = journal.read(
+        f"""WITH seen AS (SELECT project, fingerprint, SUM(n) AS n FROM {source.table}{clause}
+                           GROUP BY project, fingerprint)
+            SELECT g.project, g.fingerprint, g.kind, g.message, seen.n, (SELECT SUM(n) FROM seen),
+                   g.first_at, g.last_at, g.example, s.state, s.at, s.until
+              FROM seen
+              JOIN failure_group g ON g.project = seen.project AND g.fingerprint = seen.fingerprint
+              LEFT JOIN group_state s ON s.project = g.project AND s.fingerprint = g.fingerprint{kind}
+             ORDER BY seen.n DESC, g.last_at DESC, g.fingerprint LIMIT ?""",  # noqa: S608  # our own names
+        [*values, *kinds, where.limit],
+    )
+    return [
+        Message(
+            project, mark, named, text, int(n), int(n) / int(of), first, last, example,
+            state_of(said, at, until, last, now),
+        )
+        for project, mark, named, text, n, of, first, last, example, said, at, until in rows
+    ]  # fmt: skip
+
+
+def recovery(journal: Journal, where: Filter) -> list[Recovery]:
+    """How incidents ended, by the kind of their first failure."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in _ends(journal, where):
+        if row[0]:
+            found[row[0]].append(row)
+    rows = [Recovery(kind, *_ended(ends)) for kind, ends in found.items()]
+    return sorted(rows, key=lambda row: (-row.incidents, row.kind))
+
+
+def recovery_by_rung(journal: Journal, where: Filter) -> list[RungTime]:
+    """How often each rung saved it, and how long after the first failure, over the latest recoveries."""
+    ended = sql.Source(
+        "incident", 0, "touched_at", {name: name for name in ("project", "kind", "session")} | {"model": "first_model"}
+    )
+    clause, values = ended.clause(where, also="status = 'recovered' AND failed_at IS NOT NULL")
+    times = {
+        rung: (int(n), float(mean))
+        for rung, n, mean in journal.read(
+            f"""SELECT rung, count(*), AVG(seconds)
+                  FROM (SELECT rung, ended_at - failed_at AS seconds FROM incident{clause}
+                         ORDER BY touched_at DESC LIMIT {SAMPLE}) AS latest GROUP BY rung""",  # noqa: S608  # our own names
+            values,
+        )
+    }
+    rows = []
+    for rescue in rescues(journal, where, (Part.RUNG,)):
+        n, mean = times.get(rescue.rung, (0, None))
+        rows.append(RungTime(rescue.rung, rescue.tried, rescue.saved, mean, n))
+    return rows
+
+
+def rescues(
+    journal: Journal, where: Filter, parts: Sequence[Part] = (Part.RUNG, Part.PROMPT, Part.MODEL)
+) -> list[Rescue]:
+    """Which rung, prompt and model saved how many, at what cost; the most saved first."""
+    source = sql.choose(where, sql.BY_RUNG, sql.TRIES)
+    clause, values = source.clause(where)
+    columns = [sql.PARTS[part] if part in parts else "''" for part in Part]
+    rows = journal.read(
+        f"SELECT {', '.join(columns)}, SUM(tried), SUM(saved), SUM(seconds), SUM(dollars)"  # noqa: S608  # our own names
+        f" FROM {source.table}{clause} GROUP BY 1, 2, 3, 4",
+        values,
+    )
+    made = [
+        Rescue(rung, prompt, model, kind, int(tried), int(saved), float(seconds), float(dollars))
+        for rung, prompt, model, kind, tried, saved, seconds, dollars in rows
+    ]
+    return sorted(made, key=lambda row: (-row.saved, -row.tried, row[:4]))
+
+
+def latency(journal: Journal, where: Filter) -> list[Latency]:
+    """Percentiles of an attempt's time by model, the most used first."""
+    source = sql.choose(where, sql.BY_LATENCY)
+    clause, values = source.clause(where)
+    buckets: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for model, bucket, n in journal.read(
+        f"SELECT model, bucket, SUM(n) FROM {source.table}{clause} GROUP BY model, bucket ORDER BY model, bucket",  # noqa: S608  # our own names
+        values,
+    ):
+        buckets[model].append((int(bucket), int(n)))
+    rows = [
+        Latency(model, sum(n for _, n in counts), *(percentile(counts, share) for share in (0.5, 0.95, 0.99)))
+        for model, counts in buckets.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.attempts, row.model))
+
+
+def percentile(counts: Sequence[tuple[int, int]], share: float) -> float:
+    """The seconds within which this share lies; the counts are of quarter octaves of milliseconds, in order."""
+    rank, seen = ceil(share * sum(n for _, n in counts)), 0
+    for bucket, n in counts:
+        seen += n
+        if seen >= rank:
+            return float(2 ** (bucket / 4) / 1_000)
+    return 0.0
+
+
+def spirals(journal: Journal, where: Filter) -> list[Spiral]:
+    """Sessions in which the same failure came again and again, the worst first."""
+    sessions = sql.Source("session", 0, "touched_at", {"project": "project", "session": "id"})
+    clause, values = sessions.clause(
+        Filter(since=where.since, project=where.project, session=where.session), also="failures >= ?"
+    )
+    suspects = journal.read(
+        f"SELECT id, project FROM session{clause} ORDER BY failures DESC, id LIMIT ?",  # noqa: S608  # our own names
+        [AGAIN, *values, SUSPECTS],
+    )
+    if not suspects:
+        return []
+    attempts = sql.Source("attempt", 0, "at", {"model": "model"})
+    among = f"session IN ({', '.join('?' * len(suspects))})"
+    clause, values = attempts.clause(where, also=among)
+    rows = journal.read(
+        f"""SELECT session, fingerprint, MIN(kind), MIN(message), count(*), SUM(seconds), SUM(dollars), MIN(at), MAX(at)
+              FROM attempt{clause} GROUP BY session, fingerprint""",  # noqa: S608  # our own names
+        [*(name for name, _ in suspects), *values],
+    )
+    found = _worst(rows, dict(suspects), where.kind)
+    return sorted(found, key=lambda row: (-row.score * (row.repeats - 1), row.session))[: where.limit]
+
+
+def totals(journal: Journal, where: Filter) -> Totals:
+    """Everything in one row."""
+    ((n, bad, dollars),) = _counted(journal, where, ()) or [(0, 0, 0.0)]
+    ends = _ends(journal, where)
+    troubled, recovered, partial, blocked, failed, mean, _, asks, escalations = _ended([e for e in ends if e[0]])
+    asked = sum(int(row[5]) for row in ends if row[1] == Status.RECOVERED)
+    return Totals(
+        attempts=n,
+        failures=bad,
+        dollars=dollars,
+        incidents=sum(int(row[2]) for row in ends),
+        troubled=troubled,
+        recovered=recovered,
+        auto_recovered=max(0, recovered - asked),
+        partial=partial,
+        blocked=blocked,
+        failed=failed,
+        asks=asks,
+        escalations=escalations,
+        mean_seconds=mean,
+    )
+
+
+def _counted(journal: Journal, where: Filter, axes: Sequence[By]) -> list[Row]:
+    """By each axis: attempts, failures (of the kind asked for), and dollars.
+
+    An axis that is empty for what went well tells failures by itself: summing them apart would cost a third more.
+    """
+    source = sql.choose(where, sql.BY_HOUR, sql.ATTEMPTS)
+    clause, values = source.clause(where, but=("kind",))
+    bad, kinds = ("kind <> ''", []) if where.kind is None else ("kind = ?", [where.kind])
+    telling = where.kind is None and bool(axes) and axes[-1] in TELLING
+    apart = "0" if telling else f"SUM(CASE WHEN {bad} THEN n ELSE 0 END)"
+    columns = [*(sql.AXES[axis] for axis in axes), "SUM(n)", apart, "SUM(dollars)"]
+    groups = ", ".join(str(place) for place in range(1, len(axes) + 1))
+    rows = journal.read(
+        f"SELECT {', '.join(columns)} FROM {source.table}{clause}{f' GROUP BY {groups}' if groups else ''}",  # noqa: S608  # our own names
+        [*([] if telling else kinds), *values],
+    )
+    return [
+        (*keys, int(n), int(n if telling and keys[-1] else failed), float(dollars))
+        for *keys, n, failed, dollars in rows
+        if n is not None  # a sum of nothing
+    ]
+
+
+def _by_prompt(journal: Journal, where: Filter) -> list[Rate]:
+    """Attempts given a recovery prompt, by its id; one without is none of them."""
+    found = (row for row in rescues(journal, where, (Part.PROMPT,)) if row.prompt)
+    rates = [Rate(row.prompt, row.tried, row.tried - row.saved, row.dollars) for row in found]
+    return sorted(rates, key=lambda rate: (-rate.failures, -rate.attempts, rate.key))
+
+
+def _named(by: By, key: Any) -> str:
+    if by is By.DAY:
+        return datetime.fromtimestamp(int(key) * DAY, UTC).date().isoformat()
+    return datetime.fromtimestamp(int(key) * HOUR, UTC).strftime("%Y-%m-%dT%H:00Z") if by is By.HOUR else str(key)
+
+
+def _ends(journal: Journal, where: Filter) -> list[Row]:
+    source = sql.choose(where, sql.BY_END, sql.ENDS)
+    clause, values = source.clause(where)
+    return journal.read(
+        f"SELECT kind, status, SUM(n), SUM(recovery), SUM(dollars), SUM(asked), SUM(escalated)"  # noqa: S608  # our own names
+        f" FROM {source.table}{clause} GROUP BY kind, status",
+        values,
+    )
+
+
+def _ended(ends: Iterable[Row]) -> tuple[int, int, int, int, int, float | None, float, int, int]:
+    """These ends added up: how many, four ways they ended, the mean time, dollars, asks, escalations."""
+    n: dict[str, int] = defaultdict(int)
+    took, dollars, asks, escalations = 0.0, 0.0, 0, 0
+    for _, status, count, seconds, usd, asked, escalated in ends:
+        n[status] += int(count)
+        took += float(seconds) if status == Status.RECOVERED else 0.0
+        dollars, asks, escalations = dollars + float(usd), asks + int(asked), escalations + int(escalated)
+    recovered, partial, blocked, failed = (
+        n[status] for status in (Status.RECOVERED, Status.PARTIAL, Status.BLOCKED, Status.FAILED)
+    )
+    mean = took / recovered if recovered else None
+    return sum(n.values()), recovered, partial, blocked, failed, mean, dollars, asks, escalations
+
+
+def _worst(rows: Iterable[Row], projects: dict[str, str], kind: str | None) -> Iterable[Spiral]:
+    """Of each session the failure that came most often, if it came often enough; an empty mark is a good attempt."""
+    by_session: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_session[row[0]].append(row)
+    for session, found in by_session.items():
+        bad = [row for row in found if row[1] and (kind is None or row[2] == kind)]
+        worst = max(bad, key=lambda row: (int(row[4]), row[1]), default=None)
+        if worst is None or int(worst[4]) < AGAIN:
+            continue
+        attempts, again = sum(int(row[4]) for row in found), int(worst[4])
+        _, mark, named, text, _, seconds, dollars, first, last = worst
+        yield Spiral(
+            session, projects[session], mark, named, text, again,
+            sum(int(row[4]) for row in found if row[1]), attempts, float(seconds), float(dollars), first, last,
+            round(100 * (again - 1) / attempts, 1),
+        )  # fmt: skip

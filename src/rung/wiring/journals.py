@@ -1,0 +1,86 @@
+"""Where the journal is: an option, the environment, the project's file, or this user's data directory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rung.store.port import StoreError
+
+if TYPE_CHECKING:
+    from rung.store.journal import Journal
+
+VARIABLE: Final = "RUNG_JOURNAL"
+FILE: Final = "rung.toml"
+KEY: Final = "journal"
+
+
+class Place(NamedTuple):
+    """A path or URL, and what chose it."""
+
+    at: str
+    chosen_by: str
+
+
+def where(option: str | None) -> str:
+    """The path or URL of the journal to use."""
+    return place(option).at
+
+
+def place(option: str | None) -> Place:
+    """The same, with what chose it. What is set to nothing is not set."""
+    if option:
+        return Place(option, "--journal")
+    if os.environ.get(VARIABLE):
+        return Place(os.environ[VARIABLE], VARIABLE)
+    named = _in_file(Path(FILE))
+    if named:
+        return Place(named, FILE)
+    return Place(str(default_path()), "the default")
+
+
+def default_path() -> Path:
+    """Where this platform keeps a user's data."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Application Support")
+    else:
+        base = os.environ.get("XDG_DATA_HOME") or ""
+        if not Path(base).is_absolute():  # the standard says to ignore one that is not
+            base = str(Path.home() / ".local" / "share")
+    return Path(base) / "rung" / "journal.db"
+
+
+def exists(at: str) -> bool:
+    """Is there a journal, as far as can be seen without opening it?"""
+    return is_url(at) or Path(at).expanduser().exists()
+
+
+def is_url(at: str) -> bool:
+    """A server's, not a file's?"""
+    return at.startswith(("postgresql://", "postgres://"))
+
+
+def open_existing(option: str | None) -> Journal:
+    """The journal in use, for commands that look at it: none is made where there is none."""
+    from rung.store import open_journal
+
+    at, chosen_by = place(option)
+    if not exists(at):
+        raise StoreError(f"{at}: there is no journal yet (looked there because of {chosen_by})")
+    return open_journal(at)
+
+
+def _in_file(path: Path) -> str:
+    """The top-level key `journal` of the project's file; nothing else in it matters here."""
+    if not path.is_file():
+        return ""
+    from rung.wiring.files import FileError, read_table
+
+    value = read_table(path).get(KEY, "")
+    if not isinstance(value, str):
+        raise FileError(path, f"{KEY} = {value!r}: allowed is a path or URL", KEY, value, "a path or URL")
+    return value

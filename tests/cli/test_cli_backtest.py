@@ -1,0 +1,205 @@
+"""`rung backtest`: another policy on what is in the journal, and what it cannot know said beside it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import rung
+from rung.cli.backtest import CANNOT_KNOW, command
+from rung.core.errors import ConfigError
+from rung.store import open_journal
+from rung.store.port import StoreError
+from rung.testing import FakeClock, HttpError, Script
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rung.store.port import Connection
+
+BUSY = HttpError(529, "overloaded")
+DAY = 86_400.0
+NOW = 1_790_000_000.0
+
+
+def record(path: Path, *script: Any, at: float = NOW, project: str = "", **settings: Any) -> str:
+    """Recover once, into the journal; the incident's id."""
+    clock = FakeClock(at)
+    play = Script(*script)
+
+    def attempt(request: rung.Request) -> Any:
+        clock.advance(2)
+        rung.spend(0.25)
+        return play(request)
+
+    with open_journal(path, project=project) as journal:
+        outcome = rung.recover_sync(
+            attempt,
+            rung.Request(prompt="do it", model="small"),
+            policy=rung.policy("task", report="", **settings),
+            journal=journal,
+            clock=clock,
+            jitter=lambda: 0.5,
+            retry_budget=None,
+            breakers=rung.Breakers(),
+        )
+    return outcome.id
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+def run(path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(command, [*arguments, "--journal", str(path)])
+
+
+def shown(path: Path, *arguments: str) -> str:
+    done = run(path, *arguments)
+    assert done.exit_code == 0, done.output + repr(done.exception)
+    return done.output
+
+
+def table(path: Path, *arguments: str) -> Any:
+    return json.loads(shown(path, *arguments, "--json"))
+
+
+def _execute(sql: str, name: str, connection: Connection) -> None:
+    connection.execute(sql, (name,))
+
+
+def policy_file(folder: Path, text: str) -> str:
+    file = folder / "new.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_the_policy_it_was_recorded_under(path: Path) -> None:
+    """Under the ladder it was recorded on nothing differs."""
+    record(path, BUSY, "done")
+    record(path, "done")  # nothing failed: nothing to try
+    out = shown(path, "--policy", "task")
+    assert "1 incident with a failure, under task" in out
+    assert "the same        1" in out
+    assert "no difference in attempts, time or cost" in out
+    assert "What would have been different" not in out
+
+
+def test_what_would_have_been_different(path: Path, tmp_path: Path) -> None:
+    """What would have stopped, and what it would have saved and lost, is said, and so is what nobody can know."""
+    same = record(path, BUSY, "done")
+    stopped = record(path, BUSY, BUSY, BUSY, "done", at=NOW + 60)
+    gone_on = record(path, BUSY, at=NOW + 120, attempts=1)
+    new = policy_file(tmp_path, "[policy]\nattempts = 2\n")
+    out = " ".join(shown(path, "--policy", new).split())
+    assert "3 incidents with a failure" in out
+    assert "the same 1" in out
+    assert "fewer attempts 1; 1 of them had recovered, and would not have" in out
+    assert "unknown 1; 1 would have gone on where the recorded one ended" in out
+    assert "among the known 2 attempts fewer, about 7.0 s less, $0.50 less" in out
+    assert "2 attempts fewer, partial instead of recovered" in out
+    assert "recorded: repeated it after 1.0 s" in out
+    assert all(name in out for name in (stopped, gone_on))
+    assert same not in out
+    assert all(text in out for text in CANNOT_KNOW)
+
+
+def test_as_json(path: Path, tmp_path: Path) -> None:
+    """The same for programs: every incident, the totals, and what cannot be known."""
+    name = record(path, BUSY, BUSY, "done", project="site")
+    found = table(path, "--policy", policy_file(tmp_path, "[policy]\nretries = 0\nmodels = ['small', 'large']\n"))
+    assert found["summary"]["unknown"] == 1
+    assert found["on_another_ladder"] == 0
+    assert found["unreadable"] == []
+    assert found["cannot_know"] == list(CANNOT_KNOW)
+    (one,) = found["incidents"]
+    assert (one["incident"], one["project"], one["ladder"], one["known"], one["same"]) == (
+        name, "site", "task", False, False,
+    )  # fmt: skip
+    assert one["status"] is None
+    assert one["was_status"] == "recovered"
+    assert one["point"]["instead"] == "handed over to large"
+    assert one["words"] == "would have handed over to large after attempt 1: outcome unknown"
+
+
+def test_longer_waits_cost_time(path: Path, tmp_path: Path) -> None:
+    """Time that would have been added is said as such."""
+    record(path, BUSY, "done", backoff={"base": 1, "jitter": False})
+    out = shown(path, "--policy", policy_file(tmp_path, "[policy]\nbackoff = {base = 4, jitter = false}\n"))
+    assert "about 3.0 s more" in out
+    assert "would have waited 4.0 s instead of 1.0 s" in out
+
+
+def test_another_ladder_and_another_end(path: Path, tmp_path: Path) -> None:
+    """Incidents of another ladder are tried all the same, and that is said."""
+    record(path, BUSY, attempts=1)
+    out = shown(path, "--policy", policy_file(tmp_path, '[policy]\nladder = "call"\nattempts = 1\n'))
+    assert "another end     1" in out
+    assert "1 incident of these took place on another ladder." in out
+    assert "as many attempts, failed instead of partial" in out
+
+
+def test_narrowed(path: Path, tmp_path: Path) -> None:
+    """Only a project's incidents, only since a time, and a project's own settings for its own."""
+    old = record(path, BUSY, BUSY, "done", project="site", at=NOW - 9 * DAY)
+    new = record(path, BUSY, BUSY, "done", project="site")
+    other = record(path, BUSY, BUSY, "done", project="other")
+    file = policy_file(tmp_path, "[projects.site]\nattempts = 1\n")
+    words = {one["incident"]: one["words"] for one in table(path, "--policy", file)["incidents"]}
+    assert set(words) == {old, new, other}
+    assert words[other] == "the same"
+    assert "stopped" in words[new]
+    only = table(path, "--policy", file, "--project", "site", "--since", "2026-09-16")["incidents"]
+    assert [one["incident"] for one in only] == [new]
+    assert "No incident that has ended with a failure in it." in shown(path, "--policy", file, "--project", "none")
+
+
+def test_a_limit(path: Path, tmp_path: Path) -> None:
+    """So many are shown, the latest, and how many more there are."""
+    names = [record(path, BUSY, "done", at=NOW + n) for n in range(3)]
+    file = policy_file(tmp_path, "[policy]\nattempts = 1\n")
+    out = shown(path, "--policy", file, "--limit", "1")
+    assert names[2] in out
+    assert names[0] not in out
+    assert "… and 2 earlier (--limit)" in out
+    assert "What would have been different" not in shown(path, "--policy", file, "--limit", "0")
+
+
+def test_more_incidents_than_a_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events are read by the page, and none is missed."""
+    monkeypatch.setattr("rung.cli.backtest.PAGE", 2)
+    names = [record(path, BUSY, "done", at=NOW + n) for n in range(5)]
+    assert [one["incident"] for one in table(path, "--policy", "task")["incidents"]] == names
+
+
+def test_what_cannot_be_read_is_left_out_and_said(path: Path) -> None:
+    """An incident whose events are gone, begin too late, or are of another version is left out; the rest is not."""
+    gone, late, newer, fine = (record(path, BUSY, "done", at=NOW + n) for n in range(4))
+    with open_journal(path) as journal:
+        for sql, name in (
+            ("DELETE FROM event WHERE incident = ?", gone),
+            ("DELETE FROM event WHERE n = 0 AND incident = ?", late),
+            ("UPDATE event SET body = '{\"v\": 99}' WHERE n = 0 AND incident = ?", newer),
+        ):
+            journal.write(partial(_execute, sql, name), lambda _: False).result()
+    found = table(path, "--policy", "task")
+    assert found["unreadable"] == [gone, late, newer]
+    assert [one["incident"] for one in found["incidents"]] == [fine]
+    assert "3 incidents could not be read and are left out." in shown(path, "--policy", "task")
+
+
+def test_misuse(path: Path, tmp_path: Path) -> None:
+    """No journal, no such policy, a wrong time: said in one line, and no journal is made."""
+    assert isinstance(run(path, "--policy", "task").exception, StoreError)
+    assert not path.exists()
+    wrong = run(path, "--policy", "tsk").exception
+    assert isinstance(wrong, ConfigError)
+    assert "did you mean task" in str(wrong)
+    assert isinstance(run(path, "--policy", str(tmp_path / "none.toml")).exception, ConfigError)
+    assert "allowed is an age" in run(path, "--policy", "task", "--since", "soon").output
+    assert "--policy" in run(path).output

@@ -1,0 +1,112 @@
+"""The engine asks the journal what helped before: once, only where the policy learns, and never at a price."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core import events as ev
+from rung.testing import Script
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.conftest import World
+
+    from rung.core.failures import Failure
+
+LOST = rung.AttemptError("lost", finding="not_found")
+
+
+class Memory:
+    """A journal that keeps what it is told, and says what it was told to say."""
+
+    project = "site"
+
+    def __init__(self, says: Any) -> None:
+        self.says = says
+        self.asked: list[tuple[str, str]] = []
+        self.kept: list[ev.Event] = []
+
+    def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+        assert first == len(self.kept)
+        self.kept.extend(events)
+
+    def hint(self, project: str, failure: Failure) -> Any:
+        self.asked.append((project, failure.kind.value))
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+class Forgetful:
+    """A journal that keeps, and cannot be asked."""
+
+    def append(self, *_: object) -> None:
+        return
+
+
+def names(events: Sequence[ev.Event]) -> list[str]:
+    return [type(event).__name__ for event in events]
+
+
+def test_the_journal_is_asked_once(world: World) -> None:
+    """At the first failure, about that failure, in this project; the hint is written down before what follows."""
+    journal = Memory("replan")
+    policy = rung.policy("task", learn=True)
+    outcome = world.recover(Script(LOST, LOST, "done"), "task", policy=policy, journal=journal)
+    assert journal.asked == [("site", "not_found")]
+    assert names(journal.kept)[:4] == ["Opened", "AttemptFailed", "Hinted", "Decided"]
+    hinted, decided = journal.kept[2:4]
+    assert isinstance(hinted, ev.Hinted)
+    assert isinstance(decided, ev.Decided)
+    assert (hinted.rung, hinted.reason) == (2, "replan worked last time")
+    assert decided.decision.reason == "not_found: replan worked last time"
+    assert outcome.path[0] == 3
+
+
+def test_also_when_the_hinted_rung_breaks(world: World) -> None:
+    """A rung whose change breaks is passed over; nobody is asked about the same failure again."""
+    journal = Memory("replan")
+    policy = rung.policy("task", learn=True, models=["small", "large"])
+    outcome = world.recover(
+        Script(LOST, "done"), "task", policy=policy, journal=journal, changes={"replan": lambda *_: None}
+    )
+    assert len(journal.asked) == 1
+    assert outcome.path == (3, 4)
+
+
+@pytest.mark.parametrize("says", [None, "no such rung", "retry"])
+def test_nothing_useful_remembered(world: World, says: str | None) -> None:
+    """No hint, or one that is no use here, and the ladder begins as ever."""
+    policy = rung.policy("task", learn=True)
+    outcome = world.recover(Script(LOST, "done"), "task", policy=policy, journal=Memory(says))
+    assert outcome.path == (2,)
+    assert ("Hinted" in names(outcome.events)) == (says == "retry")
+
+
+def test_a_memory_that_breaks_is_ignored(world: World) -> None:
+    """A crash of the memory is recorded and shown, and the recovery goes on without it."""
+    policy = rung.policy("task", learn=True)
+    with pytest.warns(RuntimeWarning, match="memory broke and was ignored: OSError: gone"):
+        outcome = world.recover(Script(LOST, "done"), "task", policy=policy, journal=Memory(OSError("gone")))
+    assert outcome.status == "recovered"
+    (crash,) = [event for event in outcome.events if isinstance(event, ev.Crashed)]
+    assert (crash.what, crash.error) == ("memory", "OSError: gone")
+
+
+def test_nobody_is_asked_unless_the_policy_learns(world: World) -> None:
+    """Off by default."""
+    journal = Memory("replan")
+    outcome = world.recover(Script(LOST, "done"), "task", policy="task", journal=journal)
+    assert journal.asked == []
+    assert outcome.path == (2,)
+
+
+@pytest.mark.parametrize("journal", [None, Forgetful()], ids=["none", "forgetful"])
+def test_a_journal_without_a_memory(world: World, journal: Any) -> None:
+    """Without a journal that can be asked a policy that learns is like any other."""
+    outcome = world.recover(Script(LOST, "done"), "task", policy=rung.policy("task", learn=True), journal=journal)
+    assert outcome.path == (2,)

@@ -1,0 +1,76 @@
+"""Both kinds of store, real ones: a new SQLite file or a new schema in a real PostgreSQL for every test."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rung.store import open_journal
+from tests.store import postgres
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from rung.store.journal import Journal
+
+STORES = ("sqlite", "postgres")
+_NUMBERS = count(1)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return str(tmp_path / "journal.db")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a server that is there for the tests; without one they fail, they are not skipped."""
+    if given := os.environ.get(postgres.GIVEN):
+        yield given
+        return
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """A schema of its own in that server."""
+    import psycopg
+
+    schema = f"test_{os.getpid()}_{next(_NUMBERS)}"
+    yield f"{postgres_server}{'&' if '?' in postgres_server else '?'}options=-csearch_path%3D{schema}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute("SET client_min_messages = warning")
+        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")  # type: ignore[arg-type]  # our own name
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest) -> str:
+    """Of a new store, of either kind."""
+    found: str = request.getfixturevalue(f"{request.param}_url")
+    return found
+
+
+@pytest.fixture
+def make_journal(url: str) -> Iterator[Callable[[], Journal]]:
+    """Opens the same store again and again; what was said in trouble is an error at the end."""
+    opened: list[Journal] = []
+    said: list[str] = []
+
+    def make() -> Journal:
+        opened.append(open_journal(url, tell=said.append))
+        return opened[-1]
+
+    yield make
+    for journal in opened:
+        journal.close()
+    assert not said
+
+
+@pytest.fixture
+def journal(make_journal: Callable[[], Journal]) -> Journal:
+    return make_journal()

@@ -1,0 +1,113 @@
+"""A real PostgreSQL for tests, thrown away afterwards.
+
+`python tests/store/postgres.py COMMAND…` runs a command with its address in RUNG_POSTGRES.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GIVEN: Final = "RUNG_POSTGRES"  # the address of a server that is there already: no other is started
+USER: Final = "postgres"  # PostgreSQL does not run as root
+
+# Nothing here survives a power cut, nor should it: tests are quicker so.
+SETTINGS: Final = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "60",
+}
+
+
+def programs() -> Path:
+    """The directory with PostgreSQL's programs; installs them where it may, else says in one line what is missing."""
+    found = _found()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(["apt-get", "install", "-y", "-q", "postgresql"], env=quiet, check=False, capture_output=True)
+        found = _found()
+    if found is None:
+        raise RuntimeError("the tests of the store need PostgreSQL: apt-get install postgresql")
+    return found
+
+
+def _found() -> Path | None:
+    places = sorted(glob("/usr/lib/postgresql/*/bin"), key=lambda place: float(place.split("/")[4]), reverse=True)
+    if on_path := shutil.which("pg_ctl"):
+        places.insert(0, str(Path(on_path).resolve().parent))
+    if config := shutil.which("pg_config"):
+        places.append(subprocess.run([config, "--bindir"], capture_output=True, text=True, check=True).stdout.strip())
+    return next(
+        (Path(place) for place in places if Path(place, "pg_ctl").exists() and Path(place, "initdb").exists()), None
+    )
+
+
+@contextmanager
+def server(**settings: str) -> Iterator[str]:
+    """A server of its own in a directory of its own, reached through a socket in it; its URL."""
+    bin_, home = programs(), Path(tempfile.mkdtemp(prefix="rung-pg-", dir="/tmp"))  # a socket's path must be short
+    user = _somebody() if os.geteuid() == 0 else None
+    if user is not None:
+        os.chown(home, user.pw_uid, user.pw_gid)
+    try:
+        _run(user, bin_ / "initdb", "-D", home / "data", "-U", "rung", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+        flags = [
+            f"-c{name}={value}"
+            for name, value in {**SETTINGS, "unix_socket_directories": str(home), **settings}.items()
+        ]
+        control = (bin_ / "pg_ctl", "-D", home / "data", "-l", home / "log", "-w", "-t", "60")
+        _run(user, *control, "-o", " ".join(flags), "start")
+        try:
+            yield f"postgresql://rung@/postgres?host={home}"
+        finally:
+            with suppress(RuntimeError):  # a test may have stopped it
+                _run(user, *control, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def restart(url: str) -> None:
+    """Stop the server of this URL at once, as a crash would, and start it again."""
+    home = Path(url.partition("?host=")[2].partition("&")[0])
+    user = _somebody() if os.geteuid() == 0 else None
+    control = (programs() / "pg_ctl", "-D", home / "data", "-l", home / "log", "-w", "-t", "60")
+    _run(user, *control, "-m", "immediate", "restart")
+
+
+def _somebody() -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(USER)
+    except KeyError:
+        subprocess.run(["useradd", "--system", USER], check=True, capture_output=True)
+        return pwd.getpwnam(USER)
+
+
+def _run(user: pwd.struct_passwd | None, *command: str | Path) -> None:
+    ids = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user is not None else {}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    # Not a pipe: the server would inherit it, and whoever reads it would wait for the server's end.
+    with tempfile.TemporaryFile() as said:
+        code = subprocess.run(
+            [str(part) for part in command], cwd="/", env=environment, stdout=said, stderr=said, check=False, **ids
+        ).returncode  # type: ignore[call-overload]  # the three come together or not at all
+        if code:
+            said.seek(0)
+            raise RuntimeError(f"{Path(command[0]).name}: {said.read().decode(errors='replace').strip()}")
+
+
+if __name__ == "__main__":
+    with server() as address:
+        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, GIVEN: address}, check=False).returncode)

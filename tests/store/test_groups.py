@@ -1,0 +1,120 @@
+"""Error groups: seen, resolved, snoozed, reopened, and back again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.errors import ConfigError
+from rung.store import open_journal, reports
+from rung.store.groups import State, find, groups, reopen, resolve, snooze, state_of
+from rung.store.reports_sql import Filter
+from rung.testing import HttpError
+from tests.store.recorded import DAY, NO_IDEA, Recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def recorded(url: str) -> Iterator[Recorded]:
+    with open_journal(url, project="web") as journal:
+        made = Recorded(journal)
+        made.recover(HttpError(429, "slow down"), "fine")
+        made.recover(NO_IDEA, "fine")
+        yield made
+
+
+def states(recorded: Recorded) -> dict[str, State]:
+    return {group.kind: group.state for group in groups(recorded.journal, now=recorded.clock.now())}
+
+
+def test_groups_are_listed_the_last_seen_first(recorded: Recorded) -> None:
+    """Each group with its kind, message, count and an example; at first all are open."""
+    found = groups(recorded.journal, now=recorded.clock.now())
+    assert [(group.kind, group.message, group.seen) for group in found] == [
+        ("unknown", str(NO_IDEA), 1),
+        ("rate_limit", "slow down", 1),
+    ]
+    assert [group.example for group in found] == [outcome.id for outcome in reversed(recorded.outcomes)]
+    assert {group.state for group in found} == {State.OPEN}
+    assert len(groups(recorded.journal, now=0.0, kind="unknown")) == 1
+    assert groups(recorded.journal, now=0.0, project="api") == []
+    assert len(groups(recorded.journal, now=0.0, limit=1)) == 1
+
+
+def test_a_resolved_group_seen_again_is_a_regression(recorded: Recorded) -> None:
+    """Resolved holds until it is seen again; then it is a regression, in the reports as well."""
+    recorded.clock.advance(DAY)
+    group = groups(recorded.journal, now=recorded.clock.now())[0]
+    assert resolve(recorded.journal, group, now=recorded.clock.now()).state is State.RESOLVED
+    assert states(recorded) == {"unknown": State.RESOLVED, "rate_limit": State.OPEN}
+    recorded.recover(NO_IDEA, "fine")
+    assert states(recorded) == {"unknown": State.REGRESSION, "rate_limit": State.OPEN}
+    shown = {row.kind: row.state for row in reports.messages(recorded.journal, Filter(), now=recorded.clock.now())}
+    assert shown == states(recorded)
+    only = groups(recorded.journal, now=recorded.clock.now(), states=frozenset({State.REGRESSION}))
+    assert [group.kind for group in only] == ["unknown"]
+
+
+def test_a_snooze_ends(recorded: Recorded) -> None:
+    """A snoozed group is quiet until its time has come, whatever is seen meanwhile."""
+    now = recorded.clock.now()
+    group = groups(recorded.journal, now=now)[0]
+    snooze(recorded.journal, group, until=now + DAY, now=now)
+    recorded.recover(NO_IDEA, "fine")
+    assert states(recorded)["unknown"] is State.SNOOZED
+    recorded.clock.advance(DAY)
+    assert states(recorded)["unknown"] is State.OPEN
+    with pytest.raises(ConfigError, match="until"):
+        snooze(recorded.journal, group, until=now, now=now)
+
+
+def test_the_last_word_counts_and_can_be_taken_back(recorded: Recorded) -> None:
+    """Resolving a snoozed group replaces the snooze; reopening takes back whatever was said."""
+    now = recorded.clock.now()
+    group = groups(recorded.journal, now=now)[0]
+    snooze(recorded.journal, group, until=now + DAY, now=now)
+    resolve(recorded.journal, group, now=now)
+    assert states(recorded)["unknown"] is State.RESOLVED
+    assert reopen(recorded.journal, group).state is State.OPEN
+    assert states(recorded)["unknown"] is State.OPEN
+
+
+def test_what_a_person_said_outlives_a_rebuild(recorded: Recorded) -> None:
+    """Groups are made again from the events; what a person said about them is not forgotten."""
+    group = groups(recorded.journal, now=recorded.clock.now())[0]
+    resolve(recorded.journal, group, now=recorded.clock.now())
+    recorded.journal.rebuild()
+    assert states(recorded)["unknown"] is State.RESOLVED
+
+
+def test_a_group_is_found_by_its_beginning(recorded: Recorded) -> None:
+    """As much of a fingerprint as is unique suffices; what is none, or several, is said."""
+    now = recorded.clock.now()
+    group = groups(recorded.journal, now=now)[0]
+    assert find(recorded.journal, group.fingerprint[:6], now=now) == group
+    assert find(recorded.journal, group.fingerprint, now=now, project="web") == group
+    for nothing in ("", "zz", "%", "_"):
+        with pytest.raises(ConfigError, match="fingerprint"):
+            find(recorded.journal, nothing, now=now)
+    recorded.journal.project = "api"
+    recorded.recover(NO_IDEA, "fine")
+    with pytest.raises(ConfigError, match=r"not of .*'api'.*'web'"):
+        find(recorded.journal, group.fingerprint, now=now)
+
+
+@given(st.sampled_from([None, "resolved", "snoozed"]), *[st.integers(0, 5).map(float)] * 4)
+def test_a_state_follows_from_what_was_said_and_seen(
+    said: str | None, at: float, until: float, last: float, now: float
+) -> None:
+    """Resolved until seen later, snoozed until its end, else open: nothing else, whatever the order of times."""
+    expected = State.OPEN
+    if said == "resolved":
+        expected = State.RESOLVED if last <= at else State.REGRESSION
+    elif said == "snoozed" and now < until:
+        expected = State.SNOOZED
+    assert state_of(said, at if said else None, until if said == "snoozed" else None, last, now) is expected

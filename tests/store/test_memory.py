@@ -1,0 +1,153 @@
+"""The journal remembers what helped with a failure, and says so only when it was no luck."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core import events as ev
+from rung.core.classify import classify
+from rung.store.journal import Journal
+from rung.store.memory import Remedy, hint, what_worked
+from rung.store.sqlite import SqliteBackend
+from rung.testing import FakeClock, HttpError, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LOST = rung.AttemptError("no such file: notes.txt", finding="not_found")
+OTHER = rung.AttemptError("the tests fail", finding="test_failure")
+BUSY = HttpError(529, "overloaded")
+
+
+class Remembering(Journal):
+    """A journal the engine can ask."""
+
+    hint = hint
+
+
+class Shelf:
+    """A journal, and recoveries that are kept in it one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.journal = Remembering(SqliteBackend(path), project="site")
+        self.clock = FakeClock()
+
+    def recover(self, *script: Any, **settings: Any) -> rung.Outcome[Any]:
+        self.clock.advance(100)
+        policy = rung.policy("task", report="", **{"models": ["small", "large"], **settings})
+        outcome = rung.recover_sync(
+            Script(*script),
+            rung.Request(prompt="do it", model="small"),
+            policy=policy,
+            journal=self.journal,
+            clock=self.clock,
+            jitter=lambda: 0.5,
+            retry_budget=None,
+            breakers=rung.Breakers(),
+        )
+        assert self.journal.flush()
+        return outcome
+
+    def worked(self, error: Exception = LOST, project: str = "site") -> list[Remedy]:
+        return what_worked(self.journal, project, classify(error).fingerprint)
+
+    def hint(self, error: Exception = LOST, project: str = "site") -> str | None:
+        return hint(self.journal, project, classify(error))
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    shelf = Shelf(tmp_path / "journal.db")
+    yield shelf
+    shelf.journal.close()
+
+
+def test_nothing_is_remembered_of_what_was_never_seen(shelf: Shelf) -> None:
+    """A new failure has no remedies and no hint, and neither has one seen once."""
+    assert shelf.worked() == []
+    assert shelf.hint() is None
+    shelf.recover(LOST, "done")
+    assert shelf.hint() is None
+
+
+def test_what_was_tried_and_what_worked(shelf: Shelf) -> None:
+    """Each way out is told with its prompt and model, how often it was tried, and how often that was all it took."""
+    shelf.recover(LOST, "done")
+    shelf.recover(LOST, LOST, "done")
+    shelf.recover(LOST, LOST, LOST, LOST, "done")
+    best, *rest = shelf.worked()
+    assert best[:5] == ("nudge", "nudge.path", "small", 6, 2)
+    assert [one[:5] for one in rest] == [("replan", "replan.approach", "small", 1, 1)]
+    assert best.worked_at is not None
+    assert best.worked_at < best.tried_at
+
+
+def test_a_remedy_is_for_the_failure_right_before_it(shelf: Shelf) -> None:
+    """What saved another failure later in the same incident did not work for this one."""
+    shelf.recover(LOST, OTHER, "done")
+    assert [one[:5] for one in shelf.worked(LOST)] == [("nudge", "nudge.path", "small", 1, 0)]
+    assert shelf.worked(LOST)[0].worked_at is None
+    assert [one[:5] for one in shelf.worked(OTHER)] == [("nudge", "nudge.test", "small", 1, 1)]
+
+
+def test_a_last_turn_is_no_cure(shelf: Shelf) -> None:
+    """A forced end writes something good-looking, and has mended nothing."""
+    for _ in range(3):
+        looped = rung.AttemptError("again", finding="loop_detected", repeats=9)
+        assert shelf.recover(looped, "what I did").status == "partial"
+    (last,) = shelf.worked(looped)
+    assert (last.rung, last.tried, last.worked) == ("force-done", 3, 0)
+    assert shelf.hint(looped) is None
+
+
+def test_twice_and_more_often_than_not(shelf: Shelf) -> None:
+    """A rung is hinted at when it worked twice, and more often than it did not; counted over prompts and models."""
+    shelf.recover(LOST, LOST, LOST, LOST, "done")
+    shelf.recover(LOST, LOST, LOST, LOST, "done")
+    assert shelf.hint() == "replan"
+    shelf.recover(LOST, LOST, LOST, LOST, LOST, "done")  # replan did not help, a hand-over did
+    assert shelf.hint() is None  # the hand-over worked last, but only once
+    shelf.recover(LOST, LOST, LOST, LOST, LOST, "done")
+    assert shelf.hint() == "fallback"
+    for _ in range(2):
+        shelf.recover(LOST, LOST, LOST, LOST, LOST, LOST, "done")  # now it did not, either
+    assert shelf.hint() is None
+
+
+def test_each_project_remembers_for_itself(shelf: Shelf) -> None:
+    """What helped in one project says nothing about another."""
+    for _ in range(2):
+        shelf.recover(LOST, "done")
+    assert shelf.hint(project="site") == "nudge"
+    assert shelf.hint(project="other") is None
+    assert shelf.worked(project="other") == []
+
+
+def test_a_recovery_learns_from_the_ones_before(shelf: Shelf) -> None:
+    """With `learn` the first climb begins where it ended well before; without it nothing is asked."""
+    for _ in range(2):
+        shelf.recover(LOST, LOST, LOST, LOST, "done")
+    plain = shelf.recover(LOST, "done")
+    assert not any(isinstance(event, ev.Hinted) for event in plain.events)
+    for _ in range(2):
+        shelf.recover(BUSY, BUSY, BUSY, BUSY, "done")
+    learned = shelf.recover(BUSY, "done", learn=True)
+    (hinted,) = [event for event in learned.events if isinstance(event, ev.Hinted)]
+    (decided,) = [event.decision for event in learned.events if isinstance(event, ev.Decided)]
+    assert (hinted.rung, hinted.reason) == (3, "fallback worked last time")
+    assert isinstance(decided, ev.HandOver)
+    assert decided.reason == "overloaded: fallback worked last time"
+    assert shelf.journal.events(learned.id) == list(learned.events)
+
+
+def test_it_reads_off_what_can_be_made_again(shelf: Shelf) -> None:
+    """After a rebuild it remembers the same."""
+    for _ in range(2):
+        shelf.recover(LOST, LOST, "done")
+    before = shelf.worked()
+    shelf.journal.rebuild()
+    assert shelf.worked() == before

@@ -1,0 +1,316 @@
+"""Reports say what counting by hand over the events says; each number has its denominator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core import events as ev
+from rung.core.errors import ConfigError
+from rung.core.events import Status
+from rung.core.failures import Phase
+from rung.store import open_journal, reports
+from rung.store.groups import State
+from rung.store.reports_sql import By, Filter, Part
+from tests.store.recorded import DAY, HOUR, NO_IDEA, START, Recorded, Tried, first_failure, took
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ALL = Filter()
+
+
+@pytest.fixture
+def recorded(url: str) -> Iterator[Recorded]:
+    with open_journal(url) as journal:
+        made = Recorded(journal)
+        made.story()
+        yield made
+
+
+def named(by: By) -> Callable[[Tried], str]:
+    """What an attempt is counted under."""
+    return {
+        By.MODEL: lambda tried: tried.model,
+        By.PROJECT: lambda tried: tried.project,
+        By.DAY: lambda tried: datetime.fromtimestamp(tried.event.at, UTC).strftime("%Y-%m-%d"),
+        By.HOUR: lambda tried: datetime.fromtimestamp(tried.event.at, UTC).strftime("%Y-%m-%dT%H:00Z"),
+    }[by]
+
+
+@pytest.mark.parametrize("by", [By.MODEL, By.PROJECT, By.DAY, By.HOUR])
+def test_failures_and_attempts_are_counted(recorded: Recorded, by: By) -> None:
+    """By model, project, day and hour: attempts, the failures among them, and what they cost."""
+    key = named(by)
+    attempts = Counter(key(tried) for tried in recorded.tried())
+    failed = Counter(key(tried) for tried in recorded.tried() if tried.kind)
+    rows = reports.failures(recorded.journal, ALL, by)
+    assert {row.key: row.attempts for row in rows} == attempts
+    assert {row.key: row.failures for row in rows if row.failures} == failed
+    for row in rows:
+        assert row.rate == failed[row.key] / attempts[row.key]
+        assert row.dollars == pytest.approx(0.01 * attempts[row.key])
+    assert len(rows) >= 2
+
+
+@pytest.mark.parametrize("by", [By.KIND, By.TOOL])
+def test_by_kind_and_tool_the_attempts_are_all_there_were(recorded: Recorded, by: By) -> None:
+    """A kind's rate, and that of tools beside calls of a model, is its share of all attempts."""
+
+    def key(tried: Tried) -> str:
+        assert isinstance(tried.event, ev.AttemptFailed)
+        in_tool = tried.event.failure.evidence.phase is Phase.TOOL
+        return tried.kind if by is By.KIND else ("tool" if in_tool else "call")
+
+    total = len(list(recorded.tried()))
+    failed = Counter(key(tried) for tried in recorded.tried() if tried.kind)
+    rows = reports.failures(recorded.journal, ALL, by)
+    assert {row.key: row.failures for row in rows} == failed
+    assert {row.attempts for row in rows} == {total}
+    assert [row.failures for row in rows] == sorted(failed.values(), reverse=True)
+
+
+def test_by_prompt_attempts_that_were_given_one_count(recorded: Recorded) -> None:
+    """A recovery prompt's failures are counted among the attempts that were given it."""
+    given_it = [tried for tried in recorded.tried() if tried.prompt]
+    rows = {row.key: row for row in reports.failures(recorded.journal, ALL, By.PROMPT)}
+    assert {key: row.attempts for key, row in rows.items()} == Counter(tried.prompt for tried in given_it)
+    assert sum(row.failures for row in rows.values()) == sum(bool(tried.kind) for tried in given_it)
+
+
+def test_a_kind_narrows_the_failures_and_not_the_attempts(recorded: Recorded) -> None:
+    """Of one kind: its failures by model, still among all that model's attempts."""
+    rows = reports.failures(recorded.journal, Filter(kind="rate_limit"), By.MODEL)
+    expected = {
+        model: (
+            sum(tried.model == model for tried in recorded.tried()),
+            sum(tried.model == model and tried.kind == "rate_limit" for tried in recorded.tried()),
+        )
+        for model in ("small", "large")
+    }
+    assert {row.key: (row.attempts, row.failures) for row in rows} == expected
+    only = reports.failures(recorded.journal, Filter(kind="rate_limit"), By.KIND)
+    assert [row.key for row in only] == ["rate_limit"]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        Filter(project="web"),
+        Filter(model="large"),
+        Filter(session="c"),
+        Filter(session="b", model="small"),
+        Filter(since=START + DAY),
+        Filter(until=START + DAY),
+        Filter(since=START + HOUR, until=START + 2 * DAY, project="web"),
+        Filter(project=""),
+    ],
+)
+def test_filters_narrow_the_same_way_in_counts_and_rows(recorded: Recorded, where: Filter) -> None:
+    """Project, model, session and time narrow a report to exactly the attempts they name."""
+
+    def meant(tried: Tried) -> bool:
+        hour = tried.event.at // HOUR
+        if where.since is not None and hour < where.since // HOUR:
+            return False
+        if where.until is not None and hour >= ceil(where.until / HOUR):
+            return False
+        wanted = {"project": where.project, "model": where.model, "session": where.session}
+        return all(getattr(tried, name) == value for name, value in wanted.items() if value is not None)
+
+    chosen = [tried for tried in recorded.tried() if meant(tried)]
+    totals = reports.totals(recorded.journal, where)
+    assert (totals.attempts, totals.failures) == (len(chosen), sum(bool(tried.kind) for tried in chosen))
+    by_day = reports.failures(recorded.journal, where, By.DAY)
+    assert sum(row.attempts for row in by_day) == len(chosen)
+    assert {row.key for row in by_day} == {named(By.DAY)(tried) for tried in chosen}
+    by_kind = reports.failures(recorded.journal, where, By.KIND)
+    assert {row.key: row.failures for row in by_kind} == Counter(tried.kind for tried in chosen if tried.kind)
+
+
+def test_a_trend_has_every_day_with_something_in_it(recorded: Recorded) -> None:
+    """Over time: the attempts and failures of each day, in its order, and by kind one line each."""
+    (line,) = reports.trend(recorded.journal, ALL).values()
+    attempts = Counter(tried.event.at // DAY * DAY for tried in recorded.tried())
+    assert [(point.at, point.attempts) for point in line] == sorted(attempts.items())
+    lines = reports.trend(recorded.journal, ALL, By.KIND, hourly=True)
+    for kind, points in lines.items():
+        same = Counter(tried.event.at // HOUR * HOUR for tried in recorded.tried() if tried.kind == kind)
+        assert {point.at: point.failures or point.attempts for point in points} == same
+
+
+def test_messages_are_counted_by_fingerprint(recorded: Recorded) -> None:
+    """The failures seen most come first, with when they were seen, a real example, and how they stand."""
+    failed = [tried for tried in recorded.tried() if tried.kind]
+    seen = Counter((tried.project, tried.mark) for tried in failed)
+    rows = reports.messages(recorded.journal, ALL, now=START)
+    assert {(row.project, row.fingerprint): row.seen for row in rows} == seen
+    assert [row.seen for row in rows] == sorted(seen.values(), reverse=True)
+    assert sum(row.share for row in rows) == pytest.approx(1.0)
+    for row in rows:
+        same = [tried for tried in failed if (tried.project, tried.mark) == (row.project, row.fingerprint)]
+        times = [tried.event.at for tried in same]
+        assert (row.first_at, row.last_at, row.kind) == (min(times), max(times), same[0].kind)
+        assert row.example in {tried.outcome.id for tried in same}
+        assert row.state is State.OPEN
+    few = reports.messages(recorded.journal, Filter(kind="unknown", limit=1), now=START)
+    assert [row.kind for row in few] == ["unknown"]
+
+
+def test_messages_of_a_session(recorded: Recorded) -> None:
+    """What a rollup does not know is read off the attempts: the messages of one session."""
+    rows = reports.messages(recorded.journal, Filter(session="d"), now=START)
+    failed = [tried for tried in recorded.tried() if tried.session == "d" and tried.kind]
+    assert [(row.message, row.seen, row.share) for row in rows] == [(str(NO_IDEA), len(failed), 1.0)]
+
+
+@pytest.mark.parametrize("where", [ALL, Filter(project="api"), Filter(session="c"), Filter(model="large")])
+def test_recovery_is_counted_by_the_first_failure(recorded: Recorded, where: Filter) -> None:
+    """By kind: how many incidents began so, how they ended, how long it took, what it cost, who was asked."""
+    found: dict[str, list[Any]] = {}
+    for outcome in recorded.outcomes:
+        opened, failed = outcome.events[0], first_failure(outcome)
+        assert isinstance(opened, ev.Opened)
+        assert opened.request is not None
+        facts = {"project": opened.terms.project, "session": opened.terms.session, "model": opened.request.model}
+        if failed and all(getattr(where, name) in {None, value} for name, value in facts.items()):
+            found.setdefault(failed.failure.kind.value, []).append(outcome)
+    rows = {row.kind: row for row in reports.recovery(recorded.journal, where)}
+    assert rows.keys() == found.keys()
+    for kind, outcomes in found.items():
+        row, good = rows[kind], [outcome for outcome in outcomes if outcome.status is Status.RECOVERED]
+        assert row.incidents == len(outcomes)
+        assert row.rate == len(good) / len(outcomes)
+        ends = Counter(outcome.status for outcome in outcomes)
+        expected = [ends[status] for status in (Status.RECOVERED, Status.PARTIAL, Status.BLOCKED, Status.FAILED)]
+        assert [row.recovered, row.partial, row.blocked, row.failed] == expected
+        assert row.dollars == pytest.approx(sum(outcome.dollars for outcome in outcomes))
+        assert row.mean_seconds == (pytest.approx(took(good)) if good else None)
+    if where is ALL:
+        assert sum(row.asks for row in rows.values()) == recorded.decisions(ev.Ask) == 1
+        assert sum(row.escalations for row in rows.values()) == recorded.decisions(ev.HandOver) > 0
+
+
+@pytest.mark.parametrize("where", [ALL, Filter(session="c"), Filter(kind="unknown")])
+def test_rescues_are_counted_by_rung_prompt_and_model(recorded: Recorded, where: Filter) -> None:
+    """Which rung, prompt and model saved how many of how many tries, and what that cost, tries in vain included."""
+    tries: Counter[tuple[str, ...]] = Counter()
+    saves: Counter[tuple[str, ...]] = Counter()
+    for tried in recorded.tried():
+        failed = first_failure(tried.outcome)
+        if not tried.rung or failed is None or where.session not in {None, tried.session}:
+            continue
+        if where.kind in {None, failed.failure.kind.value}:
+            tries[tried.rung, tried.prompt, tried.model] += 1
+            saves[tried.rung, tried.prompt, tried.model] += not tried.kind
+    rows = reports.rescues(recorded.journal, where)
+    assert {row[:3]: row.tried for row in rows} == tries
+    assert {row[:3]: row.saved for row in rows} == saves
+    for row in rows:
+        assert row.dollars == pytest.approx(0.01 * row.tried)
+        assert row.dollars_each == (pytest.approx(0.01 * row.tried / row.saved) if row.saved else None)
+    by_rung = reports.rescues(recorded.journal, where, (Part.RUNG,))
+    assert sum(row.tried for row in by_rung) == sum(tries.values())
+    assert all(row.prompt == row.model == row.kind == "" for row in by_rung)
+
+
+def test_a_rungs_time_to_recovery(recorded: Recorded) -> None:
+    """By rung: the mean time from the first failure to the recovery of the incidents it ended."""
+    last = {tried.outcome.id: tried.rung for tried in recorded.tried()}
+    rows = reports.recovery_by_rung(recorded.journal, ALL)
+    assert any(row.saved for row in rows)
+    for row in rows:
+        good = [o for o in recorded.outcomes if o.status is Status.RECOVERED and last[o.id] == row.rung]
+        assert (row.looked_at, row.saved) == (len(good), len(good))
+        assert row.mean_seconds == (pytest.approx(took(good)) if good else None)
+
+
+def test_totals(recorded: Recorded) -> None:
+    """One row sums everything up; who was asked did not recover alone."""
+    troubled = [outcome for outcome in recorded.outcomes if first_failure(outcome)]
+    ends = Counter(outcome.status for outcome in troubled)
+    totals = reports.totals(recorded.journal, ALL)
+    assert totals.incidents == len(recorded.outcomes)
+    assert totals.troubled == len(troubled)
+    assert (totals.recovered, totals.partial) == (ends[Status.RECOVERED], ends[Status.PARTIAL])
+    assert totals.auto_recovered == totals.recovered - 1
+    assert totals.asks == 1
+    assert totals.escalations == recorded.decisions(ev.HandOver)
+    assert totals.dollars == pytest.approx(sum(outcome.dollars for outcome in recorded.outcomes))
+    assert totals.mean_seconds == pytest.approx(took([o for o in troubled if o.status is Status.RECOVERED]))
+
+
+def test_latency_is_within_nine_percent(recorded: Recorded) -> None:
+    """Every attempt took two seconds: so say all percentiles, as well as buckets can, with the right counts."""
+    rows = reports.latency(recorded.journal, ALL)
+    assert {row.model: row.attempts for row in rows} == Counter(tried.model for tried in recorded.tried())
+    for row in rows:
+        assert (row.p50, row.p95, row.p99) == pytest.approx((2.0, 2.0, 2.0), rel=0.09)
+    with pytest.raises(ConfigError, match="session = 'c': allowed is to leave it out"):
+        reports.latency(recorded.journal, Filter(session="c"))
+
+
+@given(st.lists(st.floats(0.001, 10_000), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99]))
+def test_percentiles_from_buckets(times: list[float], share: float) -> None:
+    """A percentile out of buckets is within 9 % of the exact one."""
+    from math import log2
+
+    counts = Counter(round(4 * log2(max(seconds * 1_000, 1))) for seconds in times)
+    exact = sorted(times)[ceil(share * len(times)) - 1]
+    assert reports.percentile(sorted(counts.items()), share) == pytest.approx(exact, rel=0.091)
+
+
+def test_spirals_are_found_by_session(recorded: Recorded) -> None:
+    """A session in which the same failure comes again and again is scored by the share of attempts it took."""
+    rows = reports.spirals(recorded.journal, ALL)
+    worst = rows[0]
+    mine = [tried for tried in recorded.tried() if tried.session == "d"]
+    assert (worst.session, worst.project, worst.kind, worst.message) == ("d", "api", "unknown", str(NO_IDEA))
+    assert (worst.repeats, worst.attempts, worst.failures) == (len(mine), len(mine), len(mine))
+    assert worst.score == round(100 * (len(mine) - 1) / len(mine), 1)
+    assert worst.seconds == pytest.approx(2.0 * len(mine))
+    assert worst.dollars == pytest.approx(0.01 * len(mine))
+    often = {
+        session
+        for session in "abcd"
+        if max(Counter(t.mark for t in recorded.tried() if t.session == session and t.mark).values(), default=0) >= 3
+    }
+    assert {row.session for row in rows} == often
+    assert reports.spirals(recorded.journal, Filter(project="web", session="d")) == []
+
+
+def test_an_empty_journal_has_empty_reports(url: str) -> None:
+    """Where nothing was recorded every report is empty, and totals are all zero."""
+    with open_journal(url) as journal:
+        for by in By:
+            assert reports.failures(journal, ALL, by) == []
+        assert reports.trend(journal, ALL) == {}
+        assert not reports.messages(journal, ALL, now=START)
+        for report in (reports.recovery, reports.recovery_by_rung, reports.rescues, reports.latency, reports.spirals):
+            assert report(journal, ALL) == [], report
+        assert set(reports.totals(journal, ALL)) == {0, None}
+
+
+@pytest.mark.parametrize("nasty", ["'; DROP TABLE event; --", "%s", "?", "\\", "x' OR '1'='1"])
+def test_values_are_values(recorded: Recorded, nasty: str) -> None:
+    """What is asked for is bound, never part of the SQL: a strange name finds nothing and harms nothing."""
+    for where in (Filter(project=nasty), Filter(model=nasty), Filter(session=nasty)):
+        assert reports.totals(recorded.journal, where).attempts == 0
+        assert reports.messages(recorded.journal, where, now=START) == []
+        assert reports.rescues(recorded.journal, where) == []
+    assert reports.recovery(recorded.journal, Filter(kind=nasty)) == []
+    assert reports.totals(recorded.journal, ALL).attempts > 0
+
+
+def test_a_filter_that_cannot_be() -> None:
+    """A time that ends before it begins, and no rows at all, are refused when the filter is made."""
+    with pytest.raises(ConfigError, match="until"):
+        Filter(since=2.0, until=1.0)
+    with pytest.raises(ConfigError, match="limit"):
+        Filter(limit=0)

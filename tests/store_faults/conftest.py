@@ -1,0 +1,1 @@
+"""Faults are told by their seed: a failing test shows which one it was."""
