@@ -58,7 +58,7 @@ def check(where: str, side: Path) -> None:
     lines = side.read_text().splitlines()
     begun = Counter(line.split()[0] for line in lines if line.endswith(" begun"))
     with open_journal(where) as journal:
-        states: dict[str, str] = dict(journal.read("SELECT id, state FROM run"))  # type: ignore[arg-type]  # two columns
+        states: dict[str, str] = dict(journal.read("SELECT id, state FROM run"))
         for number in range(RUNS):
             name = f"run-{number}"
             assert states[name] == "done", name

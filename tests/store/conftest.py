@@ -45,7 +45,7 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     yield f"{postgres_server}{'&' if '?' in postgres_server else '?'}options=-csearch_path%3D{schema}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning")
-        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")  # type: ignore[arg-type]  # our own name
+        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
 @pytest.fixture(params=STORES)

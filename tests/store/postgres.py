@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
-from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -45,7 +44,8 @@ def programs() -> Path:
 
 
 def _found() -> Path | None:
-    places = sorted(glob("/usr/lib/postgresql/*/bin"), key=lambda place: float(place.split("/")[4]), reverse=True)
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: float(place.parent.name))
+    places = [str(place) for place in reversed(installed)]
     if on_path := shutil.which("pg_ctl"):
         places.insert(0, str(Path(on_path).resolve().parent))
     if config := shutil.which("pg_config"):

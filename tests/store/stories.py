@@ -12,11 +12,10 @@ from rung.core import events as ev
 from rung.core.failures import Evidence, Failure, Kind
 from rung.core.request import Request
 from rung.store.projection import KEYS, READ_MODELS
-from tests.properties.test_recovery import policies, steps
 
 if TYPE_CHECKING:
     from rung.store.journal import Journal
-    from rung.store.port import Row
+    from rung.store.port import Connection, Row
 
 TERMS = ev.Terms("task", "task", rungs=("retry", "nudge", "stop"), project="p", session="s")
 NOON = 1_700_000_000.0
@@ -70,6 +69,8 @@ going_on = st.one_of(
     st.builds(ev.AttemptFailed, failure=failures, may_retry=st.booleans(), made=st.booleans(), **amounts),
     st.builds(ev.Decided, at, decisions),
     st.builds(ev.Changed, at, requests, texts, st.lists(texts, max_size=2).map(tuple), texts),
+    st.builds(ev.Hinted, at, st.integers(0, 5), texts),
+    st.builds(ev.Answered, at, texts),
     st.builds(ev.Skipped, at, st.integers(0, 5), texts),
     st.builds(ev.StepCompleted, at, texts),
     st.builds(ev.CheckpointTaken, at, st.integers(0, 5), texts),
@@ -103,6 +104,17 @@ def failed(when: float = NOON, text: str = "overloaded", dollars: float = 0.25) 
 
 def succeeded(when: float = NOON, dollars: float = 0.5) -> ev.AttemptSucceeded:
     return ev.AttemptSucceeded(when, 2.0, dollars)
+
+
+def emptied(journal: Journal) -> None:
+    """Take everything out."""
+
+    def work(connection: Connection) -> None:
+        for table in (*READ_MODELS, "event", "message"):
+            connection.execute(f"DELETE FROM {table}")
+
+    journal.write(work, lambda _: False).result(30)
+    journal._stories.clear()
 
 
 def tables(journal: Journal) -> dict[str, list[Row]]:
@@ -142,6 +154,3 @@ def everything(journal: Journal) -> str:
         names = journal.read("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
     assert len(names) > 15
     return "\n".join(repr(row) for (name,) in names for row in journal.read(f"SELECT * FROM {name}"))
-
-
-__all__ = ["policies", "steps"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,10 +11,10 @@ import threading
 import warnings
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 import rung
@@ -27,7 +25,7 @@ from rung.store.migrations import LATEST
 from rung.store.port import Busy, StoreError
 from rung.testing import FakeClock, HttpError, Script
 from tests.properties.test_recovery import World, policies, steps
-from tests.store.stories import NOON, differences, everything, failed, opened, stories, succeeded, tables
+from tests.store.stories import NOON, differences, emptied, everything, failed, opened, stories, succeeded, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,9 +70,15 @@ def test_events_come_back(journal: Journal, data: st.DataObject) -> None:
     assert [type(event) for event in found] == [type(event) for event in events]
 
 
+@pytest.mark.parametrize("kind", get_args(ev.Event))
+def test_stories_have_every_event(kind: type) -> None:
+    """A new kind of event is told here, too, or this fails."""
+    assert find(stories("a"), lambda events: any(type(event) is kind for event in events))
+
+
 def test_again(journal: Journal) -> None:
     """What is handed over twice, or in part again, is kept and counted once."""
-    events = [opened("a"), failed(), ev.Decided(NOON, ev.Repeat(0, 1.0, "again")), succeeded()]
+    events: list[ev.Event] = [opened("a"), failed(), ev.Decided(NOON, ev.Repeat(0, 1.0, "again")), succeeded()]
     keep(journal, "a", 0, *events[:2])
     keep(journal, "a", 0, *events[:2])
     keep(journal, "a", 0, *events[:1])
@@ -179,7 +183,7 @@ def start(url: str, name: str, many: int) -> subprocess.Popen[bytes]:
 
 def test_two_processes(url: str) -> None:
     """Two processes that begin at once make one schema, lose nothing, and a reader that follows by `seq` sees all."""
-    processes = [start(url, name, 120) for name in ("x", "y")]
+    processes = [start(url, name, 60) for name in ("x", "y")]
     seen: list[Any] = []
     journal = open_journal(url)
     while True:
@@ -194,11 +198,11 @@ def test_two_processes(url: str) -> None:
         _, said = process.communicate(timeout=LONG)
         assert process.returncode == 0, said.decode()
     assert {(incident, n) for _, incident, n in seen} == {
-        (f"{name}{number}", n) for name in "xy" for number in range(120) for n in range(3)
+        (f"{name}{number}", n) for name in "xy" for number in range(60) for n in range(3)
     }
-    assert journal.read("SELECT sum(n), sum(dollars) FROM by_hour") == [(480, 180.0)]
+    assert journal.read("SELECT sum(n), sum(dollars) FROM by_hour") == [(240, 90.0)]
     before = tables(journal)
-    assert journal.rebuild() == 720
+    assert journal.rebuild() == 360
     assert not differences(before, tables(journal))
     journal.close()
 
@@ -290,15 +294,15 @@ def test_result_of_a_write(journal: Journal) -> None:
 def test_flush_and_close(make_journal: Callable[[], Journal]) -> None:
     """After a flush, and after a close, everything that was handed over is there for others to read."""
     journal, other = make_journal(), make_journal()
-    for number in range(300):
+    for number in range(100):
         journal.append_quietly(f"q{number}", 0, [opened(f"q{number}")])
     assert journal.flush(LONG)
-    assert other.read("SELECT count(*) FROM event") == [(300,)]
-    for number in range(300):
+    assert other.read("SELECT count(*) FROM event") == [(100,)]
+    for number in range(100):
         journal.append_quietly(f"q{number}", 1, [succeeded()])
     journal.close()
-    assert other.read("SELECT count(*) FROM event") == [(600,)]
-    assert journal.read("SELECT count(*) FROM incident WHERE status = 'succeeded'") == [(300,)]
+    assert other.read("SELECT count(*) FROM event") == [(200,)]
+    assert journal.read("SELECT count(*) FROM incident WHERE status = 'succeeded'") == [(100,)]
 
 
 def test_reader_cannot_write(journal: Journal) -> None:
@@ -371,10 +375,7 @@ def test_rebuild(journal: Journal, scripts: list[tuple[Policy, list[Any], bool, 
 @given(data=st.data())
 def test_rebuild_anything(journal: Journal, data: st.DataObject) -> None:
     """The same for events in any order with anything in them."""
-    for table in (*tables(journal), "event"):
-        journal.write(
-            lambda connection, table=table: connection.execute(f"DELETE FROM {table}"), lambda _: False
-        ).result(LONG)  # type: ignore[misc]
+    emptied(journal)
     for _ in range(2):
         name = f"r{next(_NUMBERS)}"
         events = data.draw(stories(name))
@@ -454,28 +455,23 @@ def with_secrets(journal: Journal) -> None:
         {"set-cookie": f"sid={KEYS[1]}", "authorization": f"Bearer {KEYS[0]}", "x-note": KEYS[2]},
     )
 
-    def listener(event: ev.Event, incident: object) -> None:
-        raise RuntimeError(f"cannot send with {KEYS[0]}")
-
     def attempt(request: Request) -> str:
-        rung.step(f"fetched with {KEYS[1]}")
+        rung.completed(f"fetched with {KEYS[1]}")
         raise error
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # that the listener broke
-        rung.recover_sync(
-            attempt,
-            Request(
-                prompt=f"use {KEYS[0]} and {KEYS[2]}",
-                model="small",
-                messages=({"role": "user", "content": f"token {KEYS[1]}"},),
-                params={"extra_headers": {"Authorization": f"Bearer {KEYS[0]}"}, "password": KEYS[3]},
-            ),
-            policy=rung.policy("task", models=["small", "large"], attempts=6),
-            clock=FakeClock(NOON),
-            listeners=[listener],
-            journal=journal,
-        )
+    rung.recover_sync(
+        attempt,
+        Request(
+            prompt=f"use {KEYS[0]} and {KEYS[2]}",
+            model="small",
+            messages=({"role": "user", "content": f"token {KEYS[1]}"},),
+            params={"extra_headers": {"Authorization": f"Bearer {KEYS[0]}"}, "password": KEYS[3]},
+        ),
+        policy=rung.policy("task", models=["small", "large"], attempts=6),
+        clock=FakeClock(NOON),
+        breakers=rung.Breakers(),
+        journal=journal,
+    )
     assert journal.flush(LONG)
 
 
@@ -497,6 +493,25 @@ def test_no_secret_in_any_byte(sqlite_url: str) -> None:
     whole = live + Path(sqlite_url).read_bytes()
     assert b"overloaded" in whole
     assert [key for key in KEYS if key.encode() in whole] == []
+
+
+@pytest.mark.xfail(
+    strict=True, reason="read models are folded from the event as it came, not as it was kept: secrets get in"
+)
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.Crashed(NOON, "listener", f"RuntimeError: cannot send with {KEYS[0]}"),
+        ev.Decided(NOON, ev.Ask(0, f"use {KEYS[0]}?", (ev.Option("stop", "Stop"),), None, "", "", "")),
+        ev.Decided(NOON, ev.HandOver(0, "large", "", None, f"{KEYS[0]} was refused")),
+        ev.Closed(NOON, ev.Status.FAILED, f"{KEYS[0]} was refused"),
+    ],
+    ids=["crash", "question", "hand-over", "end"],
+)
+def test_no_secret_is_read_off(journal: Journal, event: ev.Event) -> None:
+    """Nor is a key kept in what is read off the events: what broke, what was asked, why it ended."""
+    keep(journal, "a", 0, opened("a"), event)
+    assert KEYS[0] not in everything(journal)
 
 
 @pytest.mark.xfail(
@@ -570,278 +585,15 @@ def test_a_long_text_is_cut(journal: Journal) -> None:
     assert 1_000 < len(found.step) < 100_000
 
 
-# -- what cannot be opened ---------------------------------------------------------------------------
-
-
-def said(where: str, *, write: bool) -> str:
-    """What is said when it is opened, in one line."""
-    with pytest.raises(StoreError) as raised:
-        journal = open_journal(where)
-        if not write:
-            journal.read("SELECT 1")
-    text = str(raised.value)
-    assert "\n" not in text
-    assert len(text) < 500
-    return text
-
-
-def refused(where: str) -> str:
-    """What is said when it is opened to write; reading says the same."""
-    from rung.store.sqlite import SqliteBackend
-
-    text = said(where, write=True)
-    if not where.startswith("postgresql"):
-        with pytest.raises(StoreError) as raised:
-            SqliteBackend(where).connect(write=False)
-        assert str(raised.value) == text
-    return text
-
-
-def test_newer_schema(url: str) -> None:
-    """A journal of a newer Rung is neither written nor read."""
-    with open_journal(url) as journal:
-        keep(journal, "a", 0, opened("a"))
-        assert journal.events("a")
-        newer = LATEST + 1
-        journal.write(
-            lambda connection: connection.execute("UPDATE rung_schema SET version = ?", (newer,)), lambda _: True
-        ).result(LONG)
-        with pytest.raises(StoreError, match=f"newer Rung .schema {newer}"):
-            journal.events("a")
-    assert f"newer Rung (schema {newer}; this one knows {LATEST}): update Rung" in said(url, write=True)
-
-
-def test_reader_without_a_journal(url: str) -> None:
-    """Where nothing is, a reader says so, and makes nothing."""
-    if url.startswith("postgresql"):
-        from rung.store.postgres import PostgresBackend
-
-        backend: Any = PostgresBackend(url)
-    else:
-        from rung.store.sqlite import SqliteBackend
-
-        backend = SqliteBackend(url)
-    for _ in range(2):
-        with pytest.raises(StoreError, match="there is no journal yet"):
-            backend.connect(write=False)
-    assert not Path(url).exists()
-
-
-class Untouched:
-    """A file, and that nobody changed it: not a byte, not its mode, nor is anything beside it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.before = self._seen()
-
-    def _seen(self) -> Any:
-        return (
-            self.path.read_bytes(),
-            self.path.stat().st_mode,
-            self.path.stat().st_mtime_ns,
-            # To look into a database in WAL mode makes an index for its log, and an empty log.
-            sorted(
-                path.name for path in self.path.parent.iterdir() if path.suffix != ".db-shm" and path.stat().st_size
-            ),
-        )
-
-    def check(self) -> None:
-        assert self._seen() == self.before
-
-
-@pytest.mark.parametrize("text", [b"hello\n", b"x", b"# notes\n" * 2000, b"SQLite format 3\0" + b"?" * 5000])
-def test_text_file(tmp_path: Path, text: bytes) -> None:
-    """A file that is no database is not touched."""
-    path = tmp_path / "notes.db"
-    path.write_bytes(text)
-    file = Untouched(path)
-    assert re.search("is not a journal|is damaged", refused(str(path)))
-    file.check()
-
-
-@pytest.mark.parametrize("mode", ["delete", "wal", "left over"])
-def test_foreign_database(tmp_path: Path, mode: str) -> None:
-    """Another program's database is not touched, not even its log that was not written into it yet."""
-    import apsw
-
-    path = tmp_path / "other.db"
-    other = apsw.Connection(str(path))
-    for statement in (
-        f"PRAGMA journal_mode={'delete' if mode == 'delete' else 'wal'}",
-        "CREATE TABLE mine (x)",
-        "INSERT INTO mine VALUES (1)",
-    ):
-        list(other.execute(statement))
-    if mode == "left over":  # as after a crash
-        crashed = tmp_path / "crashed"
-        crashed.mkdir()
-        for file in tmp_path.glob("other.db*"):
-            shutil.copy(file, crashed)
-        path = crashed / "other.db"
-        assert Path(f"{path}-wal").stat().st_size
-    other.close()
-    untouched = Untouched(path)
-    assert "is not a journal: it is another program's SQLite file" in refused(str(path))
-    untouched.check()
-
-
-def test_damaged(sqlite_url: str) -> None:
-    """A journal with broken pages is not touched: it may be all that is left."""
-    with open_journal(sqlite_url) as journal:
-        for number in range(200):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
-    path = Path(sqlite_url)
-    data = bytearray(path.read_bytes())
-    for page in range(3, len(data) // 4096, 2):
-        data[page * 4096 : page * 4096 + 200] = b"\xa5" * 200
-    path.write_bytes(data)
-    file = Untouched(path)
-    assert "is damaged" in refused(sqlite_url)
-    file.check()
-
-
-def test_cut_short(sqlite_url: str) -> None:
-    """A journal that lost its end is not touched either."""
-    with open_journal(sqlite_url) as journal:
-        for number in range(200):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
-    path = Path(sqlite_url)
-    path.write_bytes(path.read_bytes()[: -4096 * 5])
-    file = Untouched(path)
-    assert "is damaged" in refused(sqlite_url)
-    file.check()
-
-
-def test_symlink(tmp_path: Path) -> None:
-    """A symbolic link is not followed: somebody may have put it there."""
-    target = tmp_path / "target"
-    target.write_bytes(b"precious")
-    file = Untouched(target)
-    (tmp_path / "link.db").symlink_to(target)
-    assert "is a symbolic link" in refused(str(tmp_path / "link.db"))
-    (tmp_path / "link.db").unlink()
-    (tmp_path / "dangling.db").symlink_to(tmp_path / "nowhere")
-    assert "is a symbolic link" in refused(str(tmp_path / "dangling.db"))
-    assert not (tmp_path / "nowhere").exists()
-    (tmp_path / "dangling.db").unlink()
-    file.check()
-
-
-def test_directory(tmp_path: Path) -> None:
-    """A directory is no journal, nor is a pipe, nor a file where a directory should be."""
-    assert "is a directory; name a file" in refused(str(tmp_path))
-    os.mkfifo(tmp_path / "pipe")
-    assert "is no plain file" in refused(str(tmp_path / "pipe"))
-    (tmp_path / "file").write_bytes(b"")
-    assert re.search("File exists|Not a directory", said(str(tmp_path / "file" / "journal.db"), write=True))
-
-
-NOBODY = """
-import os, sys
-if os.getuid() == 0:
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
-from rung.store.port import StoreError
-from rung.store.sqlite import SqliteBackend
-for write in (True, False):
-    try:
-        SqliteBackend(sys.argv[1]).connect(write=write)
-    except StoreError as error:
-        print(error)
-"""
-
-
-def as_nobody(where: Path) -> list[str]:
-    """What is said when somebody without rights opens it to write, and to read."""
-    code = "import rung.store.sqlite, rung.store.migrations, apsw, stat\n" + NOBODY  # before the rights are gone
-    done = subprocess.run([sys.executable, "-c", code, str(where)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-@pytest.fixture
-def open_dir() -> Any:
-    """A directory that everybody can look into; pytest's own cannot be."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-@pytest.mark.parametrize("mode", [0o000, 0o555], ids=["closed", "read-only"])
-def test_directory_without_rights(open_dir: Path, mode: int) -> None:
-    """Where one may not write, or not even look, that is said."""
-    closed = open_dir / "closed"
-    closed.mkdir(mode=mode)
-    try:
-        to_write, to_read = as_nobody(closed / "journal.db")
-        below, _ = as_nobody(closed / "below" / "journal.db")
-    finally:
-        closed.chmod(0o700)
-    assert to_write == f"{closed / 'journal.db'}: Permission denied"
-    assert below == f"{closed / 'below' / 'journal.db'}: Permission denied"
-    assert to_read.startswith(f"{closed / 'journal.db'}: ")
-    assert list(closed.iterdir()) == []
-
-
-def test_file_of_another(open_dir: Path) -> None:
-    """A journal that belongs to somebody else is not opened, and not touched."""
-    path = open_dir / "journal.db"
-    with open_journal(path) as journal:
-        keep(journal, "a", 0, opened("a"))
-    file = Untouched(path)
-    if os.getuid():
-        pytest.fail("needs root: only root can be somebody else")
-    for line in as_nobody(path):
-        assert line.startswith(f"{path}: cannot be opened: ")
-    file.check()
-
-
-def test_owner_alone(tmp_path: Path) -> None:
-    """The file, its log and its directory are for their owner alone, whatever the umask; an open one is closed."""
-    before = os.umask(0)
-    try:
-        path = tmp_path / "new" / "journal.db"
-        with open_journal(path) as journal:
-            keep(journal, "a", 0, opened("a"))
-            modes = {file.name: oct(file.stat().st_mode & 0o777) for file in (path.parent, *path.parent.iterdir())}
-        assert modes == {"new": "0o700", "journal.db": "0o600", "journal.db-wal": "0o600", "journal.db-shm": "0o600"}
-        path.chmod(0o644)
-        open_journal(path).close()
-        assert path.stat().st_mode & 0o777 == 0o600
-        assert os.umask(0) == 0
-    finally:
-        os.umask(before)
-
-
-def test_file_alone_at_the_end(sqlite_url: str) -> None:
-    """A journal that was closed is one file: it can be copied."""
-    with open_journal(sqlite_url) as journal:
-        keep(journal, "a", 0, opened("a"))
-        assert journal.events("a")
-    assert [path.name for path in Path(sqlite_url).parent.iterdir()] == ["journal.db"]
-
-
-def test_another_file_in_its_place(sqlite_url: str, tmp_path: Path) -> None:
-    """A reader that rested does not go on reading a file that is no longer there."""
-    with open_journal(tmp_path / "other.db") as other:
-        keep(other, "b", 0, opened("b"))
-    with open_journal(sqlite_url) as journal:
-        assert journal.read("SELECT count(*) FROM event") == [(0,)]
-        for file in tmp_path.glob("journal.db*"):
-            file.unlink()
-        with pytest.raises(StoreError, match="there is no journal yet"):
-            journal.read("SELECT count(*) FROM event")
-        (tmp_path / "other.db").rename(sqlite_url)
-        assert journal.read("SELECT count(*) FROM event") == [(1,)]
-
-
 def test_script_recovers_into_it(journal: Journal) -> None:
     """A recovery as anybody makes it is in the journal, event by event."""
     outcome = rung.recover_sync(
         Script(HttpError(529), HttpError(529), "good"),
         Request(prompt="hello", model="small"),
         clock=FakeClock(NOON),
+        jitter=lambda: 0.5,
+        breakers=rung.Breakers(),
+        retry_budget=rung.RetryBudget(),
         journal=journal,
     )
     assert journal.flush(LONG)

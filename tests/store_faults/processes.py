@@ -37,7 +37,8 @@ def lock(path: str) -> None:
     """Hold the file until somebody says that it is enough."""
     connection = apsw.Connection(path)
     connection.execute("BEGIN EXCLUSIVE")
-    print("locked", flush=True)
+    sys.stdout.write("locked\n")
+    sys.stdout.flush()
     sys.stdin.readline()
     connection.execute("ROLLBACK")
     connection.close()
@@ -64,14 +65,15 @@ def trouble(path: str, act: str, error: str) -> None:
     disk = Disk()
     switch: Switch = Orders(orders) if orders else DiskSwitch(disk)
     seen, teller = trial(SqliteBackend(path, vfs=None if orders else disk.name), switch, Random(7), act, error)
-    print(json.dumps({"seen": seen, "places": list(teller.told)}))
+    sys.stdout.write(json.dumps({"seen": seen, "places": list(teller.told)}))
 
 
-def append(path: str, number: str) -> None:
-    """Append for ever, from three threads; say what was acknowledged, and only that."""
+def append(path: Path, number: int, said: Path) -> None:
+    """Append for ever, from three threads; write down what was acknowledged, and only that."""
+    os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 1)
     journal = Journal(SqliteBackend(path), tell=lambda _: None)
     turn = threading.Lock()
-    teller = Teller(Random(int(number)), f"life{number}", BEGAN + 10_000 * int(number))
+    teller = Teller(Random(number), f"life{number}", BEGAN + 10_000 * number)
 
     def work() -> None:
         while True:
@@ -138,7 +140,7 @@ def rights(where: str) -> None:
         _lose_rights(Path(warm) / "of ours", lambda: None)
     Path(where).mkdir()
     os.chown(where, NOBODY, NOBODY)
-    print(json.dumps(_lose_rights(Path(where), lambda: os.setuid(NOBODY))))
+    sys.stdout.write(json.dumps(_lose_rights(Path(where), lambda: os.setuid(NOBODY))))
 
 
 def _lose_rights(directory: Path, become: Callable[[], None]) -> list[object]:
@@ -163,5 +165,7 @@ def _lose_rights(directory: Path, become: Callable[[], None]) -> list[object]:
     return [steps, told, list(teller.told)]
 
 
+COMMANDS: dict[str, Callable[..., None]] = {"lock": lock, "trouble": trouble, "fork": fork, "rights": rights}
+
 if __name__ == "__main__":
-    {"lock": lock, "trouble": trouble, "append": append, "fork": fork, "rights": rights}[sys.argv[1]](*sys.argv[2:])
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -100,17 +100,14 @@ class Teller:
 
 def tables(journal: Journal) -> dict[str, list[Row]]:
     """All that is read off the events."""
-    return {
-        table: sorted(journal.read(f"SELECT * FROM {table}"), key=repr)  # noqa: S608
-        for table in READ_MODELS
-    }
+    return {table: sorted(journal.read(f"SELECT * FROM {table}"), key=repr) for table in READ_MODELS}
 
 
 def held(path: Path) -> dict[tuple[str, int], ev.Event]:
     """Open a journal as anybody would, see that it is sound and agrees with itself, and give its events."""
     with Journal(SqliteBackend(path)) as journal:
         assert journal.read("PRAGMA integrity_check") == [("ok",)]
-        places: list[tuple[str, int]] = list(journal.read("SELECT incident, n FROM event"))  # type: ignore[arg-type]
+        places: list[tuple[str, int]] = list(journal.read("SELECT incident, n FROM event"))
         assert len(places) == len(set(places)), "an event is there twice"
         before = tables(journal)
         journal.rebuild()

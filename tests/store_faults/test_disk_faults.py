@@ -17,7 +17,7 @@ from tests.store_faults.stories import BEGAN, Part, Teller, held
 from tests.store_faults.trials import LONG, DiskSwitch, check, trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SEEDS = 300 if os.environ.get("RUNG_STORM") else 40
@@ -72,7 +72,7 @@ def test_unknown_commit(disk: Disk, path: Path, tmp_path: Path, times: int, forg
     assert acknowledged
 
 
-def _failing(times: int) -> object:
+def _failing(times: int) -> Callable[[str, Path], object]:
     left = [times]
 
     def fault(act: str, path: Path) -> None:
@@ -170,3 +170,49 @@ def test_writes_after_close(path: Path) -> None:
         journal.close()
         assert ticket.result(LONG) is not None
     assert len(held(path)) == 80
+
+
+def test_telling_breaks(disk: Disk, path: Path) -> None:
+    """Whoever is told may break (warnings may be errors): the writer goes on, and nobody waits for ever."""
+
+    def tell(message: str) -> None:
+        raise RuntimeWarning(message)
+
+    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=tell)
+    switch = DiskSwitch(disk)
+    switch.on("write", "EIO")
+    journal.append(*whole(1)).result(LONG)
+    switch.off()
+    assert journal.flush(LONG)
+    assert journal.append(*whole(2)).result(LONG) is not None
+    journal.close()
+    assert len(held(path)) == 4
+
+
+def test_nobody_waits_any_more(path: Path) -> None:
+    """A caller that is cancelled gives up its ticket at any moment: nothing else is disturbed by it."""
+    told: list[str] = []
+    journal = Journal(SqliteBackend(path), tell=told.append)
+    for number in range(300):
+        ticket = journal.append(*whole(number))
+        ticket.cancel()
+    assert journal.flush(LONG)
+    journal.close()
+    assert told == []
+    assert len(held(path)) == 600
+
+
+def test_own_fault_after_trouble(disk: Disk, path: Path) -> None:
+    """What waited in vain because something is wrong with itself is told: its caller has long gone on."""
+    told: list[str] = []
+    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=told.append)
+    switch = DiskSwitch(disk)
+    switch.on("write", "EIO")
+    opened = ev.Opened(BEGAN, "x", ev.Terms("call", "call"))._replace(at="never")  # type: ignore[arg-type]
+    journal.append(*whole(1)).result(LONG)
+    journal.append("x", 0, [opened]).result(LONG)
+    switch.off()
+    assert journal.flush(LONG)
+    journal.close()
+    assert "an event could not be kept" in told[1]
+    assert len(held(path)) == 2

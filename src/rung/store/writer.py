@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from functools import cache
 from queue import Empty, SimpleQueue
@@ -129,7 +130,7 @@ class Writer:
         self._drop_connection()
         if self._spool:
             left = len(self._spool) + self.dropped
-            self._tell(f"the journal was closed while it could not be written: {left} parts of what happened are lost")
+            self._say(f"the journal was closed while it could not be written: {left} parts of what happened are lost")
         self._thread = None
         if not self._queue.empty():  # handed over while we ended
             self._begin()
@@ -174,7 +175,7 @@ class Writer:
         if self.trouble:
             lost = f"; {self.dropped} were lost" if self.dropped else ""
             self.trouble, self.dropped = "", 0
-            self._tell(f"the journal can be written again, and what had waited is in it{lost}")
+            self._say(f"the journal can be written again, and what had waited is in it{lost}")
         return True
 
     def _commit(self, items: list[Item]) -> None:
@@ -197,8 +198,7 @@ class Writer:
             if not all(item.present(connection) for item, _ in done):
                 raise
         for item, result in done:
-            if item.ticket is not None and not item.ticket.done():
-                item.ticket.set_result(result)
+            _answer(item, result)
 
     def _one(self, connection: Connection, item: Item, done: list[tuple[Item, Any]]) -> None:
         """One item in a savepoint: what is wrong with it is its own affair, unless the store is in trouble."""
@@ -211,10 +211,8 @@ class Writer:
             connection.execute("ROLLBACK TO SAVEPOINT item")
             connection.execute("RELEASE SAVEPOINT item")
             self._undone()
-            if item.ticket is not None and not item.ticket.done():
-                item.ticket.set_exception(error)
-            elif not isinstance(error, Fenced):  # nobody waits for it any more
-                self._tell(f"an event could not be kept: {type(error).__name__}: {error}")
+            if not _answer(item, error) and not isinstance(error, Fenced):  # nobody waits for it any more
+                self._say(f"an event could not be kept: {type(error).__name__}: {error}")
             return
         connection.execute("RELEASE SAVEPOINT item")
         done.append((item, result))
@@ -223,7 +221,7 @@ class Writer:
         reason = " ".join(str(error).split()) or type(error).__name__
         known, self.trouble = self.trouble, reason
         if not known:
-            self._tell(f"the journal cannot be written ({reason}): the work goes on, events wait in memory")
+            self._say(f"the journal cannot be written ({reason}): the work goes on, events wait in memory")
         items, self._hand = self._hand, []
         for item in items:
             if item.patient:
@@ -239,6 +237,10 @@ class Writer:
             self.dropped += 1
         _release(item, self.trouble)
 
+    def _say(self, message: str) -> None:
+        with suppress(Exception):  # warnings may be errors; and a writer that dies lets all wait for ever
+            self._tell(message)
+
     def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = self._backend.connect(write=True)
@@ -252,12 +254,22 @@ class Writer:
 
 
 def _release(item: Item, why: str) -> None:
-    """Nobody waits for it any longer, though it is not written."""
-    if item.ticket is not None and not item.ticket.done():
-        if item.patient:
-            item.ticket.set_result(None)  # nobody's work waits for a disk
+    """Nobody waits for it any longer, though it is not written: nobody's work waits for a disk."""
+    _answer(item, None if item.patient else Busy(why))
+
+
+def _answer(item: Item, result: Any) -> bool:
+    """Give whoever waits for it its result or exception; False when nobody does."""
+    if item.ticket is None:
+        return False
+    try:
+        if isinstance(result, BaseException):
+            item.ticket.set_exception(result)
         else:
-            item.ticket.set_exception(Busy(why))
+            item.ticket.set_result(result)
+    except InvalidStateError:  # answered before, or cancelled
+        return False
+    return True
 
 
 _WRITERS: Final[WeakSet[Writer]] = WeakSet()

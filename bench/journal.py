@@ -1,0 +1,134 @@
+"""What a journal costs: durable appends beside raw SQLite's best in the same run, and what a caller pays.
+
+An append is what the engine hands over: three events when an attempt has failed, one when the call is over. Raw
+SQLite writes the very rows that our run wrote, ready made, in the very same transactions, with the same settings
+(WAL, every commit synced): once the events alone, once with everything that is read off them. "Naive" commits each
+event by itself. Each round runs all of them in turns; shown are medians, of ratios too.
+
+A caller pays processor time of its own thread (time.thread_time): guarded calls with a journal and without, waits
+between attempts left out. "until it may go on": from the end of a failed attempt to the next one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median, quantiles
+from typing import TYPE_CHECKING, NamedTuple
+
+import apsw
+from journal_work import Speed, alone, by_tasks, by_threads, handing_over, naively, paid, work_of
+
+from rung.store.journal import Journal
+from rung.store.sqlite import SqliteBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WAYS: dict[str, tuple[Callable[..., object], int]] = {
+    "1 thread": (by_threads, 1),
+    "50 threads": (by_threads, 50),
+    "1 task": (by_tasks, 1),
+    "50 tasks": (by_tasks, 50),
+}
+SUBJECTS = ("ours", "SQLite, same writes", "SQLite, events only", "naive")
+
+
+class Goal(NamedTuple):
+    """A limit, and what was measured."""
+
+    name: str
+    limit: float
+    measured: float
+    unit: str
+    least: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.measured >= self.limit if self.least else self.measured <= self.limit
+
+
+def measure(rounds: int, appends: int, directory: Path) -> dict[str, dict[str, list[Speed]]]:
+    """Every way, all subjects in turns."""
+    found: dict[str, dict[str, list[Speed]]] = {way: {name: [] for name in SUBJECTS} for way in WAYS}
+    for number in range(rounds):
+        for way, (run, writers) in WAYS.items():
+            print(f"round {number + 1} of {rounds}: {way}", file=sys.stderr)
+            where = directory / f"{way}-{number}"
+            work = work_of(writers, max(1, appends // 2 // writers) if writers > 1 else appends // 8)
+            ours, transactions = run(where / "ours.db", work)  # type: ignore[misc]
+            found[way]["ours"].append(ours)
+            found[way]["SQLite, same writes"].append(alone(where / "all.db", transactions))
+            found[way]["SQLite, events only"].append(alone(where / "events.db", transactions, only="INTO event "))
+            found[way]["naive"].append(naively(where / "naive.db", transactions[: max(50, len(transactions) // 20)]))
+    return found
+
+
+def print_speeds(found: dict[str, dict[str, list[Speed]]]) -> list[Goal]:
+    """A table, and the goals."""
+    head = f"{'':<14}{'':<24}{'events/s':>10}{'spread':>9}{'a commit':>10}{'p50 ms':>9}{'p99 ms':>9}{'ours':>8}"
+    print(head)
+    goals = []
+    for way, speeds in found.items():
+        ours = speeds["ours"]
+        for name in SUBJECTS:
+            rates = [speed.events for speed in speeds[name]]
+            ratio = median(mine.events / its for mine, its in zip(ours, rates, strict=True))
+            waits = (median(speed.p50 for speed in speeds[name]), median(speed.p99 for speed in speeds[name]))
+            print(
+                f"{way if name == 'ours' else '':<14}{name:<24}{median(rates):>10,.0f}"
+                f"{(max(rates) - min(rates)) / median(rates):>9.0%}{median(s.each for s in speeds[name]):>10.1f}"
+                + ("".join(f"{wait:>9.2f}" for wait in waits) if name == "ours" else f"{'':>18}")
+                + (f"{'':>8}" if name == "ours" else f"{ratio:>8.0%}")
+            )
+            if name == "SQLite, same writes":
+                goals.append(Goal(f"{way}: of SQLite's best, same writes", 70, 100 * ratio, " %", least=True))
+            if name == "SQLite, events only" and way.startswith("50"):
+                goals.append(Goal(f"{way}: of SQLite's best, events only", 70, 100 * ratio, " %", least=True))
+        print()
+    return goals
+
+
+def print_callers(calls: int, directory: Path) -> list[Goal]:
+    """What the caller's own thread pays."""
+    without = paid(calls)
+    with Journal(SqliteBackend(directory / "callers.db")) as journal:
+        having = paid(calls, journal=journal)
+        failed, quietly = handing_over(journal, calls)
+    print(f"{'a call, µs of the caller':<40}{'without':>10}{'journal':>10}{'added':>10}")
+    for name, before, after in (
+        ("goes well", without.good, having.good),
+        ("fails once, then goes well", without.failed, having.failed),
+    ):
+        print(f"{name:<40}{before:>10.1f}{after:>10.1f}{after - before:>10.1f}")
+    print(f"{'handing over what failed':<40}{'':>20}{failed:>10.1f}")
+    print(f"{'handing over what nobody waits for':<40}{'':>20}{quietly:>10.1f}")
+    middle, worst = (quantiles(paid_.between, n=100) for paid_ in (without, having))
+    print(f"{'until it may go on, p50 (wall)':<40}{middle[49]:>10.1f}{worst[49]:>10.1f}{worst[49] - middle[49]:>10.1f}")
+    print(f"{'until it may go on, p99 (wall)':<40}{middle[98]:>10.1f}{worst[98]:>10.1f}{worst[98] - middle[98]:>10.1f}\n")
+    return [
+        Goal("a failed attempt: added to the caller", 50, having.failed - without.failed, " µs"),
+        Goal("a good call: added to the caller", 5, having.good - without.good, " µs"),
+    ]
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a smoke run: rough, but done in seconds")
+    options = parser.parse_args()
+    rounds, appends, calls = (1, 1_000, 400) if options.quick else (5, 20_000, 5_000)
+    print(f"{__doc__}\nPython {sys.version.split()[0]}, SQLite {apsw.sqlite_lib_version()}\n")
+    with tempfile.TemporaryDirectory(dir=Path.cwd() if Path.cwd().is_dir() else None) as made:
+        goals = print_speeds(measure(rounds, appends, Path(made)))
+        goals += print_callers(calls, Path(made))
+    print(f"{'goal':<44}{'limit':<12}{'measured':>12}   met")
+    for goal in goals:
+        limit = f"{'>=' if goal.least else '<='} {goal.limit:.0f}{goal.unit}"
+        print(f"{goal.name:<44}{limit:<12}{goal.measured:>10.1f}{goal.unit}   {'yes' if goal.met else 'NO'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""What cannot be opened is said in one line, and not touched: not a byte of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rung.store import open_journal
+from rung.store.migrations import LATEST
+from rung.store.port import StoreError
+from rung.store.sqlite import SqliteBackend
+from tests.store.stories import opened, succeeded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONG = 30.0
+
+
+def said(where: str | Path) -> str:
+    """What is said when it is opened, in one line."""
+    with pytest.raises(StoreError) as raised:
+        open_journal(where)
+    text = str(raised.value)
+    assert "\n" not in text
+    assert len(text) < 500
+    return text
+
+
+def refused(where: str | Path) -> str:
+    """What is said when this file is opened to write; reading says the same."""
+    text = said(where)
+    with pytest.raises(StoreError) as raised:
+        SqliteBackend(where).connect(write=False)
+    assert str(raised.value) == text
+    return text
+
+
+def test_newer_schema(url: str) -> None:
+    """A journal of a newer Rung is neither written nor read."""
+    with open_journal(url) as journal:
+        journal.append("a", 0, [opened("a")]).result(LONG)
+        assert journal.events("a")
+        newer = LATEST + 1
+        journal.write(
+            lambda connection: connection.execute("UPDATE rung_schema SET version = ?", (newer,)), lambda _: True
+        ).result(LONG)
+        with pytest.raises(StoreError, match=f"newer Rung .schema {newer}"):
+            journal.events("a")
+    assert f"newer Rung (schema {newer}; this one knows {LATEST}): update Rung" in said(url)
+
+
+def test_reader_without_a_journal(url: str) -> None:
+    """Where nothing is, a reader says so, and makes nothing."""
+    if url.startswith("postgresql"):
+        from rung.store.postgres import PostgresBackend
+
+        backend: Any = PostgresBackend(url)
+    else:
+        backend = SqliteBackend(url)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="there is no journal yet"):
+            backend.connect(write=False)
+    assert not Path(url).exists()
+
+
+class Untouched:
+    """A file, and that nobody changed it: not a byte, not its mode, nor is anything beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.before = self._seen()
+
+    def _seen(self) -> Any:
+        return (
+            self.path.read_bytes(),
+            self.path.stat().st_mode,
+            self.path.stat().st_mtime_ns,
+            # To look into a database in WAL mode makes an index for its log, and an empty log.
+            sorted(
+                path.name for path in self.path.parent.iterdir() if path.suffix != ".db-shm" and path.stat().st_size
+            ),
+        )
+
+    def check(self) -> None:
+        assert self._seen() == self.before
+
+
+@pytest.mark.parametrize("text", [b"hello\n", b"x", b"# notes\n" * 2000, b"SQLite format 3\0" + b"?" * 5000])
+def test_text_file(tmp_path: Path, text: bytes) -> None:
+    """A file that is no database is not touched."""
+    path = tmp_path / "notes.db"
+    path.write_bytes(text)
+    file = Untouched(path)
+    assert re.search("is not a journal|is damaged", refused(str(path)))
+    file.check()
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal", "left over"])
+def test_foreign_database(tmp_path: Path, mode: str) -> None:
+    """Another program's database is not touched, not even its log that was not written into it yet."""
+    import apsw
+
+    path = tmp_path / "other.db"
+    other = apsw.Connection(str(path))
+    for statement in (
+        f"PRAGMA journal_mode={'delete' if mode == 'delete' else 'wal'}",
+        "CREATE TABLE mine (x)",
+        "INSERT INTO mine VALUES (1)",
+    ):
+        list(other.execute(statement))
+    if mode == "left over":  # as after a crash
+        crashed = tmp_path / "crashed"
+        crashed.mkdir()
+        for file in tmp_path.glob("other.db*"):
+            shutil.copy(file, crashed)
+        path = crashed / "other.db"
+        assert Path(f"{path}-wal").stat().st_size
+    other.close()
+    untouched = Untouched(path)
+    assert "is not a journal: it is another program's SQLite file" in refused(str(path))
+    untouched.check()
+
+
+def test_damaged(sqlite_url: str) -> None:
+    """A journal with broken pages is not touched: it may be all that is left."""
+    with open_journal(sqlite_url) as journal:
+        for number in range(200):
+            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+    path = Path(sqlite_url)
+    data = bytearray(path.read_bytes())
+    for page in range(3, len(data) // 4096, 2):
+        data[page * 4096 : page * 4096 + 200] = b"\xa5" * 200
+    path.write_bytes(data)
+    file = Untouched(path)
+    assert "is damaged" in refused(sqlite_url)
+    file.check()
+
+
+def test_cut_short(sqlite_url: str) -> None:
+    """A journal that lost its end is not touched either."""
+    with open_journal(sqlite_url) as journal:
+        for number in range(200):
+            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+    path = Path(sqlite_url)
+    path.write_bytes(path.read_bytes()[: -4096 * 5])
+    file = Untouched(path)
+    assert "is damaged" in refused(sqlite_url)
+    file.check()
+
+
+def test_symlink(tmp_path: Path) -> None:
+    """A symbolic link is not followed: somebody may have put it there."""
+    target = tmp_path / "target"
+    target.write_bytes(b"precious")
+    file = Untouched(target)
+    (tmp_path / "link.db").symlink_to(target)
+    assert "is a symbolic link" in refused(str(tmp_path / "link.db"))
+    (tmp_path / "link.db").unlink()
+    (tmp_path / "dangling.db").symlink_to(tmp_path / "nowhere")
+    assert "is a symbolic link" in refused(str(tmp_path / "dangling.db"))
+    assert not (tmp_path / "nowhere").exists()
+    (tmp_path / "dangling.db").unlink()
+    file.check()
+
+
+def test_directory(tmp_path: Path) -> None:
+    """A directory is no journal, nor is a pipe, nor a file where a directory should be."""
+    assert "is a directory; name a file" in refused(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    assert "is no plain file" in refused(str(tmp_path / "pipe"))
+    (tmp_path / "file").write_bytes(b"")
+    assert re.search("File exists|Not a directory", said(tmp_path / "file" / "journal.db"))
+
+
+NOBODY = """
+import os, sys
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+from rung.store.port import StoreError
+from rung.store.sqlite import SqliteBackend
+for write in (True, False):
+    try:
+        SqliteBackend(sys.argv[1]).connect(write=write)
+    except StoreError as error:
+        print(error)
+"""
+
+
+def as_nobody(where: Path) -> list[str]:
+    """What is said when somebody without rights opens it to write, and to read."""
+    code = "import rung.store.sqlite, rung.store.migrations, apsw, stat\n" + NOBODY  # before the rights are gone
+    done = subprocess.run([sys.executable, "-c", code, str(where)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def open_dir() -> Iterator[Path]:
+    """A directory that everybody can look into; pytest's own cannot be."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o555], ids=["closed", "read-only"])
+def test_directory_without_rights(open_dir: Path, mode: int) -> None:
+    """Where one may not write, or not even look, that is said."""
+    closed = open_dir / "closed"
+    closed.mkdir(mode=mode)
+    try:
+        to_write, to_read = as_nobody(closed / "journal.db")
+        below, _ = as_nobody(closed / "below" / "journal.db")
+    finally:
+        closed.chmod(0o700)
+    assert to_write == f"{closed / 'journal.db'}: Permission denied"
+    assert below == f"{closed / 'below' / 'journal.db'}: Permission denied"
+    assert to_read.startswith(f"{closed / 'journal.db'}: ")
+    assert list(closed.iterdir()) == []
+
+
+def test_file_of_another(open_dir: Path) -> None:
+    """A journal that belongs to somebody else is not opened, and not touched."""
+    path = open_dir / "journal.db"
+    with open_journal(path) as journal:
+        journal.append("a", 0, [opened("a")]).result(LONG)
+    file = Untouched(path)
+    if os.getuid():
+        pytest.fail("needs root: only root can be somebody else")
+    for line in as_nobody(path):
+        assert line.startswith(f"{path}: cannot be opened: ")
+    file.check()
+
+
+def test_owner_alone(tmp_path: Path) -> None:
+    """The file, its log and its directory are for their owner alone, whatever the umask; an open one is closed."""
+    before = os.umask(0)
+    try:
+        path = tmp_path / "new" / "journal.db"
+        with open_journal(path) as journal:
+            journal.append("a", 0, [opened("a")]).result(LONG)
+            modes = {file.name: oct(file.stat().st_mode & 0o777) for file in (path.parent, *path.parent.iterdir())}
+        assert modes == {"new": "0o700", "journal.db": "0o600", "journal.db-wal": "0o600", "journal.db-shm": "0o600"}
+        path.chmod(0o644)
+        open_journal(path).close()
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+
+
+def test_file_alone_at_the_end(sqlite_url: str) -> None:
+    """A journal that was closed is one file: it can be copied."""
+    with open_journal(sqlite_url) as journal:
+        journal.append("a", 0, [opened("a")]).result(LONG)
+        assert journal.events("a")
+    assert [path.name for path in Path(sqlite_url).parent.iterdir()] == ["journal.db"]
+
+
+def test_another_file_in_its_place(sqlite_url: str, tmp_path: Path) -> None:
+    """A reader that rested does not go on reading a file that is no longer there."""
+    with open_journal(tmp_path / "other.db") as other:
+        other.append("b", 0, [opened("b")]).result(LONG)
+    with open_journal(sqlite_url) as journal:
+        assert journal.read("SELECT count(*) FROM event") == [(0,)]
+        for file in tmp_path.glob("journal.db*"):
+            file.unlink()
+        with pytest.raises(StoreError, match="there is no journal yet"):
+            journal.read("SELECT count(*) FROM event")
+        (tmp_path / "other.db").rename(sqlite_url)
+        assert journal.read("SELECT count(*) FROM event") == [(1,)]
