@@ -54,6 +54,7 @@ _KEYS: dict[str, tuple[str, str]] = {
     "checkpoints": ("true or false", "Whether the state is kept before a rung that turns the work upside down."),
     "report": ("path", "Where the report of a blocked incident is added. Empty: nowhere."),
     "prompts": ("table: prompt id = text", "Own words for [a recovery prompt](prompts.md)."),
+    "learn": ("true or false", "Begin at the rung that helped with this failure before, if a journal knows one."),
 }
 
 EXAMPLE = """\

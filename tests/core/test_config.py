@@ -178,6 +178,7 @@ BAD: list[tuple[Any, str, Any]] = [
     (settings(sticky="forever"), "policy.sticky", "forever"),
     (settings(unattended="yes"), "policy.unattended", "yes"),
     (settings(checkpoints=0), "policy.checkpoints", 0),
+    (settings(learn=0), "policy.learn", 0),
     (settings(report=False), "policy.report", False),
     (settings(prompts=[]), "policy.prompts", []),
     (settings(prompts={"nudge": "x"}), "policy.prompts.nudge", "x"),
@@ -307,6 +308,7 @@ def test_every_key() -> None:
         "checkpoints": False,
         "report": "",
         "prompts": {"nudge.test": "Mend it."},
+        "learn": True,
     }
     assert set(keys) == set(POLICY_KEYS) - {"budget"}
     base = preset("model", "conservative").with_tries(Action.RETRY, 5)
@@ -327,6 +329,7 @@ def test_every_key() -> None:
         checkpoints=False,
         report="",
         prompts={"nudge.test": "Mend it."},
+        learn=True,
     )
 
 

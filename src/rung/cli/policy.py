@@ -129,6 +129,7 @@ def policy_words(policy: Policy) -> dict[str, str]:
         "checkpoints": "yes" if policy.checkpoints else "no",
         "report": policy.report or "none is written",
         "prompts": ", ".join(policy.prompts) or "as they ship",
+        "learn": "yes: begin where it helped before" if policy.learn else "no",
     }
 
 

@@ -91,7 +91,23 @@ def _fields(cls: Any) -> tuple[_Field, ...]:
 
 def _record(value: Any) -> Json:
     cls: Any = type(value)
-    return {field.name: field.write(getattr(value, field.name)) for field in _fields(cls)}
+    return _writer(cls)(value)
+
+
+@cache
+def _writer(cls: Any) -> Callable[[Any], Json]:
+    """How records of a class are written: all fields at once, then those again that JSON has no form for."""
+    names = tuple(field.name for field in _fields(cls))
+    changed = [(field.name, field.write) for field in _fields(cls) if field.write is not _same]
+
+    def write(value: Any) -> Json:
+        values = value if isinstance(value, tuple) else [getattr(value, name) for name in names]
+        table = dict(zip(names, values, strict=True))
+        for name, way in changed:
+            table[name] = way(table[name])
+        return table
+
+    return write
 
 
 def _made(cls: Any, table: Mapping[str, Any]) -> Any:
@@ -121,7 +137,9 @@ def _untagged(table: Mapping[str, Any], classes: Mapping[str, type]) -> Any:
 
 
 def _way(hint: Any) -> _Way:
-    if hint in (Any, float, Mapping[str, Any]):
+    if hint is float:
+        return _Way(_write_float, _read_any)
+    if hint in (Any, Mapping[str, Any]):
         return _Way(_write_any, _read_any)
     if hint in (str, int, bool):
         return _Way(_same, _same)
@@ -175,6 +193,10 @@ def _each(way: Callable[[Any], Any], table: Mapping[str, Any]) -> Json:
 
 # Parameters and messages are the user's: what JSON has no form for is marked by a "$" key, so that it comes
 # back as it was. An object of a class unknown here stays as its repr; a request's digest sees no difference.
+
+
+def _write_float(value: Any) -> Any:
+    return value if type(value) is float and isfinite(value) else _write_any(value)
 
 
 def _write_any(value: Any) -> Any:

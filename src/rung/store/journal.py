@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from rung.core.events import Event
+    from rung.core.failures import Failure
     from rung.core.request import Request
     from rung.store.port import Backend, Connection, Row, Ticket
     from rung.store.runs import Runs
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 TEXT: Final = 64 * 1024  # of one text in an event
 REQUEST: Final = 32 * 1024  # of a request, where it is kept to be looked at
+_tersely: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_plainly: Final = json.JSONEncoder(default=repr).encode
 STORIES: Final = 10_000  # incidents whose story is remembered while they are open
 
 
@@ -76,6 +79,12 @@ class Journal:
         from rung.store.runs import Runs
 
         return Runs(self)
+
+    def hint(self, project: str, failure: Failure) -> str | None:
+        """The rung that helped with this failure before; the engine asks where the policy learns."""
+        from rung.store.memory import hint
+
+        return hint(self, project, failure)
 
     def append_quietly(self, incident: str, first: int, events: Sequence[Event]) -> None:
         """The same for events nobody waits for: of a call that went well."""
@@ -146,7 +155,8 @@ class Journal:
         connection.many("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows[known:])
         changes = Changes()
         for n, event in enumerate(events[known:], start=first + known):
-            story.take(n, event, changes, lambda request, at: _keep(request, at, changes))
+            story.take(n, event, changes, lambda request, digest, at: _keep(request, digest, at, changes))
+        story.put_row(changes)
         if story.ended_at is not None:
             self._stories.pop(incident, None)
         return changes
@@ -207,9 +217,9 @@ def _has(connection: Connection, incident: str, n: int) -> bool:
 
 
 def _body(table: dict[str, Any]) -> str:
-    body = json.dumps(table, ensure_ascii=False, separators=(",", ":"))
+    body = _tersely(table)
     if len(body) > TEXT:
-        body = json.dumps(_cut(table), ensure_ascii=False, separators=(",", ":"))
+        body = _tersely(_cut(table))
     return redacted(body).encode("utf-8", "replace").decode()  # a lone surrogate is no UTF-8
 
 
@@ -222,9 +232,9 @@ def _cut(value: Any) -> Any:
     return [_cut(item) for item in value] if isinstance(value, list) else value
 
 
-def _keep(request: Request, at: float, changes: Changes) -> None:
-    body = json.dumps({"prompt": request.prompt, "messages": request.messages, "model": request.model}, default=repr)
-    changes.put("request", request.digest(), clip(redacted(clip(body, 2 * REQUEST)), REQUEST), len(body), at)
+def _keep(request: Request, digest: str, at: float, changes: Changes) -> None:
+    body = _plainly({"prompt": request.prompt, "messages": request.messages, "model": request.model})
+    changes.put("request", digest, clip(redacted(clip(body, 2 * REQUEST)), REQUEST), len(body), at)
 
 
 def _warn(message: str) -> None:

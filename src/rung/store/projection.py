@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -58,6 +59,7 @@ COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
     "by_end": ("n", "recovery", "dollars", "asked", "escalated"),
 }
 READ_MODELS: Final = (*ROWS, *COUNTS, "failure_group", "session")
+_WIDTHS: Final = {table: len(key) for table, key in KEYS.items()}
 
 
 class Changes:
@@ -71,13 +73,13 @@ class Changes:
 
     def put(self, table: str, *row: Any) -> None:
         """This row, instead of one with the same key."""
-        self.rows.setdefault(table, {})[row[: len(KEYS[table])]] = row
+        self.rows.setdefault(table, {})[row[: _WIDTHS[table]]] = row
 
     def add(self, table: str, key: tuple[Any, ...], *amounts: float) -> None:
         """So much more."""
-        sums = self.counts.setdefault(table, {}).setdefault(key, [0] * len(amounts))
-        for index, amount in enumerate(amounts):
-            sums[index] += amount
+        counts = self.counts.setdefault(table, {})
+        known = counts.get(key)
+        counts[key] = list(amounts) if known is None else [one + more for one, more in zip(known, amounts, strict=True)]
 
     def take(self, other: Changes) -> None:
         """Add another's changes to these."""
@@ -125,6 +127,7 @@ class Changes:
         connection.many(_SESSION, [(name, *told) for name, told in self.sessions.items()])
 
 
+@cache
 def _replacing(table: str) -> str:
     columns = ROWS[table]
     values = ", ".join("?" * len(columns))
@@ -135,6 +138,7 @@ def _replacing(table: str) -> str:
     )
 
 
+@cache
 def _adding(table: str) -> str:
     columns = (*KEYS[table], *COUNTS[table])
     values = ", ".join("?" * len(columns))
@@ -173,6 +177,8 @@ class Story:
         self.incident = Incident()
         self.failures = 0
         self.first: Failure | None = None
+        self.mark = ""  # its fingerprint, which is not made for every row again
+        self.digest = ""  # of the first request: the same
         self.failed_at: float | None = None
         self.touched_at = 0.0
         self.ended_at: float | None = None
@@ -184,7 +190,7 @@ class Story:
         self.escalated = 0
         self.opened: ev.Opened | None = None
 
-    def take(self, n: int, event: ev.Event, changes: Changes, keep: Callable[[Request, float], object]) -> None:
+    def take(self, n: int, event: ev.Event, changes: Changes, keep: Callable[[Request, str, float], object]) -> None:
         """One more event: fold it, and say what it changes. `keep` stores a request."""
         before = self.incident.request
         self.incident.fold(event)
@@ -193,7 +199,8 @@ class Story:
             self.opened = event
             self._about_session(changes, event.at, incidents=1)
             if event.request is not None:
-                keep(event.request, event.at)
+                (self.digest,) = self.incident.digests
+                keep(event.request, self.digest, event.at)
         elif isinstance(event, ev.AttemptFailed):
             self._failed(n, event, changes)
         elif isinstance(event, ev.AttemptSucceeded):
@@ -202,13 +209,16 @@ class Story:
             self._decided(n, event, changes, before.model if before is not None else "")
         elif isinstance(event, ev.Changed):
             self.prompt = event.prompt
-            keep(event.request, event.at)
+            keep(event.request, event.digest, event.at)
         elif isinstance(event, ev.Answered) and self.asked is not None:
             self._asked(changes, event.option, event.at)
         elif isinstance(event, ev.Crashed):
             changes.put("crash", self.incident.id, n, event.at, event.what, event.error[:MESSAGE])
         elif isinstance(event, ev.Closed | ev.Cancelled):
             self._ended(event.at, changes)
+
+    def put_row(self, changes: Changes) -> None:
+        """The row about it, as it is now: once for all events that are told together."""
         changes.put("incident", *self._row())
 
     # -- one kind of event each -----------------------------------------------------------------------
@@ -217,7 +227,7 @@ class Story:
         failure = event.failure
         mark = failure.fingerprint
         if self.first is None:
-            self.first, self.failed_at = failure, event.at
+            self.first, self.mark, self.failed_at = failure, mark, event.at
         self.failures += 1
         tool = "tool" if failure.evidence.phase is Phase.TOOL else ""
         self._attempt(n, event, changes, failure, mark)
@@ -347,10 +357,10 @@ class Story:
         origin = incident.origin
         return (
             incident.id, self.project, self.session, self.agent, incident.terms.ladder, incident.terms.policy, incident.parent,
-            origin.digest() if origin is not None else "", self.model, origin.model if origin is not None else "",
+            self.digest, self.model, origin.model if origin is not None else "",
             incident.opened_at, self.ended_at, incident.status.value if incident.status is not None else "open", incident.reason,
             incident.attempts, self.failures, incident.dollars, self.rungs[-1] if self.rungs else "",
-            first.kind.value if first is not None else "", first.fingerprint if first is not None else "",
+            first.kind.value if first is not None else "", self.mark,
             first.message[:MESSAGE] if first is not None else "", self.failed_at, self.touched_at,
         )  # fmt: skip
 
@@ -363,13 +373,15 @@ class Told(NamedTuple):
     event: ev.Event
 
 
-def replay(events: Iterable[Told], keep: Callable[[Request, float, Changes], object]) -> Changes:
+def replay(events: Iterable[Told], keep: Callable[[Request, str, float, Changes], object]) -> Changes:
     """All that can be read off these events, which are all there are, in their order."""
     changes = Changes()
     stories: dict[str, Story] = {}
     for incident, n, event in events:
         story = stories.setdefault(incident, Story())
-        story.take(n, event, changes, lambda request, at: keep(request, at, changes))
+        story.take(n, event, changes, lambda request, digest, at: keep(request, digest, at, changes))
         if story.ended_at is not None:
-            stories.pop(incident)
+            stories.pop(incident).put_row(changes)
+    for story in stories.values():
+        story.put_row(changes)
     return changes
