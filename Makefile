@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: store run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready  ## a narrated demo: flaky agents recovered on all five ladders
 	@$(BIN)/rung demo
@@ -29,13 +29,17 @@ unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/docs tests/engine tests/properties tests/contract
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
-	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/store tests/store_faults tests/durable
+	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/durable
+	@$(BIN)/pytest -n $(CORES) tests/store --ignore tests/store/test_conformance.py
 	@$(BIN)/pytest -m stress tests/engine
 
 cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it
 	@rm -f .coverage*
 	@$(BIN)/coverage run -m pytest -m "not stress" tests/core tests/docs tests/engine tests/properties
 	@$(BIN)/coverage combine -q && $(BIN)/coverage report
+
+store: $(VENV)/.ready  ## everything about both stores, faults included: some minutes
+	@$(BIN)/pytest -n $(CORES) tests/store tests/store_faults
 
 wheel: $(VENV)/.ready  ## what people install: built, put into an empty environment, used
 	@$(BIN)/python scripts/try_wheel.py
