@@ -20,7 +20,8 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 lint: $(VENV)/.ready
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check -q . && $(BIN)/lint-imports --no-logo 2>/dev/null | tail -12
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check -q .
+	@$(BIN)/lint-imports --no-logo --no-cache > .lint 2>&1 || { cat .lint; exit 1; }
 
 types: $(VENV)/.ready
 	@$(BIN)/mypy
@@ -30,7 +31,7 @@ unit: $(VENV)/.ready
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
 	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/durable
-	@$(BIN)/pytest -n $(CORES) tests/store --ignore tests/store/test_conformance.py
+	@$(BIN)/pytest -n $(CORES) tests/store
 	@$(BIN)/pytest -m stress tests/engine
 
 cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it
@@ -65,4 +66,4 @@ docs: $(VENV)/.ready  ## write the generated pages anew
 	@$(BIN)/python scripts/write_docs.py
 
 clean:
-	rm -rf $(VENV) dist .coverage* .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) dist .lint .coverage* .mypy_cache .ruff_cache .import_linter_cache

@@ -26,6 +26,7 @@ from rung.store import open_journal, reports
 from rung.store.groups import groups
 from rung.store.projection import COUNTS, DAY, KEYS, ROWS, Told, replay
 from rung.store.reports_sql import By, Filter, Part
+from rung.store.spirals import spirals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -198,8 +199,8 @@ def questions(now: float) -> dict[str, Ask]:
         "rungs, 30 days": lambda j: reports.rescues(j, month, (Part.RUNG,)),
         "latency": lambda j: reports.latency(j, everything),
         "latency, 30 days": lambda j: reports.latency(j, month),
-        "spirals": lambda j: reports.spirals(j, everything),
-        "spirals, 30 days": lambda j: reports.spirals(j, month),
+        "spirals": lambda j: spirals(j, everything),
+        "spirals, 30 days": lambda j: spirals(j, month),
         "groups": lambda j: groups(j, now=now),
         "failures of one session": lambda j: reports.failures(j, Filter(session="s17"), By.KIND),
         "recovery of one session": lambda j: reports.recovery(j, Filter(session="s17")),

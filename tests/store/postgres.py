@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,21 +63,21 @@ def server(**settings: str) -> Iterator[str]:
     user = _somebody() if os.geteuid() == 0 else None
     if user is not None:
         os.chown(home, user.pw_uid, user.pw_gid)
+    control = (bin_ / "pg_ctl", "-D", home / "data", "-l", home / "log", "-w", "-t", "60")
+    watchman = _watchman(user, shlex.join(map(str, (*control, "-m", "immediate", "stop"))), home)
     try:
         _run(user, bin_ / "initdb", "-D", home / "data", "-U", "rung", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-        flags = [
-            f"-c{name}={value}"
-            for name, value in {**SETTINGS, "unix_socket_directories": str(home), **settings}.items()
-        ]
-        control = (bin_ / "pg_ctl", "-D", home / "data", "-l", home / "log", "-w", "-t", "60")
-        _run(user, *control, "-o", " ".join(flags), "start")
-        try:
-            yield f"postgresql://rung@/postgres?host={home}"
-        finally:
-            with suppress(RuntimeError):  # a test may have stopped it
-                _run(user, *control, "-m", "immediate", "stop")
+        values = {**SETTINGS, "unix_socket_directories": str(home), **settings}
+        _run(user, *control, "-o", " ".join(f"-c{name}={value}" for name, value in values.items()), "start")
+        yield f"postgresql://rung@/postgres?host={home}"
     finally:
-        shutil.rmtree(home, ignore_errors=True)
+        watchman.communicate()
+
+
+def _watchman(user: pwd.struct_passwd | None, stop: str, home: Path) -> subprocess.Popen[bytes]:
+    """Stops the server and clears up when its input ends: also when the tests are killed."""
+    script = f"cat >/dev/null; {stop} >/dev/null 2>&1; rm -rf {shlex.quote(str(home))}"
+    return subprocess.Popen(["sh", "-c", script], cwd="/", stdin=subprocess.PIPE, start_new_session=True, **_as(user))
 
 
 def restart(url: str) -> None:
@@ -95,15 +96,17 @@ def _somebody() -> pwd.struct_passwd:
         return pwd.getpwnam(USER)
 
 
+def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user is not None else {}
+
+
 def _run(user: pwd.struct_passwd | None, *command: str | Path) -> None:
-    ids = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user is not None else {}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     # Not a pipe: the server would inherit it, and whoever reads it would wait for the server's end.
     with tempfile.TemporaryFile() as said:
-        code = subprocess.run(
-            [str(part) for part in command], cwd="/", env=environment, stdout=said, stderr=said, check=False, **ids
-        ).returncode  # type: ignore[call-overload]  # the three come together or not at all
-        if code:
+        words = [str(part) for part in command]
+        done = subprocess.run(words, cwd="/", env=environment, stdout=said, stderr=said, check=False, **_as(user))
+        if done.returncode:
             said.seek(0)
             raise RuntimeError(f"{Path(command[0]).name}: {said.read().decode(errors='replace').strip()}")
 

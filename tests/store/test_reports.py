@@ -18,6 +18,7 @@ from rung.core.failures import Phase
 from rung.store import open_journal, reports
 from rung.store.groups import State
 from rung.store.reports_sql import By, Filter, Part
+from rung.store.spirals import spirals
 from tests.store.recorded import DAY, HOUR, NO_IDEA, START, Recorded, Tried, first_failure, took
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ def test_percentiles_from_buckets(times: list[float], share: float) -> None:
 
 def test_spirals_are_found_by_session(recorded: Recorded) -> None:
     """A session in which the same failure comes again and again is scored by the share of attempts it took."""
-    rows = reports.spirals(recorded.journal, ALL)
+    rows = spirals(recorded.journal, ALL)
     worst = rows[0]
     mine = [tried for tried in recorded.tried() if tried.session == "d"]
     assert (worst.session, worst.project, worst.kind, worst.message) == ("d", "api", "unknown", str(NO_IDEA))
@@ -282,7 +283,7 @@ def test_spirals_are_found_by_session(recorded: Recorded) -> None:
         if max(Counter(t.mark for t in recorded.tried() if t.session == session and t.mark).values(), default=0) >= 3
     }
     assert {row.session for row in rows} == often
-    assert reports.spirals(recorded.journal, Filter(project="web", session="d")) == []
+    assert spirals(recorded.journal, Filter(project="web", session="d")) == []
 
 
 def test_an_empty_journal_has_empty_reports(url: str) -> None:
@@ -292,7 +293,7 @@ def test_an_empty_journal_has_empty_reports(url: str) -> None:
             assert reports.failures(journal, ALL, by) == []
         assert reports.trend(journal, ALL) == {}
         assert not reports.messages(journal, ALL, now=START)
-        for report in (reports.recovery, reports.recovery_by_rung, reports.rescues, reports.latency, reports.spirals):
+        for report in (reports.recovery, reports.recovery_by_rung, reports.rescues, reports.latency, spirals):
             assert report(journal, ALL) == [], report
         assert set(reports.totals(journal, ALL)) == {0, None}
 

@@ -140,7 +140,7 @@ def _latency(journal: Journal, where: Filter, _: Any) -> Found:
 
 
 def _spirals(journal: Journal, where: Filter, _: Any) -> Found:
-    from rung.store.reports import spirals
+    from rung.store.spirals import spirals
 
     return Found({"rows": spirals(journal, where)})
 

@@ -11,7 +11,7 @@ from rung.core.events import Status
 from rung.store import reports_sql as sql
 from rung.store.groups import state_of
 from rung.store.projection import DAY, HOUR
-from rung.store.reports_rows import Latency, Message, Point, Rate, Recovery, Rescue, RungTime, Spiral, Totals
+from rung.store.reports_rows import Latency, Message, Point, Rate, Recovery, Rescue, RungTime, Totals
 from rung.store.reports_sql import By, Filter, Part
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from rung.store.port import Row
 
 SAMPLE: Final = 20_000  # the latest recoveries that a rung's mean time is taken from
-SUSPECTS: Final = 100  # sessions with the most failures, among which the spirals are looked for
 TELLING: Final = frozenset({By.KIND, By.TOOL})  # axes on which what went well has an empty key
-AGAIN: Final = 3  # times the same failure must have come in a session
 
 
 def failures(journal: Journal, where: Filter, by: By = By.KIND) -> list[Rate]:
@@ -115,16 +113,18 @@ def rescues(
     """Which rung, prompt and model saved how many, at what cost; the most saved first."""
     source = sql.choose(where, sql.BY_RUNG, sql.TRIES)
     clause, values = source.clause(where)
-    columns = [sql.PARTS[part] if part in parts else "''" for part in Part]
+    chosen = [part for part in Part if part in parts]
+    columns = ", ".join(sql.PARTS[part] for part in chosen)
     rows = journal.read(
-        f"SELECT {', '.join(columns)}, SUM(tried), SUM(saved), SUM(seconds), SUM(dollars)"  # noqa: S608  # our own names
-        f" FROM {source.table}{clause} GROUP BY 1, 2, 3, 4",
+        f"SELECT {columns}, SUM(tried), SUM(saved), SUM(seconds), SUM(dollars)"  # noqa: S608  # our own names
+        f" FROM {source.table}{clause} GROUP BY {columns}",
         values,
     )
-    made = [
-        Rescue(rung, prompt, model, kind, int(tried), int(saved), float(seconds), float(dollars))
-        for rung, prompt, model, kind, tried, saved, seconds, dollars in rows
-    ]
+    made = []
+    for *names, tried, saved, seconds, dollars in rows:
+        told = dict(zip(chosen, names, strict=True))
+        rung, prompt, model, kind = (told.get(part, "") for part in Part)
+        made.append(Rescue(rung, prompt, model, kind, int(tried), int(saved), float(seconds), float(dollars)))
     return sorted(made, key=lambda row: (-row.saved, -row.tried, row[:4]))
 
 
@@ -153,30 +153,6 @@ def percentile(counts: Sequence[tuple[int, int]], share: float) -> float:
         if seen >= rank:
             return float(2 ** (bucket / 4) / 1_000)
     return 0.0
-
-
-def spirals(journal: Journal, where: Filter) -> list[Spiral]:
-    """Sessions in which the same failure came again and again, the worst first."""
-    sessions = sql.Source("session", 0, "touched_at", {"project": "project", "session": "id"})
-    clause, values = sessions.clause(
-        Filter(since=where.since, project=where.project, session=where.session), also="failures >= ?"
-    )
-    suspects = journal.read(
-        f"SELECT id, project FROM session{clause} ORDER BY failures DESC, id LIMIT ?",  # noqa: S608  # our own names
-        [AGAIN, *values, SUSPECTS],
-    )
-    if not suspects:
-        return []
-    attempts = sql.Source("attempt", 0, "at", {"model": "model"})
-    among = f"session IN ({', '.join('?' * len(suspects))})"
-    clause, values = attempts.clause(where, also=among)
-    rows = journal.read(
-        f"""SELECT session, fingerprint, MIN(kind), MIN(message), count(*), SUM(seconds), SUM(dollars), MIN(at), MAX(at)
-              FROM attempt{clause} GROUP BY session, fingerprint""",  # noqa: S608  # our own names
-        [*(name for name, _ in suspects), *values],
-    )
-    found = _worst(rows, dict(suspects), where.kind)
-    return sorted(found, key=lambda row: (-row.score * (row.repeats - 1), row.session))[: where.limit]
 
 
 def totals(journal: Journal, where: Filter) -> Totals:
@@ -261,22 +237,3 @@ def _ended(ends: Iterable[Row]) -> tuple[int, int, int, int, int, float | None, 
     )
     mean = took / recovered if recovered else None
     return sum(n.values()), recovered, partial, blocked, failed, mean, dollars, asks, escalations
-
-
-def _worst(rows: Iterable[Row], projects: dict[str, str], kind: str | None) -> Iterable[Spiral]:
-    """Of each session the failure that came most often, if it came often enough; an empty mark is a good attempt."""
-    by_session: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_session[row[0]].append(row)
-    for session, found in by_session.items():
-        bad = [row for row in found if row[1] and (kind is None or row[2] == kind)]
-        worst = max(bad, key=lambda row: (int(row[4]), row[1]), default=None)
-        if worst is None or int(worst[4]) < AGAIN:
-            continue
-        attempts, again = sum(int(row[4]) for row in found), int(worst[4])
-        _, mark, named, text, _, seconds, dollars, first, last = worst
-        yield Spiral(
-            session, projects[session], mark, named, text, again,
-            sum(int(row[4]) for row in found if row[1]), attempts, float(seconds), float(dollars), first, last,
-            round(100 * (again - 1) / attempts, 1),
-        )  # fmt: skip

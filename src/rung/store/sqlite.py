@@ -321,9 +321,12 @@ def _passing() -> tuple[type[Exception], ...]:
     )
 
 
-def _clean(values: Sequence[Any]) -> list[Any]:
+def _clean(values: Sequence[Any]) -> Sequence[Any]:
     """The values without what the texts of a store cannot hold: NULs, and halves of surrogate pairs."""
-    return [_text(value) if type(value) is str else value for value in values]
+    for value in values:
+        if type(value) is str and ("\0" in value or not value.isascii()):
+            return [_text(value) if type(value) is str else value for value in values]
+    return values
 
 
 def _text(text: str) -> str:

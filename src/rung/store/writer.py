@@ -35,7 +35,7 @@ class Item(NamedTuple):
 
 
 class Writer:
-    """Hands items to a thread of its own, which begins, does each in a savepoint, and commits them together."""
+    """Hands items to a thread of its own, which begins, does them, and commits them together."""
 
     def __init__(
         self,
@@ -181,10 +181,18 @@ class Writer:
     def _commit(self, items: list[Item]) -> None:
         connection = self._connected()
         done: list[tuple[Item, Any]] = []
-        connection.begin()
         try:
-            for item in items:
-                self._one(connection, item, done)
+            try:
+                connection.begin()
+                done = [(item, item.work(connection)) for item in items]
+            except Busy:
+                raise
+            except (Exception, Fenced):  # once more, each by itself: what is wrong with one is its own affair
+                connection.rollback()
+                self._undone()
+                connection.begin()
+                for item in items:
+                    self._one(connection, item, done)
             self._finish(connection, [result for _, result in done])
         except BaseException:
             connection.rollback()
