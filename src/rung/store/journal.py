@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import warnings
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.codec import from_json, to_json
 from rung.core.evidence import clip
 from rung.core.redact import redacted
+from rung.store.fitting import fitted
 from rung.store.projection import READ_MODELS, Changes, Story, Told, replay
 from rung.store.writer import Writer
 
@@ -32,6 +33,17 @@ _plainly: Final = json.JSONEncoder(default=repr).encode
 STORIES: Final = 10_000  # incidents whose story is remembered while they are open
 
 
+class Fresh(NamedTuple):
+    """Events of an incident that were not there before, of which the first has this place."""
+
+    incident: str
+    first: int
+    events: tuple[Event, ...]
+
+    def __str__(self) -> str:
+        return f"incident {self.incident}, event {self.first}"
+
+
 class Journal:
     """One journal, open. Threads may share it; after a fork the child writes through a thread of its own.
 
@@ -41,8 +53,8 @@ class Journal:
     def __init__(self, backend: Backend, *, project: str = "", tell: Callable[[str], object] | None = None) -> None:
         self.backend = backend
         self.project = project
-        self._writer = Writer(backend, tell or _warn, self._finish)
         self._stories: OrderedDict[str, Story] = OrderedDict()
+        self._writer = Writer(backend, tell or _warn, self._finish, self._stories.clear)
         backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
 
     # -- the engine's port ----------------------------------------------------------------------------
@@ -64,7 +76,7 @@ class Journal:
         """The same, in one transaction with what makes sure that we may."""
         events = tuple(events)
 
-        def work(connection: Connection) -> Changes | None:
+        def work(connection: Connection) -> Fresh | None:
             hold(connection)
             return self._append(connection, incident, first, events)
 
@@ -135,8 +147,8 @@ class Journal:
 
     # -- in the writer's thread -----------------------------------------------------------------------
 
-    def _append(self, connection: Connection, incident: str, first: int, events: tuple[Event, ...]) -> Changes | None:
-        """Insert what is not there yet, and say what it changes."""
+    def _append(self, connection: Connection, incident: str, first: int, events: tuple[Event, ...]) -> Fresh | None:
+        """Insert what is not there yet; that is what is read off afterwards."""
         rows = []
         for n, event in enumerate(events, start=first):
             table = to_json(event)
@@ -151,15 +163,8 @@ class Journal:
                 ((known,),) = connection.execute("SELECT count(*) FROM event WHERE incident = ?", (incident,))
         if known >= len(events):
             return None
-        story = self._story(connection, incident, first + known)
         connection.many("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows[known:])
-        changes = Changes()
-        for n, event in enumerate(events[known:], start=first + known):
-            story.take(n, event, changes, lambda request, digest, at: _keep(request, digest, at, changes))
-        story.put_row(changes)
-        if story.ended_at is not None:
-            self._stories.pop(incident, None)
-        return changes
+        return Fresh(incident, first + known, events[known:])
 
     def _story(self, connection: Connection, incident: str, first: int) -> Story:
         """The incident so far; one begun in another process is read again."""
@@ -173,19 +178,26 @@ class Journal:
                         "SELECT body FROM event WHERE incident = ? AND n < ? ORDER BY n", (incident, first)
                     )
                 ):
-                    story.take(n, from_json(json.loads(body)), nothing, lambda *_: None)
+                    story.take(n, fitted(from_json(json.loads(body))), nothing, lambda *_: None)
             while len(self._stories) > STORIES:
                 self._stories.popitem(last=False)
         return story
 
     def _finish(self, connection: Connection, results: list[Any]) -> None:
         """What all the items of a batch change, written once."""
-        changes = [result for result in results if type(result) is Changes]
-        if changes:
-            whole = changes[0]
-            for other in changes[1:]:
-                whole.take(other)
-            whole.write(connection)
+        changes = Changes()
+        for result in results:
+            if type(result) is Fresh:
+                self._read_off(connection, result, changes)
+        changes.write(connection)
+
+    def _read_off(self, connection: Connection, fresh: Fresh, changes: Changes) -> None:
+        story = self._story(connection, fresh.incident, fresh.first)
+        for n, event in enumerate(fresh.events, start=fresh.first):
+            story.take(n, fitted(event), changes, lambda request, digest, at: _keep(request, digest, at, changes))
+        story.put_row(changes)
+        if story.ended_at is not None:
+            self._stories.pop(fresh.incident, None)
 
     # -- maintenance ----------------------------------------------------------------------------------
 
@@ -209,7 +221,7 @@ def _told(connection: Connection, count: list[int]) -> Iterator[Told]:
         for seq, incident, n, body in rows:
             last = seq
             count[0] += 1
-            yield Told(incident, n, from_json(json.loads(body)))
+            yield Told(incident, n, fitted(from_json(json.loads(body))))
 
 
 def _has(connection: Connection, incident: str, n: int) -> bool:

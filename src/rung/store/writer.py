@@ -185,15 +185,16 @@ class Writer:
             try:
                 connection.begin()
                 done = [(item, item.work(connection)) for item in items]
+                self._finish(connection, [result for _, result in done])
             except Busy:
                 raise
             except (Exception, Fenced):  # once more, each by itself: what is wrong with one is its own affair
                 connection.rollback()
                 self._undone()
                 connection.begin()
+                done = []
                 for item in items:
                     self._one(connection, item, done)
-            self._finish(connection, [result for _, result in done])
         except BaseException:
             connection.rollback()
             raise
@@ -224,6 +225,21 @@ class Writer:
             return
         connection.execute("RELEASE SAVEPOINT item")
         done.append((item, result))
+        self._finish_one(connection, result)
+
+    def _finish_one(self, connection: Connection, result: Any) -> None:
+        """What is read off one item: where that cannot be written, the item itself is kept all the same."""
+        connection.execute("SAVEPOINT reading")
+        try:
+            self._finish(connection, [result])
+        except Busy:
+            raise
+        except Exception as error:
+            connection.execute("ROLLBACK TO SAVEPOINT reading")
+            self._undone()
+            words = " ".join(str(error).split())
+            self._say(f"{result} is kept, but not in the reports: {type(error).__name__}: {words}")
+        connection.execute("RELEASE SAVEPOINT reading")
 
     def _in_trouble(self, error: Exception) -> None:
         reason = " ".join(str(error).split()) or type(error).__name__
