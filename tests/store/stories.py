@@ -71,6 +71,7 @@ going_on = st.one_of(
     st.builds(ev.Changed, at, requests, texts, st.lists(texts, max_size=2).map(tuple), texts),
     st.builds(ev.Hinted, at, st.integers(0, 5), texts),
     st.builds(ev.Answered, at, texts),
+    st.builds(ev.Ordered, at, st.sampled_from(["retry", "cancel"]), texts, texts, texts),
     st.builds(ev.Skipped, at, st.integers(0, 5), texts),
     st.builds(ev.StepCompleted, at, texts),
     st.builds(ev.CheckpointTaken, at, st.integers(0, 5), texts),

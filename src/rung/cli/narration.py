@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         | ev.Skipped
         | ev.StepCompleted
         | ev.Answered
+        | ev.Ordered
         | ev.CheckpointTaken
         | ev.RolledBack
         | ev.ModelRestored
@@ -82,6 +83,9 @@ def _noted(event: _Note, rungs: Sequence[str]) -> Told:
             return Told("note", "step done", first_line(step))
         case ev.Answered(option=option):
             return Told("note", "answered", option)
+        case ev.Ordered(action=action, by=by, model=model, prompt=prompt):
+            how = f"{' on ' + model if model else ''}{', with a prompt of their own' if prompt else ''}"
+            return Told("note", "ordered", f"{action}{how}, by {by or 'a person'}")
         case ev.CheckpointTaken(rung=rung, reference=reference):
             return Told("note", "checkpoint", f"{reference}, before {_rung(rung, rungs)}")
         case ev.RolledBack(reference=reference):

@@ -52,6 +52,8 @@ def words(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, str
             return "note", "skipped", reason
         case ev.Answered(option=option):
             return "note", "answer", option
+        case ev.Ordered(action=action, by=by):
+            return "note", "ordered", f"{action}, by {by or 'a person'}"
         case ev.RolledBack(reference=reference):
             return "note", "rolled back", reference
         case ev.ModelRestored(model=model, agent=agent):

@@ -186,6 +186,16 @@ class Answered(NamedTuple):
     option: str
 
 
+class Ordered(NamedTuple):
+    """A person stepped in unasked: `retry` at once, with another model or prompt where given, or `cancel`."""
+
+    at: float
+    action: str
+    by: str
+    model: str = ""
+    prompt: str = ""
+
+
 class CheckpointTaken(NamedTuple):
     """The state before this rung can be put back."""
 
@@ -243,6 +253,7 @@ Event: TypeAlias = (
     | Skipped
     | StepCompleted
     | Answered
+    | Ordered
     | CheckpointTaken
     | RolledBack
     | ModelRestored

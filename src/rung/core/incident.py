@@ -188,6 +188,10 @@ class Incident:
             self.models |= {self.asked.model}
             self.agents |= {self.asked.agent}
 
+    def _ordered(self, event: ev.Ordered) -> None:
+        if event.model:
+            self.models |= {event.model}
+
     def _checkpoint_taken(self, event: ev.CheckpointTaken) -> None:
         self.checkpoints = {**self.checkpoints, event.rung: event.reference}
 
@@ -220,6 +224,7 @@ FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.Skipped: Incident._skipped,  # noqa: SLF001
     ev.StepCompleted: Incident._step_completed,  # noqa: SLF001
     ev.Answered: Incident._answered,  # noqa: SLF001
+    ev.Ordered: Incident._ordered,  # noqa: SLF001
     ev.CheckpointTaken: Incident._checkpoint_taken,  # noqa: SLF001
     ev.RolledBack: Incident._rolled_back,  # noqa: SLF001
     ev.ModelRestored: Incident._model_restored,  # noqa: SLF001

@@ -134,13 +134,24 @@ def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, An
         request = Request(prompt=request)
     session = ports.get("session")
     if session is not None:
-        session.model = session.model or request.model
+        session.model = _ordered(ports.get("journal"), session.id) or session.model or request.model
         request = request.but(model=session.model)
     run = Run()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     run.__dict__.update(equipment(chosen, ports, idempotent=request.idempotent))
     run.open(request, run.clock.now(), name)
     return run
+
+
+def _ordered(journal: Any, session: str) -> str:
+    """The model a person has put the session on, where the journal knows of one."""
+    look = getattr(journal, "model_for", None)
+    if look is None or not session:
+        return ""
+    try:
+        return str(look(session))
+    except Exception:  # a store in trouble must not stand in the way
+        return ""
 
 
 def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> dict[str, Any]:

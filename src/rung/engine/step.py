@@ -16,6 +16,7 @@ from rung.core.decide import seconds_left
 from rung.core.evidence import clip
 from rung.core.failures import Evidence, Failure, Kind, Phase
 from rung.core.ladder import Action
+from rung.core.orders import Act
 from rung.core.request import Request
 from rung.core.verdict import Verdict
 
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from concurrent.futures import Future
 
+    from rung.core.orders import Order
     from rung.engine.ports import Journal
     from rung.engine.run import Run
 
 # From here on a rung may turn the work upside down: keep what there is.
 _CHECKPOINTED: Final = frozenset({Action.REPLAN, Action.RESPAWN, Action.RESTRUCTURE, Action.FALLBACK, Action.ESCALATE})
+LOOK: Final = 0.5  # seconds between looks for an order, while a recovery waits
 
 
 class Attempt(NamedTuple):
@@ -71,16 +74,14 @@ def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | N
     """Attempt, and recover until it has ended; or go on from a failure and the decision about it, or after a wait."""
     try:
         yield from _publish(run)
-        if wait > 0:
-            yield Wait(wait)
-        while True:
+        over = (yield from _pause(run, wait)) if wait > 0 else False
+        while not over:
             if failure is None or decision is None:
                 failure = yield from _attempt(run)
                 if failure is None:
                     break
                 decision = run.decide(failure)
-            if (yield from _act(run, failure, decision)):
-                break
+            over = yield from _act(run, failure, decision)
             failure = None
         yield from _publish(run)
     except BaseException as error:
@@ -123,20 +124,50 @@ def _act(run: Run, failure: Failure, decision: ev.Decision | None) -> Generator[
         yield from _publish(run)
         yield from _leave(run, decision)
         if isinstance(decision, ev.Repeat):
-            if decision.wait > 0:
-                yield Wait(decision.wait)
-            return False
+            return (yield from _pause(run, decision.wait))
         if isinstance(decision, ev.Finish):
             run.close(decision)
             return True
         if isinstance(decision, ev.Ask):
             decision = yield from _ask(run, decision)
         elif (yield from _change(run, decision, failure)):
-            if isinstance(decision, ev.Change) and decision.wait > 0:
-                yield Wait(decision.wait)
-            return False
+            return (yield from _pause(run, decision.wait if isinstance(decision, ev.Change) else 0.0))
         else:
             decision = None
+
+
+def _pause(run: Run, seconds: float) -> Generator[Move, Reply, bool]:
+    """Let this much time pass, or until a person says otherwise; True when that was the end."""
+    look = getattr(run.journal, "order", None)
+    if look is None:
+        if seconds > 0:
+            yield Wait(seconds)
+        return False
+    until = run.clock.now() + seconds
+    while True:
+        order = yield from _call(run, "orders", look, run.incident.id)
+        if order is not None and order.value is not None:
+            over = _obey(run, order.value)
+            yield from _publish(run)
+            return over
+        left = until - run.clock.now()
+        if left <= 0:
+            return False
+        yield Wait(min(left, LOOK))
+
+
+def _obey(run: Run, order: Order) -> bool:
+    """Do as a person ordered, and write it down first; True when that is the end."""
+    now, before = run.clock.now(), run.incident.request
+    run.record(ev.Ordered(now, order.action.value, order.by, order.model, order.prompt))
+    if order.action is Act.CANCEL:
+        run.close(ev.Finish(max(run.incident.rung, 0), ev.Status.PARTIAL, f"stopped by {order.by or 'a person'}"))
+        return True
+    if before is not None:
+        after = order.applied(before)
+        if after != before:
+            run.record(ev.Changed(now, after, after.digest(), before.changed(after), "order"))
+    return False
 
 
 def _leave(run: Run, decision: ev.Decision) -> Steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import OrderedDict
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.codec import from_json, to_json
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
     from rung.core.events import Event
     from rung.core.failures import Failure
+    from rung.core.orders import Order
     from rung.core.request import Request
+    from rung.store.mailbox import Asking, Mailbox
     from rung.store.port import Backend, Connection, Row, Ticket
     from rung.store.runs import Runs
 
@@ -91,6 +94,27 @@ class Journal:
         from rung.store.runs import Runs
 
         return Runs(self)
+
+    @cached_property
+    def mailbox(self) -> Mailbox:
+        """Words from outside for the recoveries of this process."""
+        from rung.store.mailbox import Mailbox
+
+        return Mailbox(self)
+
+    def order(self, incident: str) -> Order | None:
+        """What a person wants of this incident, unasked; the engine looks while it waits."""
+        return self.mailbox.order(incident)
+
+    def model_for(self, session: str) -> str:
+        """The model a person has put this session on; empty when nobody did."""
+        return self.mailbox.model(session)
+
+    def asker(self, seconds: float | None = None) -> Asking:
+        """Puts questions to whoever looks at this journal, and waits for the answer: give it as `ask=`."""
+        from rung.store.mailbox import Asking
+
+        return Asking(self.mailbox, seconds)
 
     def hint(self, project: str, failure: Failure) -> str | None:
         """The rung that helped with this failure before; the engine asks where the policy learns."""

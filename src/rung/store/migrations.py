@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rung.store.port import Connection
 
-LATEST: Final = 1
+LATEST: Final = 2
 
 
 def migrate(connection: Connection, url: str, words: Mapping[str, str], *, mark: str = "") -> None:

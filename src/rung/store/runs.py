@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rung.core.events import Event
+    from rung.core.orders import Order
     from rung.store.journal import Journal
     from rung.store.port import Connection, Ticket
 
@@ -122,6 +123,14 @@ class Runs:
             ),
         ).result()
 
+    def take(self, topic: str) -> Any:
+        """The same, once: whoever takes it first has it."""
+        rows = self.journal.write(
+            lambda connection: connection.execute("DELETE FROM message WHERE topic = ? RETURNING body", (topic,)),
+            lambda connection: not connection.execute("SELECT 1 FROM message WHERE topic = ?", (topic,)),
+        ).result()
+        return json.loads(rows[0][0]) if rows else None
+
     def received(self, topic: str) -> Any:
         """What was told about a topic; None when nothing was."""
         rows = self.journal.read("SELECT body FROM message WHERE topic = ?", (topic,))
@@ -206,6 +215,10 @@ class Claim:
         """Keep events of this run, as long as it is ours."""
         now = self.runs.now()
         return self.runs.journal.append_if(incident, first, events, lambda connection: self._hold(connection, now, ""))
+
+    def order(self, incident: str) -> Order | None:
+        """What a person wants of it, unasked."""
+        return self.runs.journal.order(incident)
 
     # -- the lease ------------------------------------------------------------------------------------
 

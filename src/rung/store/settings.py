@@ -1,0 +1,124 @@
+"""What people set, and who did what: settings with a version each, and a trail that only grows."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rung.core.redact import redacted
+from rung.store.port import StoreError
+from rung.store.runs import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.store.journal import Journal
+    from rung.store.port import Connection
+
+
+class Setting(NamedTuple):
+    """A value, and which change of it this is. Version 0: it was never set."""
+
+    name: str
+    body: Any
+    version: int
+    at: float
+    who: str
+
+
+class Stale(StoreError):
+    """Somebody changed it meanwhile."""
+
+    def __init__(self, name: str, expected: int, found: int) -> None:
+        super().__init__(f"{name}: somebody has changed it meanwhile (version {found}, not {expected})")
+        self.found = found
+
+
+class Entry(NamedTuple):
+    """One act of a person."""
+
+    seq: int
+    at: float
+    who: str
+    action: str
+    subject: str
+    detail: Any
+
+
+def setting(journal: Journal, name: str) -> Setting:
+    """The setting of this name."""
+    rows = journal.read("SELECT body, version, at, who FROM setting WHERE name = ?", (name,))
+    if not rows:
+        return Setting(name, None, 0, 0.0, "")
+    ((body, version, at, who),) = rows
+    return Setting(name, json.loads(body), version, at, who)
+
+
+def settings(journal: Journal, prefix: str) -> list[Setting]:
+    """All settings whose name begins so."""
+    rows = journal.read("SELECT name, body, version, at, who FROM setting ORDER BY name")
+    return [
+        Setting(name, json.loads(body), version, at, who)
+        for name, body, version, at, who in rows
+        if name.startswith(prefix)
+    ]
+
+
+def put_setting(journal: Journal, name: str, body: Any, who: str, *, expected: int | None = None) -> Setting:
+    """Set it, if it is still the version that was expected; with its trace in the same transaction."""
+    told, now = as_json(body, f"the setting {name}"), time.time()
+
+    def work(connection: Connection) -> int:
+        rows = connection.execute("SELECT version, body FROM setting WHERE name = ?", (name,))
+        have, before = rows[0] if rows else (0, "null")
+        if expected is not None and have != expected:
+            raise Stale(name, expected, have)
+        connection.execute(
+            "INSERT INTO setting (name, body, version, at, who) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = excluded.version, at = excluded.at,"
+            " who = excluded.who",
+            (name, told, have + 1, now, who),
+        )
+        _trace(connection, now, who, "set", name, {"before": json.loads(before), "after": body})
+        return int(have) + 1
+
+    def present(connection: Connection) -> bool:
+        return bool(
+            connection.execute("SELECT 1 FROM setting WHERE name = ? AND at = ? AND body = ?", (name, now, told))
+        )
+
+    version = journal.write(work, present).result()
+    return Setting(name, body, version, now, who)
+
+
+def trace(journal: Journal, who: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
+    """Write down what somebody did."""
+    now = time.time()
+    journal.write(
+        lambda connection: _trace(connection, now, who, action, subject, detail),
+        lambda connection: bool(
+            connection.execute(
+                "SELECT 1 FROM audit WHERE at = ? AND subject = ? AND action = ?", (now, subject, action)
+            )
+        ),
+    ).result()
+
+
+def _trace(connection: Connection, at: float, who: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
+    connection.execute(
+        "INSERT INTO audit (at, who, action, subject, detail) VALUES (?, ?, ?, ?, ?)",
+        (at, who, action, subject, redacted(as_json(detail, action))),
+    )
+
+
+def trail(journal: Journal, *, subject: str | None = None, after: int = 0, limit: int = 100) -> list[Entry]:
+    """The acts there were, about one subject or all, the newest first."""
+    about, values = ("AND subject = ?", [subject]) if subject is not None else ("", [])
+    rows = journal.read(
+        f"SELECT seq, at, who, action, subject, detail FROM audit WHERE seq > ? {about} ORDER BY seq DESC LIMIT ?",  # noqa: S608  # our own words
+        [after, *values, limit],
+    )
+    return [
+        Entry(seq, at, who, action, subject_, json.loads(detail)) for seq, at, who, action, subject_, detail in rows
+    ]

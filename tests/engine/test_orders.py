@@ -1,0 +1,109 @@
+"""A person steps in unasked: a recovery that waits goes on at once, changed as ordered, or ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core import events as ev
+from rung.core.orders import Act, Order
+from rung.testing import HttpError, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.conftest import World
+
+BUSY = HttpError(503, "busy")
+
+
+class Desk:
+    """A journal on which an order lies from the given look on."""
+
+    def __init__(self, order: Any, look: int = 1, model: str = "") -> None:
+        self.orders, self.after, self.looks, self.model = [order], look, 0, model
+        self.kept: list[ev.Event] = []
+
+    def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+        assert first == len(self.kept)
+        self.kept.extend(events)
+
+    def order(self, incident: str) -> Order | None:
+        self.looks += 1
+        if self.looks < self.after or not self.orders:
+            return None
+        order: Order | Exception | None = self.orders.pop()
+        if isinstance(order, Exception):
+            raise order
+        return order
+
+    def model_for(self, session: str) -> str:
+        if session == "broken":
+            raise OSError("gone")
+        return self.model
+
+
+def test_retry_cuts_the_wait_short(world: World) -> None:
+    """The wait was for a minute; the order came after a second."""
+    policy = rung.policy("call", backoff={"base": 60, "cap": 60, "jitter": False}, retry_after_cap=90)
+    desk = Desk(Order(Act.RETRY, "ada"), look=3)
+    outcome = world.recover(Script(BUSY, "done"), "task", policy=policy, journal=desk)
+    assert outcome.status == "recovered"
+    assert outcome.seconds < 2
+    (ordered,) = [event for event in desk.kept if isinstance(event, ev.Ordered)]
+    assert ordered[1:] == ("retry", "ada", "", "")
+
+
+def test_retry_changed(world: World) -> None:
+    """Another model and another prompt, written down before the attempt."""
+    script = Script(BUSY, "done")
+    outcome = world.recover(
+        script,
+        rung.Request(prompt="first", model="small"),
+        policy="call",
+        journal=Desk(Order(Act.RETRY, "ada", "large", "second")),
+    )
+    assert outcome.ok
+    assert (script.requests[-1].prompt, script.requests[-1].model) == ("second", "large")
+    names = [type(event).__name__ for event in outcome.events]
+    assert names[-3:] == ["Ordered", "Changed", "AttemptSucceeded"]
+
+
+def test_a_prompt_for_a_conversation() -> None:
+    """What is said to a conversation comes at its end."""
+    request = rung.Request(messages=({"role": "user", "content": "first"},))
+    assert Order(Act.RETRY, prompt="second").applied(request).messages[-1]["content"] == "second"
+    assert Order(Act.RETRY).applied(request) == request
+
+
+def test_cancel(world: World) -> None:
+    """It ends, honestly, and says who wanted that."""
+    script = Script(BUSY, "never")
+    outcome = world.recover(script, "task", policy="call", journal=Desk(Order(Act.CANCEL, "ada")))
+    assert (outcome.status, outcome.reason) == ("partial", "stopped by ada")
+    assert len(script.requests) == 1
+
+
+def test_an_order_that_cannot_be_read(world: World) -> None:
+    """The desk breaks: said, and the ladder goes on as if there were none."""
+    with pytest.warns(RuntimeWarning, match="orders broke and was ignored: OSError: gone"):
+        outcome = world.recover(Script(BUSY, "done"), "task", policy="call", journal=Desk(OSError("gone")))
+    assert outcome.ok
+    with pytest.raises(rung.ConfigError, match="one of retry, cancel"):
+        Order.of({"action": "explode"})
+    assert Order.of({"action": "retry", "model": None, "by": "ada"}) == Order(Act.RETRY, "ada")
+
+
+@pytest.mark.parametrize(("session", "model"), [("s-1", "large"), ("broken", "small"), ("", "small")])
+def test_a_session_put_on_another_model(world: World, session: str, model: str) -> None:
+    """From the next call on; a store in trouble changes nothing."""
+    script = Script("done")
+    world.recover(
+        script,
+        rung.Request(prompt="x", model="small"),
+        journal=Desk(None, model="large"),
+        session=rung.Session(id=session),
+    )
+    assert script.requests[0].model == model

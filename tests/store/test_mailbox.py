@@ -1,0 +1,123 @@
+"""Words from outside reach a recovery that waits, whichever process it is in."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core.orders import Act, Order
+from rung.store.settings import Stale, put_setting, setting, settings, trace, trail
+from rung.testing import HttpError, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rung.core.outcome import Outcome
+    from rung.store.journal import Journal
+
+BUSY = HttpError(503, "busy")
+LONG = 20.0
+
+
+def seen(look: Callable[[], Any]) -> Any:
+    until = time.monotonic() + LONG
+    while not (found := look()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return found
+
+
+def in_thread(work: Callable[[], Outcome[str]]) -> Callable[[], Outcome[str]]:
+    done: list[Outcome[str]] = []
+    thread = threading.Thread(target=lambda: done.append(work()), daemon=True)
+    thread.start()
+
+    def ended() -> Outcome[str]:
+        thread.join(LONG)
+        return done[0]
+
+    return ended
+
+
+def test_an_order_from_another_process(make_journal: Callable[[], Journal]) -> None:
+    """It waits for a minute, and is told to go on with another model."""
+    here, there = make_journal(), make_journal()
+    policy = rung.policy("call", backoff={"base": 60, "cap": 60, "jitter": False})
+    script = Script(BUSY, "done")
+    ended = in_thread(
+        lambda: rung.recover_sync(script, rung.Request(prompt="x", model="small"), policy=policy, journal=here)
+    )
+    ((incident,),) = seen(lambda: there.read("SELECT id FROM incident WHERE failures = 1"))
+    there.runs.send(f"order/{incident}", {"action": "explode"})  # of a newer Rung: passed over
+    seen(lambda: there.runs.received(f"order/{incident}") is None)
+    there.runs.send(f"order/{incident}", Order(Act.RETRY, "ada", "large")._asdict())
+    outcome = ended()
+    assert (outcome.status, outcome.model, script.requests[-1].model) == ("recovered", "small", "large")
+    assert outcome.seconds < LONG
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_an_answer_from_another_process(make_journal: Callable[[], Journal], awaited: bool) -> None:
+    """A question that is put to whoever looks at the journal; an answer to an older one is not taken for it."""
+    here, there = make_journal(), make_journal()
+    policy = rung.policy("model", models=["small", "large"], confirm="always", backoff={"base": 0.01})
+    script = Script(*[rung.AttemptError("bad", finding="low_quality")] * 2, "done")
+    request = rung.Request(prompt="x", model="small")
+    ports: dict[str, Any] = {"policy": policy, "journal": here, "ask": here.asker()}
+    ended = in_thread(
+        lambda: (
+            asyncio.run(rung.recover(script, request, **ports))
+            if awaited
+            else rung.recover_sync(script, request, **ports)
+        )
+    )
+    ((incident, n),) = seen(lambda: there.read("SELECT incident, n FROM ask WHERE answer = ''"))
+    there.runs.send(f"answer/{incident}/{n - 1}", {"option": "decline"})
+    time.sleep(0.5)
+    there.runs.send(f"answer/{incident}/{n}", {"option": "approve"})
+    outcome = ended()
+    assert (outcome.status, script.requests[-1].model) == ("recovered", "large")
+
+
+def test_nobody_answers(journal: Journal, tmp_path: object) -> None:
+    """Then it is blocked, as if nobody had been there."""
+    policy = rung.policy("model", models=["small", "large"], confirm="always", report=f"{tmp_path}/blocked.md")
+    script = Script(*[rung.AttemptError("bad", finding="low_quality")] * 2, "done")
+    outcome = rung.recover_sync(
+        script, rung.Request(prompt="x", model="small"), policy=policy, journal=journal, ask=journal.asker(0.3)
+    )
+    assert outcome.status == "blocked"
+
+
+def test_a_session_is_put_on_another_model(make_journal: Callable[[], Journal]) -> None:
+    """From the next call on, and no longer than a second later."""
+    here, there = make_journal(), make_journal()
+    session, request = rung.Session(id="s-1"), rung.Request(prompt="x", model="small")
+    first, second = Script("a"), Script("b")
+    rung.recover_sync(first, request, journal=here, session=session)
+    there.runs.send("model/s-1", {"model": "large"})
+    time.sleep(1.1)
+    rung.recover_sync(second, request, journal=here, session=session)
+    assert [first.requests[0].model, second.requests[0].model] == ["small", "large"]
+
+
+def test_settings(journal: Journal) -> None:
+    """A change of a version that is no longer there is refused; every change leaves a trace, without secrets."""
+    assert setting(journal, "policy") == ("policy", None, 0, 0.0, "")
+    one = put_setting(journal, "policy", {"retries": 1}, "ada", expected=0)
+    assert one == setting(journal, "policy")
+    with pytest.raises(Stale, match=r"policy: somebody has changed it meanwhile \(version 1, not 0\)"):
+        put_setting(journal, "policy", {"retries": 2}, "bob", expected=0)
+    put_setting(journal, "policy/site", {"retries": 3}, "bob")
+    assert [found.name for found in settings(journal, "policy")] == ["policy", "policy/site"]
+    trace(journal, "ada", "retry", "session/s-1", {"key": "sk-ant-api03-" + "Q7x" * 20 + ""})
+    newest, *_, oldest = trail(journal)
+    assert (oldest.who, oldest.action, oldest.detail) == ("ada", "set", {"before": None, "after": {"retries": 1}})
+    assert "sk-ant" not in str(newest.detail)
+    assert [entry.action for entry in trail(journal, subject="session/s-1")] == ["retry"]
+    assert not trail(journal, after=newest.seq)
