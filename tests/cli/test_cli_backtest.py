@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import rung
-from rung.cli.backtest import CANNOT_KNOW, command
+from rung.core.backtest import CANNOT_KNOW, command
 from rung.core.errors import ConfigError
 from rung.store import open_journal
 from rung.store.port import StoreError

@@ -14,7 +14,6 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from rung import schemas
 from rung.cli.group import root
-from rung.cli.tables import policy_table
 from rung.core.backoff import Backoff
 from rung.core.budget import Budget
 from rung.core.codec import to_json
@@ -27,6 +26,7 @@ from rung.core.policy import TEMPLATES, Confirm, Model, Sticky, preset
 from rung.core.presets import LADDERS
 from rung.core.prompts import PROMPTS
 from rung.core.request import Request
+from rung.core.tables import policy_table
 from rung.engine.recover import recover_sync
 from rung.testing import FakeClock, HttpError, Script
 

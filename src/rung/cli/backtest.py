@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from rung.cli.amounts import money, took, when
 from rung.cli.journal_option import journal_option, moment, opened
 from rung.cli.screen import as_json, count, near, paragraph, print_json, row
+from rung.core.amounts import money, took, when
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from rung.core.counterfactual import Counterfactual, Summary
-    from rung.core.events import Event, Opened
+    from rung.core.events import Opened
     from rung.core.policy import Policy
-    from rung.store.journal import Journal
 
-PAGE: Final = 200  # incidents whose events are read at once
 LABEL: Final = 16
-CANNOT_KNOW: Final = (
-    "What comes of an attempt that was never made: after the first decision that differs, only an end is known.",
-    "How long a wait would have been, as chance has a part in it: all are counted at their average.",
-    "Open circuits, the shared retry budget, people's answers and the words of prompts are taken as recorded.",
-    "What a policy that learns would have remembered: only hints that were recorded are known.",
-)
 
 
 class Replayed(NamedTuple):
@@ -54,12 +45,13 @@ def command(
     are used for that project's incidents.
     """
     from rung.core.backtest import replay, summary
+    from rung.store.recorded import ended_incidents
 
     pick = _policies(policy_name)
     unreadable: list[str] = []
     replayed: list[Replayed] = []
     with opened(journal_at) as journal:
-        for events in _incidents(journal, since, project, unreadable):
+        for events in ended_incidents(journal, unreadable, since=since, project=project):
             first: Any = events[0]
             replayed.append(Replayed(first, replay(events, pick(first.terms.project))))
     total = summary(one.found for one in replayed)
@@ -70,6 +62,8 @@ def command(
     _show_total(policy_name, total, elsewhere, unreadable)
     _show_differing([one for one in replayed if one.found.words() != "the same"], max(0, limit))
     if replayed:
+        from rung.core.backtest import CANNOT_KNOW
+
         click.secho("\nWhat this cannot know", bold=True)
         for text in CANNOT_KNOW:
             click.echo(paragraph(f"- {text}", indent=2, hang=2))
@@ -94,48 +88,11 @@ def _policies(name: str) -> Callable[[str], Policy]:
     return lambda project: known.get(project, book.default)
 
 
-def _incidents(
-    journal: Journal, since: float | None, project: str | None, unreadable: list[str]
-) -> Iterator[list[Event]]:
-    """The events of each incident that has ended and in which something failed, oldest first."""
-    terms, values = ["status <> 'open'", "failures > 0"], []
-    for term, value in (("opened_at >= ?", since), ("project = ?", project)):
-        if value is not None:
-            terms.append(term)
-            values.append(value)
-    chosen = f"SELECT id FROM incident WHERE {' AND '.join(terms)} ORDER BY opened_at, id"  # noqa: S608  # our own names
-    ids = [name for (name,) in journal.read(chosen, values)]
-    for start in range(0, len(ids), PAGE):
-        page = ids[start : start + PAGE]
-        marks = ", ".join("?" * len(page))
-        bodies: dict[str, list[str]] = {name: [] for name in page}
-        read = f"SELECT incident, body FROM event WHERE incident IN ({marks}) ORDER BY incident, n"  # noqa: S608  # marks
-        for name, body in journal.read(read, page):
-            bodies[name].append(body)
-        for name in page:
-            events = _events(bodies[name])
-            if events:
-                yield events
-            else:
-                unreadable.append(name)
-
-
-def _events(bodies: list[str]) -> list[Event]:
-    """The events; none where they are no longer there, or of a version we do not know."""
-    from rung.core.codec import from_json
-    from rung.core.errors import ConfigError
-    from rung.core.events import Opened
-
-    try:
-        events = [from_json(json.loads(body)) for body in bodies]
-    except ConfigError:
-        return []
-    return events if events and isinstance(events[0], Opened) else []
-
-
 def _table(
     policy_name: str, replayed: list[Replayed], total: Summary, elsewhere: int, unreadable: list[str]
 ) -> dict[str, Any]:
+    from rung.core.backtest import CANNOT_KNOW
+
     return {
         "policy": policy_name,
         "summary": asdict(total),

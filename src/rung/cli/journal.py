@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from rung.cli.amounts import size
 from rung.cli.journal_option import journal_option, moment, opened
 from rung.cli.screen import as_json, count, print_json
+from rung.core.amounts import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

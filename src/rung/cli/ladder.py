@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rung.cli.screen import as_json, console, count, near, print_json, worst
-from rung.cli.tables import ladder_table, worst_table
 from rung.core.errors import ConfigError
 from rung.core.policy import preset, worst_case
 from rung.core.presets import LADDERS
+from rung.core.tables import ladder_table, worst_table
 
 if TYPE_CHECKING:
     from rung.core.policy import Policy

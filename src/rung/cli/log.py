@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from rung.cli.amounts import when
 from rung.cli.journal_option import journal_option, opened
 from rung.cli.screen import as_json
+from rung.core.amounts import when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -117,8 +117,8 @@ def _line_of(journal: Journal) -> Callable[[Entry], None]:
     """Shows an event as a line, cut to the screen where there is one, under a heading for each day."""
     import shutil
 
-    from rung.cli.narration import told
     from rung.cli.progress import MARKS
+    from rung.core.narration import told
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     ladders: OrderedDict[str, tuple[str, ...]] = OrderedDict()

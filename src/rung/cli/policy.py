@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rung.cli.screen import as_json, count, dollars, paragraph, print_json, row, seconds, worst
-from rung.cli.tables import policy_table, worst_table
 from rung.core.failures import Kind
 from rung.core.policy import TEMPLATES, preset, worst_case
+from rung.core.tables import policy_table, worst_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

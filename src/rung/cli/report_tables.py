@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from rung.cli.amounts import NOTHING, money, percent, took, when
-from rung.cli.narration import first_line
 from rung.cli.screen import console, count
+from rung.core.amounts import NOTHING, money, percent, took, when
+from rung.core.narration import first_line
 from rung.store.projection import DAY, HOUR
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rung.cli.amounts import money, took, when
 from rung.cli.journal_option import journal_option, opened
 from rung.cli.screen import as_json, count, paragraph, print_json, row
+from rung.core.amounts import money, took, when
 
 if TYPE_CHECKING:
-    from rung.cli.narration import Told
     from rung.core.failures import Failure
+    from rung.core.narration import Told
     from rung.store.journal import Journal
 
 LABEL: Final = 9
@@ -106,7 +106,7 @@ def _heading(found: dict[str, Any], opened_by: dict[str, Any]) -> None:
 
 
 def _task(request: dict[str, Any]) -> str:
-    from rung.cli.narration import first_line
+    from rung.core.narration import first_line
 
     if request.get("prompt"):
         return first_line(request["prompt"], 200)
@@ -115,7 +115,7 @@ def _task(request: dict[str, Any]) -> str:
 
 
 def _timeline(bodies: list[dict[str, Any]], numbers: dict[int, int]) -> None:
-    from rung.cli.narration import told
+    from rung.core.narration import told
 
     rungs = tuple(bodies[0].get("terms", {}).get("rungs", ())) if bodies else ()
     began = former = float(bodies[0]["at"]) if bodies else 0.0

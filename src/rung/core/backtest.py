@@ -31,6 +31,13 @@ AVERAGE: Final = 0.5  # of the random numbers a wait is made with
 SLACK: Final = 1.0  # seconds by which an attempt may outlast its limit before it is really ended
 _NEAR: Final = 1e-6
 
+CANNOT_KNOW: Final = (
+    "What comes of an attempt that was never made: after the first decision that differs, only an end is known.",
+    "How long a wait would have been, as chance has a part in it: all are counted at their average.",
+    "Open circuits, the shared retry budget, people's answers and the words of prompts are taken as recorded.",
+    "What a policy that learns would have remembered: only hints that were recorded are known.",
+)
+
 
 def replay(events: Sequence[ev.Event], policy: Policy) -> Counterfactual:
     """What would have become of this recorded incident under the policy."""

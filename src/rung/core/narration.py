@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rung.cli.amounts import money, took
 from rung.core import events as ev
+from rung.core.amounts import money, took
 from rung.core.codec import from_json
 from rung.core.errors import ConfigError
 from rung.core.ladder import DOES
