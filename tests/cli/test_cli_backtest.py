@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import rung
-from rung.core.backtest import CANNOT_KNOW, command
+from rung.cli.backtest import command
+from rung.core.backtest import CANNOT_KNOW
 from rung.core.errors import ConfigError
 from rung.store import open_journal
 from rung.store.port import StoreError
@@ -172,7 +173,7 @@ def test_a_limit(path: Path, tmp_path: Path) -> None:
 
 def test_more_incidents_than_a_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events are read by the page, and none is missed."""
-    monkeypatch.setattr("rung.cli.backtest.PAGE", 2)
+    monkeypatch.setattr("rung.store.recorded.PAGE", 2)
     names = [record(path, BUSY, "done", at=NOW + n) for n in range(5)]
     assert [one["incident"] for one in table(path, "--policy", "task")["incidents"]] == names
 
