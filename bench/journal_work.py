@@ -16,7 +16,8 @@ from rung.core import events as ev
 from rung.core.request import Request
 from rung.engine.run import name as failure_of
 from rung.store.journal import Journal
-from rung.store.sqlite import SqliteBackend, SqliteConnection
+from rung.store.sqlite import SqliteBackend
+from rung.store.sqlite_connection import SqliteConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from tests.store_faults.stories import BEGAN, Teller, held
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.store.sqlite import SqliteConnection
+    from rung.store.sqlite_connection import SqliteConnection
     from tests.store_faults.stories import Part
 
 LIVES = 3  # the power fails so often for each seed

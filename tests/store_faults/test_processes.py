@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.store import sqlite
 from rung.store.journal import Journal
 from rung.store.sqlite import SqliteBackend
 from tests.store_faults import processes
@@ -80,11 +79,10 @@ def test_system_calls_fail(path: Path, faultfs: dict[str, str], act: str, error:
     assert sorted(held(path)) == sorted(map(tuple, found["places"]))
 
 
-def test_locked_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_file(path: Path) -> None:
     """While another process has the file, one caller waits a little, the others not at all; then all is written."""
-    monkeypatch.setattr(sqlite, "WAIT", 300)  # milliseconds
     told: list[str] = []
-    journal = Journal(SqliteBackend(path), tell=told.append)
+    journal = Journal(SqliteBackend(path, wait=300), tell=told.append)
     teller = Teller(Random(1))
     journal.append(*teller.part()).result(LONG)
     with subprocess.Popen(

@@ -12,6 +12,7 @@ from rung.core.codec import from_json, to_json
 from rung.core.evidence import clip
 from rung.core.redact import redacted
 from rung.store.fitting import fitted
+from rung.store.port import ReadOnly
 from rung.store.projection import READ_MODELS, Changes, Story, Told, replay
 from rung.store.writer import Writer
 
@@ -58,7 +59,10 @@ class Journal:
         self.project = project
         self._stories: OrderedDict[str, Story] = OrderedDict()
         self._writer = Writer(backend, tell or _warn, self._finish, self._stories.clear)
-        backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
+        try:
+            backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
+        except ReadOnly:  # it can be looked at; whoever writes is told
+            backend.connect(write=False).close()
 
     # -- the engine's port ----------------------------------------------------------------------------
 

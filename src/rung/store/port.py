@@ -18,6 +18,10 @@ class StoreError(RungError):
     """The journal cannot be used as it is: what is wrong with it, in one line."""
 
 
+class ReadOnly(StoreError):
+    """It can be read, but not written."""
+
+
 class Fenced(BaseException):
     """Somebody else owns the run now: what a former owner still writes is refused.
 

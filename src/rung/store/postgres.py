@@ -270,12 +270,12 @@ def _number_loader() -> type:
 
 
 def _ours(error: Exception) -> Exception:
-    """Busy for what may pass: a lost connection, a lock, a full disk, a server going down or turned into a standby."""
+    """Busy for what may pass: a lost connection, a lock, a full disk, a standby, rights that somebody can give."""
     import psycopg
 
     state = getattr(error, "sqlstate", None) or ""
     passes = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state.startswith("54")
-    return Busy(_one_line(error)) if passes or state in {"25006", "25P03"} else error
+    return Busy(_one_line(error)) if passes or state in {"25006", "25P03", "42501"} else error
 
 
 def _one_line(error: Exception) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 import threading
 from collections import deque
 from concurrent.futures import InvalidStateError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 BATCH: Final = 512
 SPOOL: Final = 20_000  # items that wait while the store cannot take them
+AT_EXIT: Final = 10.0  # seconds that the end of a process waits for what was handed over
 PAUSES: Final = (0.05, 0.2, 1.0, 5.0)  # between tries of a store that is in trouble
 
 
@@ -49,6 +52,7 @@ class Writer:
         self._finish = finish  # is given the results of a batch, before it is committed
         self._undone = undone  # is told when what was done in a batch was taken back
         self.trouble = ""  # why the store does not take anything now; empty: it does
+        self._told = False  # that something waits; whoever must know at once is given an error instead
         self.dropped = 0
         self._fresh()
 
@@ -91,6 +95,8 @@ class Writer:
         if thread is not None:
             self._queue.put(None)
             thread.join(seconds)
+            if thread.is_alive():
+                self._say(f"the journal could not be written within {seconds:.0f} seconds: what is left may be lost")
 
     def _hand_over(self, item: Item) -> None:
         self._queue.put(item)
@@ -101,6 +107,7 @@ class Writer:
         with self._lock:
             if self._thread is None:
                 _see_to_forks()
+                _see_to_the_end(os.getpid())
                 _WRITERS.add(self)
                 self._thread = threading.Thread(target=self._work, name="rung-journal", daemon=True)
                 self._thread.start()
@@ -172,9 +179,10 @@ class Writer:
             self._undone()
             self._in_trouble(error)
             return False
-        if self.trouble:
+        self.trouble = ""
+        if self._told:
             lost = f"; {self.dropped} were lost" if self.dropped else ""
-            self.trouble, self.dropped = "", 0
+            self._told, self.dropped = False, 0
             self._say(f"the journal can be written again, and what had waited is in it{lost}")
         return True
 
@@ -242,10 +250,7 @@ class Writer:
         connection.execute("RELEASE SAVEPOINT reading")
 
     def _in_trouble(self, error: Exception) -> None:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        known, self.trouble = self.trouble, reason
-        if not known:
-            self._say(f"the journal cannot be written ({reason}): the work goes on, events wait in memory")
+        self.trouble = reason = " ".join(str(error).split()) or type(error).__name__
         items, self._hand = self._hand, []
         for item in items:
             if item.patient:
@@ -255,6 +260,9 @@ class Writer:
 
     def _keep(self, item: Item) -> None:
         """It waits in memory; whoever handed it over does not."""
+        if not self._told:
+            self._told = True
+            self._say(f"the journal cannot be written ({self.trouble}): the work goes on, events wait in memory")
         if len(self._spool) < SPOOL:
             self._spool.append(item)
         else:
@@ -308,3 +316,19 @@ def _see_to_forks() -> None:
 def _in_child() -> None:
     for writer in list(_WRITERS):
         writer.begin_anew()
+
+
+@cache
+def _see_to_the_end(_process: int) -> None:
+    """What was handed over is written before this process ends by itself."""
+    atexit.unregister(_at_exit)  # a fork inherits it
+    atexit.register(_at_exit)
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is not None:  # a child of its own ends without the interpreter's exit
+        util.Finalize(None, _at_exit, exitpriority=100)
+
+
+def _at_exit() -> None:
+    until = monotonic() + AT_EXIT
+    for writer in list(_WRITERS):
+        writer.close(max(0.0, until - monotonic()))
