@@ -109,3 +109,13 @@ def test_what_a_capacity_cannot_be(capacity: Any) -> None:
     with pytest.raises(ConfigError) as raised:
         RetryBudget(capacity)
     assert raised.value.key == "retry_budget.capacity"
+
+
+def test_a_price_of_its_own() -> None:
+    """With a price every retry takes so much, whatever it is for."""
+    budget = RetryBudget(10, price=2)
+    budget.charge(Kind.RATE_LIMIT)
+    budget.charge(Kind.SERVER_ERROR)
+    assert budget.tokens == 6
+    with pytest.raises(ConfigError, match="price"):
+        RetryBudget(10, price=0)

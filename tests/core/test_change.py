@@ -19,7 +19,9 @@ from rung.core.request import Request
 
 TASK = preset("task").but(models=(Model(name="small", max_tokens=500), Model(name="large")))
 TALK = ({"role": "user", "content": "do it"},)
-TELLING = [action for action in Action if action not in (Action.RAISE_LIMIT, Action.COMPACT, *HAND_OVERS)]
+TELLING = [
+    action for action in Action if action not in (Action.RAISE_LIMIT, Action.COMPACT, Action.REPAIR, *HAND_OVERS)
+]
 
 
 def failed(kind: Kind = Kind.UNKNOWN, **facts: Any) -> Failure:

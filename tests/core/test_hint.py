@@ -74,7 +74,7 @@ def test_never_lower_and_never_outside(rung: int) -> None:
 def test_never_to_an_end() -> None:
     """The last rung is come to by climbing only, whatever is remembered."""
     assert decided(4).rung == 1
-    assert decided(5, Kind.SERVER_ERROR, ladder="call").rung == 0
+    assert decided(6, Kind.SERVER_ERROR, ladder="call").rung == 0
 
 
 def test_never_to_a_repeat() -> None:

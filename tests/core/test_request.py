@@ -140,3 +140,9 @@ def test_a_limit_is_at_least_one(name: str, value: int) -> None:
     with pytest.raises(ConfigError) as raised:
         Request(**{name: value})  # type: ignore[arg-type]  # a table of names
     assert (raised.value.key, raised.value.value) == (name, value)
+
+
+def test_a_body_kept_elsewhere_says_how_much_room_it_takes() -> None:
+    """Compaction can be proved on a request that only stands for its body."""
+    assert Request(params={"room": 1000}).size() == 1000
+    assert Request(prompt="four", params={"room": "none"}).size() == len("four") + len("[]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rung.core.classify import classify
-from rung.core.tokens import Tokens, over_limit, tokens_in
+from rung.core.tokens import Tokens, over_limit, room_for_answer, tokens_in
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,24 @@ def test_a_failure_tells_its_tokens() -> None:
     failure = classify("prompt is too long: 210000 tokens > 200000 maximum")
     assert failure.tokens == Tokens(limit=200_000, asked=210_000)
     assert classify("429: Limit 30000, Used 29000, Requested 1500. rate limit reached").tokens is None
+
+
+@pytest.mark.parametrize(
+    ("text", "room"),
+    [
+        ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", 10_000),
+        (
+            (
+                "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens "
+                "(5000 in the messages, 4000 in the completion). Please reduce the length."
+            ),
+            3_192,
+        ),
+        ("input length and `max_tokens` exceed context limit: 210000 + 100 > 200000", None),
+        ("prompt is too long: 210000 tokens > 200000 maximum", None),
+        ("", None),
+    ],
+)
+def test_room_for_an_answer(text: str, room: int | None) -> None:
+    """Where the input alone fits, what is left is room for the answer."""
+    assert room_for_answer(text) == room

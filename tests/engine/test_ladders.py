@@ -86,11 +86,46 @@ def test_call_order(world: World) -> None:
 
 
 def test_call_surfaces_what_cannot_be_helped(world: World) -> None:
-    """On `call` an invalid request goes straight to the surface, and to no other model."""
+    """On `call` an invalid request in which nothing can be mended is surfaced, and sent to no other model."""
     policy = rung.policy("call", models=["small", "large"])
     outcome = world.recover(Script(HttpError(400, "messages: too few")), ASK, policy=policy)
-    assert climbed(outcome, policy) == ["surface"]
+    assert climbed(outcome, policy) == ["repair", "surface"]
     assert (outcome.status, outcome.attempts) == ("failed", 1)
+
+
+def test_call_mends_a_history(world: World) -> None:
+    """On `call` a history with a call that has no result is mended and sent again, once."""
+    talk = (
+        {"role": "user", "content": "read it"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "read", "input": {}}]},
+        {"role": "user", "content": "go on"},
+    )
+    script = Script(HttpError(400, "tool_use ids were found without tool_result blocks"), "done")
+    outcome = world.recover(script, rung.Request(messages=talk), policy=rung.policy("call"))
+    assert (outcome.status, outcome.attempts) == ("recovered", 2)
+    mended = script.requests[1].messages
+    assert [block["tool_use_id"] for block in mended[2]["content"]] == ["t1"]
+    assert mended[3] == talk[2]
+
+
+def test_call_goes_on_with_what_trouble_broke_off(world: World) -> None:
+    """On `call` an answer that the service broke off when somebody had its beginning is resumed, not begun again."""
+    policy = rung.policy("call", models=["small", "large"])
+    broken = trouble("overloaded", phase="stream", output_started=True, output="The first half")
+    script = Script(broken, " and the second")
+    outcome = world.recover(script, ASK, policy=policy)
+    assert climbed(outcome, policy) == ["resume"]
+    assert outcome.value == "The first half and the second"
+
+
+def test_call_a_refused_change_leaves_the_trouble_as_it_was(world: World) -> None:
+    """On `call` a larger limit that the service turns down is no invalid request of ours: the answer is resumed."""
+    policy = rung.policy("call")
+    cut = trouble("output_limit", output="One half, ")
+    script = Script(cut, HttpError(400, "max_tokens: 64000 > 8192"), "the other")
+    outcome = world.recover(script, ASK, policy=policy)
+    assert climbed(outcome, policy) == ["raise-limit", "resume"]
+    assert outcome.status == "recovered"
 
 
 @pytest.mark.parametrize(("missing", "first"), [(("a",), "nudge"), (("a", "b"), "nudge"), (("a", "b", "c"), "respawn")])

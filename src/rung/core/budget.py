@@ -31,23 +31,29 @@ class RetryBudget:
     Each scheduled retry takes tokens (a throttled one fewer: it was told to come back), each clean
     success gives one back. When the bucket is empty nobody retries and the ladder climbs instead,
     so that an outage is not made worse by everybody's retries. Charged when a retry is scheduled,
-    not when it runs: a herd asleep has already been counted.
+    not when it runs: a herd asleep has already been counted. With a `price` every retry takes so many:
+    two let through what a service that fails every third call needs, for as long as that lasts.
     """
 
-    __slots__ = ("capacity", "low", "tokens")
+    __slots__ = ("capacity", "low", "price", "tokens")
 
     COST = 14
     THROTTLED_COST = 5
 
-    def __init__(self, capacity: int = 500) -> None:
+    def __init__(self, capacity: int = 500, price: int | None = None) -> None:
         if not is_whole(capacity, 1):
             raise ConfigError("retry_budget.capacity", capacity, "a whole number, 1 or more")
+        if price is not None and not is_whole(price, 1):
+            raise ConfigError("retry_budget.price", price, "a whole number, 1 or more")
+        self.price = price
         self.capacity = capacity
         self.tokens = capacity
         self.low = False  # so that a success, with nothing to give back, costs one look
 
     def cost(self, kind: Kind) -> int:
         """Tokens one retry of a failure of this kind takes."""
+        if self.price is not None:
+            return self.price
         return self.THROTTLED_COST if kind is Kind.RATE_LIMIT else self.COST
 
     def affords(self, kind: Kind) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.failures import NOT_THE_WORK, Kind
 from rung.core.ladder import Action
 from rung.core.prompts import prompt_id, render
+from rung.core.repair import mended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,8 @@ def change(decision: Change | HandOver, incident: Incident, failure: Failure, po
         return request.but(max_tokens=_more(request, policy)), ""
     if action is Action.COMPACT:
         return compact(request), ""
+    if action is Action.REPAIR:
+        return request.but(messages=tuple(mended(request.messages))), ""
     model = getattr(decision, "model", request.model)
     agent = getattr(decision, "agent", request.agent)
     if model != request.model or agent != request.agent:

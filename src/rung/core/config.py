@@ -94,9 +94,9 @@ class PolicyBook:
 
 
 def book_from(table: object) -> PolicyBook:
-    """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`, `rules`. All of it is checked now."""
+    """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`, `rules`. Each way in has a table of its own. All of it is checked now."""
     source = _table(table, "file")
-    _known(source, ("policy", "ladder", "projects", "tools", "rules", "journal"), "file")
+    _known(source, ("policy", "ladder", "projects", "tools", "rules", "journal", "gateway"), "file")
     settings = dict(_table(source.get("policy", {}), "policy"))
     if "ladder" in source:
         if "ladder" in settings:
@@ -197,6 +197,7 @@ def _model(value: object, where: str) -> Model:
 _MODEL_TYPES = (
     ("cost", (int, float), "US dollars, 0 or more"),
     ("max_tokens", (int,), "a whole number, 1 or more"),
+    ("window", (int,), "a whole number, 0 or more"),
     ("provider", (str,), "a text"),
 )
 

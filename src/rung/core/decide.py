@@ -30,6 +30,10 @@ _ENDING_STATUS: Final[Mapping[Action, Status]] = {
     Action.ASK: Status.BLOCKED,
 }
 _UNSAFE: Final = "a replay is not safe: output or side effects were already seen"
+# These say the answer again from its first word.
+_FROM_THE_START: Final = frozenset({Action.RETRY_WITH_CONTEXT, Action.RAISE_LIMIT, Action.COMPACT})
+# These change a request's form, not what is said to the model.
+_MECHANICAL: Final = frozenset({Action.RAISE_LIMIT, Action.RESUME, Action.COMPACT, Action.REPAIR})
 STOP: Final = Option("stop", "Stop here, with what there is")
 
 
@@ -39,6 +43,7 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     over = spent_cap(incident, policy, now)
     if over:
         return _finish(policy, over, ())
+    failure = _trouble(incident, failure)
     entry = ladder.enter(failure)
     if policy.learn and entry < incident.hint < len(ladder.rungs) and incident.decision is None:
         remembered = _as_before(incident, failure, policy, now)
@@ -172,10 +177,27 @@ def _when_it_persists(failure: Failure, policy: Policy, index: int) -> int:
     time, is not the service's.
     """
     down = policy.ladder.entry.get(Kind.SERVICE_DOWN)
+    if _broken_off(failure):
+        return index + 1
     ours = failure.evidence.phase in (Phase.LIMIT, Phase.TOOL)
     if failure.kind not in SERVICE_TROUBLE or ours or down is None:
         return index + 1
     return policy.ladder.index(down)
+
+
+def _broken_off(failure: Failure) -> bool:
+    """Service trouble in the midst of an answer: somebody already has the beginning, and what helps is to go on."""
+    evidence = failure.evidence
+    return failure.kind in SERVICE_TROUBLE and evidence.phase is Phase.STREAM and evidence.output_started
+
+
+def _trouble(incident: Incident, failure: Failure) -> Failure:
+    """What is really wrong: that a rung's own change was turned down leaves the trouble it was made for."""
+    made = incident.standing
+    if failure.kind is not Kind.INVALID_REQUEST or not isinstance(made, Change) or made.action not in _MECHANICAL:
+        return failure
+    cause = next((former for former in reversed(incident.failures) if former.kind == made.reason), failure)
+    return cause._replace(retryable=False)
 
 
 def _as_before(incident: Incident, failure: Failure, policy: Policy, now: float) -> Decision | None:
@@ -209,7 +231,8 @@ def _cannot_help(incident: Incident, failure: Failure, policy: Policy, index: in
     rung = policy.ladder.rungs[index]
     if _rung_spent(incident, policy, index, now):
         return "spent"
-    if rung.helps is not None and failure.kind not in rung.helps:
+    goes_on = rung.action is Action.RESUME and _broken_off(failure)
+    if rung.helps is not None and failure.kind not in rung.helps and not goes_on:
         return f"does not help with {failure.kind}"
     if rung.most_missing is not None and len(failure.evidence.missing) > rung.most_missing:
         return f"more than {rung.most_missing} sections are missing"
@@ -217,7 +240,7 @@ def _cannot_help(incident: Incident, failure: Failure, policy: Policy, index: in
         return "the call cannot be changed: it was not given as a request"
     if incident.dollar_cap is not None and incident.dollars + rung.cost > incident.dollar_cap:
         return f"would cost ${rung.cost:.2f}, more than is left"
-    if rung.action is Action.RETRY_WITH_CONTEXT and _visible(incident, failure):
+    if rung.action in _FROM_THE_START and _visible(incident, failure):
         return _UNSAFE
     wait = failure.retry_after
     if wait is not None and rung.action not in HAND_OVERS and rung.action not in _ENDING_STATUS:

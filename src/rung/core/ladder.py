@@ -25,6 +25,7 @@ class Action(StrEnum):
     RAISE_LIMIT = "raise-limit"
     RESUME = "resume"
     COMPACT = "compact"
+    REPAIR = "repair"
     RESPAWN = "respawn"
     REPLAN = "replan"
     RESTRUCTURE = "restructure"
@@ -45,6 +46,7 @@ DOES: Final[Mapping[Action, str]] = MappingProxyType(
         Action.RAISE_LIMIT: "a larger output limit",
         Action.RESUME: "go on where the answer was cut",
         Action.COMPACT: "the same with a smaller context",
+        Action.REPAIR: "the same with its history mended",
         Action.RESPAWN: "a fresh agent: narrower scope, more turns, simpler task",
         Action.REPLAN: "the same goal by another approach",
         Action.RESTRUCTURE: "the work cut up differently",

@@ -35,11 +35,15 @@ class Sticky(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One step of the model ladder. `cost` is the expected US dollars of one attempt (0: unknown)."""
+    """One step of the model ladder. `cost` is the expected US dollars of one attempt (0: unknown).
+
+    `max_tokens` is the most it can answer, `window` the most it can be given (0: unknown), both in tokens.
+    """
 
     name: str
     cost: float = 0.0
     max_tokens: int = 64_000
+    window: int = 0
     provider: str = ""
 
     def __post_init__(self) -> None:
@@ -49,6 +53,8 @@ class Model:
             raise ConfigError(f"models.{self.name}.cost", self.cost, "US dollars, 0 or more")
         if not is_whole(self.max_tokens, 1):
             raise ConfigError(f"models.{self.name}.max_tokens", self.max_tokens, "a whole number, 1 or more")
+        if not is_whole(self.window):
+            raise ConfigError(f"models.{self.name}.window", self.window, "a whole number, 0 or more")
 
 
 DEFAULT_RETRY: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}

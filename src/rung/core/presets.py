@@ -24,6 +24,8 @@ _LAST_WORDS: Final = frozenset(
     }
 )
 _CUT_SHORT: Final = frozenset({Kind.OUTPUT_LIMIT, Kind.PARTIAL_OUTPUT, Kind.GAVE_UP, Kind.STREAM_INTERRUPTED})
+# What is wrong with a request itself is wrong for every other model, too.
+_ANOTHER_MODEL: Final = frozenset(Kind) - {Kind.INVALID_REQUEST}
 _HOPELESS: Final = (Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.BUDGET_EXHAUSTED)
 _RETRIED: Final = (*GROUPS["transient"], Kind.MALFORMED_OUTPUT)
 
@@ -58,9 +60,10 @@ CALL: Final = Ladder(
     rungs=(
         Rung(action=Action.RETRY, tries=3, scope=Scope.ACTION),
         Rung(action=Action.RAISE_LIMIT, tries=1, helps=frozenset({Kind.OUTPUT_LIMIT})),
-        Rung(action=Action.RESUME, tries=3, helps=_CUT_SHORT),
+        Rung(action=Action.RESUME, tries=3, helps=_CUT_SHORT | {Kind.MALFORMED_OUTPUT}),
         Rung(action=Action.COMPACT, tries=1, helps=frozenset({Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING})),
-        Rung(action=Action.FALLBACK, tries=1, scope=Scope.SESSION),
+        Rung(action=Action.REPAIR, tries=1, helps=frozenset({Kind.INVALID_REQUEST})),
+        Rung(action=Action.FALLBACK, tries=1, scope=Scope.SESSION, helps=_ANOTHER_MODEL),
         Rung(action=Action.SURFACE, tries=1),
     ),
     entry={
@@ -68,6 +71,7 @@ CALL: Final = Ladder(
         **_enter("raise-limit", Kind.OUTPUT_LIMIT),
         **_enter("resume", Kind.PARTIAL_OUTPUT, Kind.GAVE_UP),
         **_enter("compact", Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING),
+        **_enter("repair", Kind.INVALID_REQUEST),
         **_enter("fallback", Kind.MODEL_UNAVAILABLE, Kind.SERVICE_DOWN, Kind.QUOTA_EXHAUSTED, Kind.CAPABILITY_MISMATCH),
     },
     otherwise="surface",

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rung.core.evidence import clip
-from rung.core.failures import Kind
+from rung.core.failures import NOT_THE_WORK, Kind
 from rung.core.ladder import Action
 
 if TYPE_CHECKING:
@@ -34,6 +34,15 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "You stopped before the work was finished. Continue it now from where you are. Do not apologise, do "
             "not explain why you stopped, do not repeat finished parts. If one part really cannot be done, say "
             "which in one line and do the rest."
+        ),
+        "resume.broken": (
+            "The connection broke while you were answering. Go on from the exact point where your answer stops, in "
+            "the middle of a word, a sentence or a line of code if need be. Do not apologise, do not summarise what "
+            "came before, do not start over."
+        ),
+        "resume.malformed": (
+            "Your last answer could not be used: {error}. Give that part again, whole and valid, and go on from "
+            "there. Do not repeat what came before it, do not apologise, do not leave anything out to make it fit."
         ),
         "context.error": (
             "The previous attempt at this task failed.\n\nError ({kind}): {error}\n{stack}{output}\n"
@@ -142,6 +151,9 @@ _BY_ACTION: Final[Mapping[Action, str]] = MappingProxyType(
         Action.FORCE_DONE: "done.last_turn",
     }
 )
+_RESUMES: Final[Mapping[Kind, str]] = MappingProxyType(
+    {Kind.GAVE_UP: "resume.stopped", Kind.MALFORMED_OUTPUT: "resume.malformed"}
+)
 _AVOID: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         Kind.TIMEOUT: "Do not start long-running steps; work in steps that end quickly.",
@@ -157,7 +169,7 @@ _AVOID: Final[Mapping[Kind, str]] = MappingProxyType(
 def prompt_id(action: Action, failure: Failure) -> str:
     """The id of the prompt for this rung and failure."""
     if action is Action.RESUME:
-        return "resume.stopped" if failure.kind is Kind.GAVE_UP else "resume.cut"
+        return _RESUMES.get(failure.kind, "resume.broken" if failure.kind in NOT_THE_WORK else "resume.cut")
     if action is Action.REPLAN:
         return "replan.loop" if failure.kind is Kind.LOOP_DETECTED else "replan.approach"
     if action is Action.NUDGE:

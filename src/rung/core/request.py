@@ -49,7 +49,13 @@ class Request:
         return short_hash(json.dumps(asked, sort_keys=True), 8)
 
     def size(self) -> int:
-        """Characters of prompt and messages: what compaction must make smaller."""
+        """Characters of prompt and messages: what compaction must make smaller.
+
+        A request whose body is kept elsewhere says in `params["room"]` how much room it takes.
+        """
+        room = self.params.get("room")
+        if isinstance(room, int):
+            return room
         return len(self.prompt) + len(json.dumps(_plain(self.messages)))
 
     def changed(self, other: Request) -> tuple[str, ...]:

@@ -42,6 +42,26 @@ def tokens_in(text: str) -> Tokens | None:
     return Tokens(limit, asked)
 
 
+_BOTH: Final = (
+    re.compile(rf"{_N} \+ {_N} > {_N}"),
+    re.compile(rf"\({_N} in the messages(?:, {_N} in the functions)?,? (?:and )?{_N} in the completion\)"),
+)
+
+
+def room_for_answer(text: str) -> int | None:
+    """How many tokens an answer may have, where a text says that the input fits and only both together do not."""
+    text = text[:_READ]
+    sums = _BOTH[0].search(text)
+    if sums is not None:
+        given, _, limit = map(_whole, sums.groups())
+        return limit - given if limit > given else None
+    parts, both = _BOTH[1].search(text), tokens_in(text)
+    if parts is None or both is None:
+        return None
+    given = sum(_whole(number) for number in parts.groups()[:-1] if number is not None)
+    return both.limit - given if both.limit > given else None
+
+
 def over_limit(text: str) -> bool:
     """Does its own text say that more was asked for than there is room for, however empty?"""
     tokens = tokens_in(text)

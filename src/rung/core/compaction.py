@@ -1,0 +1,129 @@
+"""Making a conversation smaller without losing its thread: cheapest first, and only as far as needed.
+
+Tool pairs stay whole, the latest messages stay as they are for as long as that is enough. The same steps for
+every wire: results are found in blocks, in messages of the role `tool`, and in items of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.evidence import clip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Message = Mapping[str, Any]
+
+RECENT: Final = 6  # messages that are touched last
+STUB: Final = "[left out to save context]"
+SAME: Final = "[left out: the same comes again further on]"
+_SHORT: Final = 200  # characters: a result below this is not worth a stub
+_CLIPPED: Final = 2_000
+_PICTURES: Final = frozenset({"image", "image_url", "document", "input_image", "input_file", "file", "input_audio"})
+
+
+def compacted(messages: Sequence[Message], goal: int) -> list[Message]:
+    """The messages after as many steps as it takes to come down to so many characters."""
+    made = list(messages)
+    for step in (_duplicates, _old_results, _old_pictures, _old_turns, _long_results):
+        if size(made) <= goal:
+            break
+        made = step(made)
+    return made
+
+
+def size(messages: Sequence[Message]) -> int:
+    """Characters of the messages as JSON."""
+    return len(json.dumps(list(messages), ensure_ascii=False, default=repr))
+
+
+def _duplicates(messages: list[Message]) -> list[Message]:
+    """Of equal results only the last is kept: a file read again and again."""
+    seen: set[str] = set()
+
+    def shorten(content: Any) -> Any:
+        text = json.dumps(content, ensure_ascii=False, default=repr)
+        if len(text) < _SHORT:
+            return content
+        if text in seen:
+            return SAME
+        seen.add(text)
+        return content
+
+    return [_with_results(message, shorten) for message in reversed(messages)][::-1]
+
+
+def _old_results(messages: list[Message]) -> list[Message]:
+    def shorten(content: Any) -> Any:
+        return STUB if len(json.dumps(content, default=repr)) >= _SHORT else content
+
+    return [_with_results(message, shorten) for message in messages[:-RECENT]] + messages[-RECENT:]
+
+
+def _old_pictures(messages: list[Message]) -> list[Message]:
+    return [_without_pictures(message) for message in messages[:-2]] + messages[-2:]
+
+
+def _old_turns(messages: list[Message]) -> list[Message]:
+    """What was said long ago, shortened to its head and tail; the first message is the task and stays."""
+    return [messages[0], *map(_shorter, messages[1:-RECENT]), *messages[max(1, len(messages) - RECENT) :]]
+
+
+def _long_results(messages: list[Message]) -> list[Message]:
+    def shorten(content: Any) -> Any:
+        if isinstance(content, str):
+            return clip(content, _CLIPPED)
+        if isinstance(content, list):
+            return [_clipped(block) for block in content]
+        return content
+
+    return [_with_results(message, shorten) for message in messages]
+
+
+def _with_results(message: Message, shorten: Callable[[Any], Any]) -> Message:
+    """The message with the contents of its tool results shortened."""
+    if message.get("role") == "tool" and "content" in message:
+        return {**message, "content": shorten(message["content"])}
+    if message.get("type") == "function_call_output" and "output" in message:
+        return {**message, "output": shorten(message["output"])}
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    return {**message, "content": [_shortened_block(block, shorten) for block in content]}
+
+
+def _shortened_block(block: Any, shorten: Callable[[Any], Any]) -> Any:
+    if isinstance(block, Mapping) and block.get("type") == "tool_result" and "content" in block:
+        return {**block, "content": shorten(block["content"])}
+    return block
+
+
+def _without_pictures(message: Message) -> Message:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    kind = "input_text" if any(_type(block).startswith("input_") for block in content) else "text"
+    left = [{"type": kind, "text": STUB} if _type(block) in _PICTURES else block for block in content]
+    return {**message, "content": left}
+
+
+def _type(block: Any) -> str:
+    return str(block.get("type", "")) if isinstance(block, Mapping) else ""
+
+
+def _shorter(message: Message) -> Message:
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": clip(content, _CLIPPED)}
+    if isinstance(content, list):
+        return {**message, "content": [_clipped(block) for block in content]}
+    return message
+
+
+def _clipped(block: Any) -> Any:
+    if isinstance(block, Mapping) and _type(block) in ("text", "input_text", "output_text"):
+        return {**block, "text": clip(str(block.get("text", "")), _CLIPPED)}
+    return block

@@ -1,0 +1,190 @@
+"""An answer as it passes by in events: what the client has of it, what is held back, how it goes on elsewhere.
+
+A fold over the bytes of a stream. Nothing is parsed as long as nothing has to change: an event is known by
+its first bytes, and passes as it came. Held back are the frames before the first content (an early failure
+stays invisible), a tool call until it is whole (half of one can be neither used nor taken back), and the end
+(until it is known to be a good one). Each wire has its own kind of this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.overlap import Overlap
+
+if TYPE_CHECKING:
+    from rung.core.failures import Evidence
+
+HELD_LIMIT: Final = 512 * 1024  # bytes held back before content: then it is let go
+EVENT_LIMIT: Final = 32 * 1024 * 1024  # bytes of one event: what is larger is no event
+KEPT_LIMIT: Final = 256 * 1024  # bytes whose text has not been read yet
+
+# What an event is to whoever lets it pass.
+FRAME, TEXT, TOOL, END, PING = range(5)
+
+
+class Splice:
+    """What all wires have in common: cutting into events, holding, letting go."""
+
+    def __init__(self, *, hold_tools: bool = True) -> None:
+        self.hold_tools = hold_tools
+        self.hops = 0  # attempts before this one that gave the client something
+        self.started = False  # the client has content
+        self.calls = 0  # complete tool calls the client has
+        self.stop = ""  # why the model stopped, as it says
+        self.ended = False  # the stream said that it is over
+        self.error: tuple[str, str] | None = None  # the event that said it failed: its name and data
+        self.bad_call = ""  # what is wrong with a tool call that was written
+        self.sole = True  # one answer, not several beside one another
+        self.plain = False  # what comes is text of a block that the client has open
+        self.usage: dict[str, Any] = {}
+        self._said = ""
+        self._kept: list[bytes] = []
+        self._kept_size = 0
+        self._tail = b""
+        self._held: list[bytes] = []
+        self._held_size = 0
+        self._tool: list[bytes] = []
+        self._ending: list[bytes] = []
+        self.overlap = Overlap("")
+
+    # -- what whoever carries the bytes calls ------------------------------------------------------------
+
+    def begin(self) -> bytes:
+        """Another attempt begins; what the client must be told about the end of the last one."""
+        closing = b""
+        if self.started:
+            self.hops += 1
+            closing = self.close_open()
+            self.overlap = Overlap(self.text())
+        self.stop, self.ended, self.error, self.bad_call, self.plain = "", False, None, "", False
+        self._tail = b""
+        self._held, self._held_size, self._tool, self._ending = [], 0, [], []
+        return closing
+
+    def take(self, chunk: bytes) -> bytes:
+        """The bytes the client gets now that these have come."""
+        if self._tail:
+            chunk = self._tail + chunk
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n")
+        end = chunk.rfind(b"\n\n")
+        if end < 0:
+            self._tail = chunk
+            return b""
+        end += 2
+        self._tail = chunk[end:]
+        whole = chunk[:end] if self._tail else chunk
+        if self.plain and not self.hops and self.only_text(whole):
+            return self._keep(whole)
+        out = [self.event(event + b"\n\n") for event in whole[:-2].split(b"\n\n") if event.strip()]
+        return b"".join(out)
+
+    @property
+    def overlong(self) -> bool:
+        """Is what has come no event at all?"""
+        return len(self._tail) > EVENT_LIMIT
+
+    def text(self) -> str:
+        """What the client has been told so far, in words."""
+        if self._kept:
+            self._said += self.words(b"".join(self._kept))
+            self._kept, self._kept_size = [], 0
+        return self._said
+
+    def finish(self) -> bytes:
+        """The end as the client gets it."""
+        return self._let_go() + b"".join(self._ending)
+
+    def interrupted(self) -> bool:
+        """Is the stream over without having said so?"""
+        return not self.ended
+
+    # -- what each wire knows ----------------------------------------------------------------------------
+
+    def event(self, event: bytes) -> bytes:
+        """What the client gets of one event."""
+        raise NotImplementedError
+
+    def only_text(self, events: bytes) -> bool:
+        """Are these, at a glance, nothing but further text?"""
+        raise NotImplementedError
+
+    def words(self, events: bytes) -> str:
+        """The text in these events."""
+        raise NotImplementedError
+
+    def close_open(self) -> bytes:
+        """Close what the client has open, so that another attempt can go on."""
+        raise NotImplementedError
+
+    def found(self) -> Evidence | None:
+        """What is wrong with an answer that has ended; None if it is good."""
+        raise NotImplementedError
+
+    # -- holding and letting go --------------------------------------------------------------------------
+
+    def hold(self, event: bytes) -> bytes:
+        """Keep a frame until there is content; too many are let go."""
+        if self.started:
+            return event
+        self._held.append(event)
+        self._held_size += len(event)
+        if self._held_size < HELD_LIMIT:
+            return b""
+        self.started = True
+        return self._let_go()
+
+    def content(self, event: bytes) -> bytes:
+        """Let content go, and all that was held before it."""
+        self.started = True
+        self._keep(event)
+        return self._let_go() + event if self._held else event
+
+    def say(self, text: str) -> None:
+        """The client is told this, in events of our own making."""
+        self._said = self.text() + text
+
+    def _keep(self, events: bytes) -> bytes:
+        self._kept.append(events)
+        self._kept_size += len(events)
+        if self._kept_size > KEPT_LIMIT:
+            self.text()
+        return events
+
+    def _let_go(self) -> bytes:
+        held, self._held, self._held_size = b"".join(self._held), [], 0
+        return held
+
+
+def data_of(event: bytes) -> bytes:
+    """The data of an event; several lines of it are one text."""
+    if event.startswith(b"data: "):
+        end = event.find(b"\n")
+        if event[end:].strip(b"\n") == b"":
+            return event[6:end]
+    lines = (line[5:].removeprefix(b" ") for line in event.split(b"\n") if line.startswith(b"data:"))
+    return b"\n".join(lines)
+
+
+def name_of(event: bytes) -> bytes:
+    """The name of an event; empty where it has none."""
+    at = 0 if event.startswith(b"event:") else event.find(b"\nevent:") + 1
+    if at == 0 and not event.startswith(b"event:"):
+        return b""
+    end = event.find(b"\n", at)
+    return event[at + 6 : end].strip()
+
+
+def summed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Two counts of usage as one: numbers are added, also further in; the rest is the later one's."""
+    total = dict(one)
+    for key, value in other.items():
+        before = total.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            total[key] = summed(before, value)
+        elif isinstance(value, int | float) and not isinstance(value, bool) and isinstance(before, int | float):
+            total[key] = before + value
+        else:
+            total[key] = value
+    return total

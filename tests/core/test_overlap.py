@@ -1,0 +1,55 @@
+"""What a continuation repeats is cut off, however it is cut into pieces; what is new is kept."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.overlap import Overlap, repeated
+
+WORDS = st.text(alphabet="abc ", max_size=40)
+
+
+def told(said: str, more: str, cuts: list[int]) -> str:
+    """What comes out of an overlap that is given a text in pieces."""
+    overlap = Overlap(said)
+    out, start = "", 0
+    for size in cuts:
+        out += overlap.feed(more[start : start + size])
+        start += size
+    return out + overlap.feed(more[start:]) + overlap.close()
+
+
+@given(WORDS, WORDS, st.lists(st.integers(1, 5), max_size=20))
+def test_pieces_do_not_matter(said: str, more: str, cuts: list[int]) -> None:
+    """The same continuation in other pieces gives an end of it, and never more than all of it."""
+    out = told(said, more, cuts)
+    assert more.endswith(out)
+    assert out == told(said, more, [])
+
+
+@given(st.text(min_size=1, max_size=50), st.text(max_size=50))
+def test_an_answer_begun_again_is_cut_to_what_is_new(said: str, rest: str) -> None:
+    """A model that starts over is heard from where it had stopped."""
+    assert told(said, said + rest, [3] * 40) == rest
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "new"),
+    [
+        ("The quick brown fox", " jumps", " jumps"),
+        ("The quick brown fox", "quick brown fox jumps", " jumps"),
+        ("rub", "ber", "ber"),
+        ("", "all of it", "all of it"),
+        ("def f():\n    return ", "    return 1", "1"),
+    ],
+)
+def test_examples(said: str, more: str, new: str) -> None:
+    """Whole words again are cut off; letters that agree by chance are not."""
+    assert told(said, more, [2, 2, 2]) == new
+
+
+def test_nothing_said_nothing_repeated() -> None:
+    """Without a beginning there is no overlap."""
+    assert repeated("", "anything") == 0
