@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from rung.engine.guard import guarded as guarded
     from rung.engine.recover import recover as recover
     from rung.engine.recover import recover_sync as recover_sync
-    from rung.engine.run import completed as completed
-    from rung.engine.run import spend as spend
-    from rung.engine.run import touched as touched
     from rung.engine.session import Session as Session
     from rung.engine.shared import Breakers as Breakers
     from rung.engine.tasks import resume as resume
@@ -45,6 +42,9 @@ if TYPE_CHECKING:
     from rung.engine.tasks import step as step
     from rung.engine.tasks import task as task
     from rung.engine.tasks import wait as wait
+    from rung.engine.telling import completed as completed
+    from rung.engine.telling import spend as spend
+    from rung.engine.telling import touched as touched
     from rung.wiring.files import load_rules as load_rules
     from rung.wiring.opened import journal as journal
 
@@ -81,9 +81,9 @@ _HOMES = {
     "guarded": "rung.engine.guard",
     "recover": "rung.engine.recover",
     "recover_sync": "rung.engine.recover",
-    "completed": "rung.engine.run",
-    "spend": "rung.engine.run",
-    "touched": "rung.engine.run",
+    "completed": "rung.engine.telling",
+    "spend": "rung.engine.telling",
+    "touched": "rung.engine.telling",
     "Session": "rung.engine.session",
     "Breakers": "rung.engine.shared",
     "task": "rung.engine.tasks",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import sys
 from http import HTTPStatus
 from typing import Any
@@ -10,7 +12,8 @@ from typing import Any
 import pytest
 
 from rung.core.errors import AttemptError, ConfigError, Refused, RungError, TimeUp, is_number, is_whole
-from rung.core.failures import Evidence, Kind, Phase
+from rung.core.failures import NO_HEADERS, Evidence, Kind, Phase
+from rung.core.request import NO_PARAMS
 
 
 def test_one_tree() -> None:
@@ -123,3 +126,35 @@ def test_whole_numbers() -> None:
     assert is_whole(0)
     assert is_whole(3, 3)
     assert not any(is_whole(value, 1) for value in (0, -1, 1.0, True, "1", None, math.nan))
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize(
+    "error",
+    [
+        RungError("a", 1),
+        ConfigError("tries", -1, "0 or more"),
+        AttemptError("two are missing", missing=["a", "b"]),
+        Refused("api", 1.5),
+        TimeUp(3.0),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_they_can_be_sent_and_copied(error: RungError, again: Any) -> None:
+    """Text, arguments, facts and notes of each come through a copy and a pickle; then it can be raised again."""
+    error.__notes__ = ["seen on the way"]
+    other = again(error)
+    assert type(other) is type(error)
+    assert (str(other), other.args, other.__dict__) == (str(error), error.args, error.__dict__)
+    assert other.__notes__ == ["seen on the way"]
+    with pytest.raises(type(error)):
+        raise other
+
+
+@pytest.mark.parametrize("default", [NO_HEADERS, NO_PARAMS])
+def test_shared_defaults_stay_empty(default: Any) -> None:
+    """Nobody can put into one record's empty mapping what all others would then have."""
+    for name, arguments in (("update", ({},)), ("setdefault", ("a", 1)), ("__setitem__", ("a", 1)), ("__ior__", ({},))):
+        with pytest.raises(TypeError, match="stays empty"):
+            getattr(default, name)(*arguments)
+    assert default == {} == pickle.loads(pickle.dumps(default))

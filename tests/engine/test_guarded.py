@@ -143,7 +143,7 @@ def test_one_that_is_overdue_does_not_disturb_another() -> None:
     async def main() -> None:
         sweeper = timer.sweeper_here()
         task = asyncio.create_task(asyncio.sleep(30))
-        timer.RUNNING["other"] = (0.0, task)
+        timer.RUNNING["other"] = (0.0, task, 0)
         sweeper._look()
         sweeper._look()
         assert task.cancelling() == 1

@@ -41,9 +41,9 @@ def nothing_is_left() -> Iterator[None]:
 
 def make_overdue(*tasks: asyncio.Task[Any]) -> None:
     """Move the time at which the attempts of these tasks are due into the past, and let the sweeper look."""
-    for work, (_, task) in RUNNING.copy().items():
+    for work, (_, task, cancels) in RUNNING.copy().items():
         if task in tasks:
-            RUNNING[work] = (0.0, task)
+            RUNNING[work] = (0.0, task, cancels)
     sweeper_here()._look()
 
 
@@ -259,7 +259,7 @@ class TestSweeper:
             task = await begun(call())
             ((work, _),) = RUNNING.items()
             began = time.monotonic()
-            RUNNING[work] = (began + SHORT, task)
+            RUNNING[work] = (began + SHORT, task, 0)
             sweeper_here()._look()
             with pytest.raises(TimeUp):
                 await task
@@ -458,12 +458,65 @@ class TestSweeper:
         assert asyncio.run(main()) == "good"
         assert (outer.made, inner.made) == (2, 1)
 
+    def test_a_callers_cancellation_before_the_first_look(self) -> None:
+        """A caller's cancellation passes, also when the call then tidies up past its time limit."""
+        tidying = asyncio.Event()
+
+        async def tidy() -> None:
+            try:
+                await hang()
+            finally:
+                tidying.set()
+                await hang()
+
+        call = Attempts(tidy, good).guarded()
+
+        async def main() -> None:
+            task = await begun(call())
+            task.cancel()
+            await tidying.wait()
+            make_overdue(task)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+
+    def test_in_a_task_that_is_being_cancelled(self) -> None:
+        """A call made while its task tidies up after a cancellation has a limit of its own, more than once."""
+        attempts = Attempts(hang)
+        call = attempts.guarded(FAST.with_tries(Action.RETRY, 0))
+        ended: list[str] = []
+
+        async def tidy() -> None:
+            try:
+                await hang()
+            finally:
+                for _ in range(2):
+                    try:
+                        await call()
+                    except TimeUp:
+                        ended.append("time up")
+
+        async def main() -> None:
+            task = await begun(tidy())
+            task.cancel()
+            for _ in range(2):
+                made = attempts.made
+                while attempts.made == made:  # noqa: ASYNC110  # whichever turn of the loop it is
+                    await asyncio.sleep(0)
+                make_overdue(task)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+        assert ended == ["time up"] * 2
+
     def test_work_without_a_task(self) -> None:
         """What nobody could cancel is left alone."""
         work = object()
 
         async def main() -> None:
-            RUNNING[work] = (0.0, None)
+            RUNNING[work] = (0.0, None, 0)
             try:
                 Sweeper(asyncio.get_running_loop())._look()
                 assert work not in OVERDUE
@@ -510,7 +563,7 @@ class TestLoops:
 
         @rung.guarded(FAST, **alone())
         async def attempt(task: asyncio.Task[Any] | None) -> None:
-            if not any(owner is task for _, owner in RUNNING.copy().values()):
+            if not any(owner is task for _, owner, _ in RUNNING.copy().values()):
                 wrong.append(task)
 
         async def main() -> None:
@@ -538,7 +591,7 @@ class TestLoops:
         async def other() -> Any:
             task = await begun(call())
             ((work, _),) = RUNNING.items()
-            RUNNING[work] = (0.0, task)
+            RUNNING[work] = (0.0, task, 0)
             waiting.set()
             await asyncio.to_thread(looked.wait)
             assert not task.cancelling()

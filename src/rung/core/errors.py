@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 
 class RungError(Exception):
-    """Base of every exception that is Rung's own."""
+    """Base of every exception that is Rung's own. All can be copied, and sent to another process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[RungError], args: tuple[Any, ...]) -> RungError:
+    """The error without its constructor, which wants other arguments than its text."""
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class ConfigError(RungError, ValueError):

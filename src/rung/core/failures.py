@@ -7,6 +7,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rung.core.nothing import Nothing
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -107,7 +109,7 @@ NEVER_RETRYABLE: Final = frozenset(
     }
 )
 
-NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+NO_HEADERS: Final[Mapping[str, str]] = Nothing()
 
 
 class Phase(StrEnum):

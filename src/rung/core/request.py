@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType, NoneType
+from types import NoneType
 from typing import Any, Final
 
 from rung.core.errors import ConfigError
 from rung.core.failures import short_hash
+from rung.core.nothing import Nothing
 
-NO_PARAMS: Final[Mapping[str, Any]] = MappingProxyType({})
+NO_PARAMS: Final[Mapping[str, Any]] = Nothing()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,8 @@ from rung.core.errors import TimeUp
 from rung.core.request import Request
 from rung.engine.interrupt import LOOK_EVERY, MAIN, WATCHDOG, Overdue, in_main, release
 from rung.engine.ports import EPOCH
-from rung.engine.run import CURRENT, REPORTED, name, vote
+from rung.engine.reports import REPORTED, Reports, anything
+from rung.engine.run import CURRENT, name, vote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +102,11 @@ class Lane:
 
     def schedule(self, failure: Failure, began: float, now: float) -> tuple[Plan, float] | None:
         """Count a first failure and schedule its repeat: the plan, and the seconds to wait; None: go the long way."""
-        if CURRENT.get() is not None or REPORTED.get().at >= began or failure.retry_after is not None:
+        if (
+            CURRENT.get() is not None
+            or failure.retry_after is not None
+            or anything(began, awaited=self.guard.run.awaited)
+        ):
             return None  # part of a larger incident, or there is more to it than its kind
         evidence, herd = failure.evidence, self.herd
         if evidence.output_started or evidence.side_effects:
@@ -220,6 +225,8 @@ def _unlimited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if breaker.circuit is not _CLOSED or not is_open:
             return lane.long_way(function, args, kwargs)
+        if REPORTED.get() is None:
+            REPORTED.set(Reports())  # what it starts shares this, whichever thread it is in
         began = monotonic()
         try:
             value = function(*args, **kwargs)
@@ -302,6 +309,7 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
     from rung.engine.timer import OVERDUE, RUNNING, sweeper_here, task_in, was_ours
 
     lane = Lane(guard)
+    guard.run.awaited = True
     breaker, herd, limit, finished = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.finished
     is_open = lane.open and limit >= LOOK_EVERY
     sweeper: Sweeper | None = None
@@ -315,9 +323,11 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
         if here is None or here.thread != get_ident() or (task := task_in(here.loop)) is None:
             here = sweeper = sweeper_here()
             task = task_in(here.loop)
+        if task is not here.task:
+            here.attend(task)
         began = monotonic()
         work = function(*args, **kwargs)
-        RUNNING[work] = (began + limit, task)
+        RUNNING[work] = (began + limit, task, here.cancels)
         try:
             value = await work
             del RUNNING[work]
@@ -333,6 +343,7 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
             was_ours(work, task)
         except CancelledError:
             RUNNING.pop(work, None)
+            here.task = None  # how often it was cancelled is to be counted anew
             if not was_ours(work, task):
                 raise
             failed = TimeUp(limit)

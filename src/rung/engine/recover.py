@@ -118,6 +118,7 @@ async def acarry(
     wait: float = 0.0,
 ) -> None:
     """The same, awaiting."""
+    run.awaited = True
     token = CURRENT.set(run)
     try:
         await adrive(recovery(run, failure, decision, wait), attempt, run.clock)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from itertools import count
-from os import urandom
 from random import random
+from threading import get_ident
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core import events as ev
 from rung.core.breaker import Circuit, Permit, Vote
 from rung.core.classify import NAMED, classify
 from rung.core.decide import decide, obey
 from rung.core.errors import Refused, TimeUp
-from rung.core.evidence import clip
 from rung.core.failures import SERVICE_TROUBLE, Phase
 from rung.core.incident import FOLDS, Incident
 from rung.core.outcome import conclude
 from rung.core.policy import Sticky
+from rung.engine.interrupt import MAIN
+from rung.engine.numbers import NUMBERS
 from rung.engine.ports import SystemClock
+from rung.engine.reports import MAIN_THREAD, hearing, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 SYSTEM_CLOCK: Final = SystemClock()
 NO_CHANGES: Final[Mapping[str, Changer]] = MappingProxyType({})
-_PROCESS: Final = urandom(4).hex()
-_NUMBERS: Final = count(1)
 
 D = TypeVar("D", bound=ev.Decision)
 _CLOSED: Final = Circuit.CLOSED
@@ -45,6 +44,7 @@ _GOOD: Final = Vote.GOOD
 _BAD: Final = Vote.BAD
 _NEUTRAL: Final = Vote.NEUTRAL
 _TOOL: Final = Phase.TOOL
+_NEVER: Final = float("inf")
 
 CURRENT: ContextVar[Run | None] = ContextVar("rung_run", default=None)
 
@@ -79,7 +79,10 @@ class Run:
     before: ev.Decision | None = None  # what stood before the decision in force
     began: float = 0.0
     made: bool = True
+    awaited: bool = False  # its attempts are coroutines
+    heard_since: float = _NEVER  # what is reported to no run since then may be of the running attempt
     spent: float = 0.0  # dollars the running attempt has reported
+    told: float = 0.0  # dollars that whoever we are part of has heard of, too
     visible: bool = False  # the running attempt has reported output or a side effect
     published: int = 0
     pending: Any = None  # events on their way to the journal
@@ -108,8 +111,7 @@ class Run:
         if self.session is not None:
             used = tuple(self.session.used.items())
         self.began = now
-        number = name or f"{_PROCESS}-{next(_NUMBERS)}"
-        self.record(ev.Opened(now, number, self.terms, request, deadline, dollars, outer_id, used))
+        self.record(ev.Opened(now, name or NUMBERS.next(), self.terms, request, deadline, dollars, outer_id, used))
 
     def record(self, event: ev.Event) -> None:
         """A new fact."""
@@ -149,6 +151,7 @@ class Run:
         self.began = now = self.clock.now()
         self.spent = 0.0
         self.visible = False
+        self.heard_since = _NEVER if self.awaited or get_ident() != MAIN else SYSTEM_CLOCK.now()
         self.made = True
         self.error = None
         key = self.breaker_key or (self.incident.request.model if self.incident.request is not None else "")
@@ -174,7 +177,7 @@ class Run:
         """The attempt raised this: name it, count it, write it down."""
         self.error = error
         failure = name(error)
-        if self.visible:
+        if self.visible or MAIN_THREAD.touched >= self.heard_since:
             failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
         return self.rejected(failure)
 
@@ -280,19 +283,22 @@ class Run:
 
     def take_reports(self) -> None:
         """What the attempt just made reported while there was no run to tell."""
-        reported = REPORTED.get()
-        if reported.at < self.began:
-            return
-        for at, step in reported.steps:
-            if at >= self.began:
-                self.record(ev.StepCompleted(at, step))
-        self.visible = reported.touched >= self.began
-        REPORTED.set(reported._replace(steps=()))  # what can be seen of it can be seen of an outer call, too
+        if self.clock is not SYSTEM_CLOCK:
+            return  # such calls never go the short way, and their times mean nothing here
+        heard = take(self.began, awaited=self.awaited)
+        for at, step in heard.steps:
+            self.record(ev.StepCompleted(at, step))
+        self.visible = heard.touched
+        self.spent = self.told = heard.dollars
 
     def _settle(self) -> None:
         """Tell the incident we are part of, and the session, what they have to remember."""
         if self.parent is not None:
             self.parent.spent += self.incident.dollars
+        elif self.incident.dollars > self.told:  # we may be part of a call that has no run
+            said = (SYSTEM_CLOCK.now(), self.incident.dollars - self.told)
+            for reports in hearing():
+                reports.spent(said)
         if self.session is not None:
             self.session.settle(self.incident, self.policy)
 
@@ -300,48 +306,6 @@ class Run:
 def vote(failure: Failure) -> Vote:
     """What a failure says about the service; a tool's trouble, or the caller's own fault, says nothing."""
     return _BAD if failure.kind in SERVICE_TROUBLE and failure.evidence.phase is not _TOOL else _NEUTRAL
-
-
-class Reports(NamedTuple):
-    """What an attempt that goes the short way has reported, and when it last did."""
-
-    at: float = 0.0
-    touched: float = 0.0  # when it last did something that can be seen
-    steps: tuple[tuple[float, str], ...] = ()
-
-
-REPORTED: ContextVar[Reports] = ContextVar("rung_reported", default=Reports())  # noqa: B039  # a tuple
-
-
-def completed(step: str) -> None:
-    """Report a finished part of the work from inside an attempt: kept when it ends partial."""
-    run, now = CURRENT.get(), SYSTEM_CLOCK.now()
-    if run is not None:
-        run.record(ev.StepCompleted(run.clock.now(), clip(step, 500)))
-    else:
-        former = REPORTED.get()
-        steps = (*former.steps[-99:], (now, clip(step, 500)))
-        REPORTED.set(former._replace(at=now, steps=steps))
-
-
-def spend(dollars: float) -> None:
-    """Report what the running attempt has cost so far, in US dollars; adds up."""
-    run = CURRENT.get()
-    if run is not None:
-        run.spent += dollars
-
-
-def touched() -> None:
-    """Say from inside an attempt that its effects can be seen: it will not be replayed as it was.
-
-    Call it in the attempt's own task or thread: a guarded call does not hear it from one that it started.
-    """
-    run = CURRENT.get()
-    while run is not None:
-        run.visible = True
-        run = run.parent
-    now = SYSTEM_CLOCK.now()
-    REPORTED.set(REPORTED.get()._replace(at=now, touched=now))
 
 
 # Naming is a pure function of an exception's class and arguments, where it carries nothing else.

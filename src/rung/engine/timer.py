@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.errors import TimeUp
 from rung.engine.interrupt import LOOK_EVERY
+from rung.engine.reports import equip
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Task = asyncio.Task[Any]
 
-# The attempts that are running: when each is due, and in which task.
-RUNNING: Final[dict[object, tuple[float, Task | None]]] = {}
+# The attempts that are running: when each is due, in which task, and how often that had been cancelled before.
+RUNNING: Final[dict[object, tuple[float, Task | None, int]]] = {}
 # Those whose time was up, and how often their task had been cancelled when they began.
 OVERDUE: Final[dict[object, int]] = {}
 
@@ -57,14 +58,25 @@ class Sweeper:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.thread = get_ident()
-        self._seen: dict[object, int] = {}  # the running ones, and how often their task had been cancelled by then
+        # The task that made the last call, and how often it had been cancelled. A task that is being cancelled
+        # is looked at on every call, so that a caller's cancellation is never taken for ours.
+        self.task: Task | None = None
+        self.cancels = 0
         loop.call_later(LOOK_EVERY, self._look)
+
+    def attend(self, task: Task | None) -> None:
+        """Another task than the last makes a call: count its cancellations, and let it hear its children."""
+        self.cancels = 0 if task is None else task.cancelling()
+        self.task = None if self.cancels else task
+        if task is not None:
+            equip(task)
 
     async def limited(self, work: Awaitable[T], seconds: float) -> T:
         """Await it; raise TimeUp when it has not come back in so many seconds."""
         if seconds < LOOK_EVERY:
             return await limited(work, seconds)
-        RUNNING[work] = (monotonic() + seconds, task := asyncio.current_task())
+        task = asyncio.current_task()
+        RUNNING[work] = (monotonic() + seconds, task, 0 if task is None else task.cancelling())
         try:
             return await work
         except asyncio.CancelledError:
@@ -78,16 +90,15 @@ class Sweeper:
     def _look(self) -> None:
         now = monotonic()
         soon = now + LOOK_EVERY
+        self.task = None  # it may have ended: do not keep it
         # A copy: other threads begin and end theirs meanwhile, and a dict that changes cannot be walked.
-        running = [(work, due, task) for work, (due, task) in RUNNING.copy().items() if task is not None]
-        mine = [(work, due, task) for work, due, task in running if task.get_loop() is self.loop]
-        # All are counted before any is cancelled: whose cancellation it was is told by the number.
-        self._seen = {work: self._seen.get(work, task.cancelling()) for work, _, task in mine}
-        for work, due, task in mine:
+        for work, (due, task, cancels) in RUNNING.copy().items():
+            if task is None or task.get_loop() is not self.loop:
+                continue
             if due > now:
                 soon = min(soon, due)
             elif work not in OVERDUE:
-                OVERDUE[work] = self._seen[work]
+                OVERDUE[work] = cancels
                 task.cancel()
         self.loop.call_later(soon - now, self._look)
 

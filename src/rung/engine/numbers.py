@@ -1,0 +1,29 @@
+"""The ids of incidents: no two alike, in this process, in one forked from it, or in any other."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from typing import Final
+
+
+class Numbers:
+    """Counts, behind a name that every process draws for itself."""
+
+    def __init__(self) -> None:
+        self._process = ""
+        self._count = count(1)
+
+    def next(self) -> str:
+        """An id that nobody has."""
+        if not self._process:
+            self._begin()
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=self._begin)
+        return f"{self._process}-{next(self._count)}"
+
+    def _begin(self) -> None:
+        self._process = os.urandom(8).hex()
+
+
+NUMBERS: Final = Numbers()
