@@ -43,7 +43,7 @@ unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/docs tests/engine tests/properties tests/contract
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
-	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/durable
+	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/durable tests/lab
 	@$(BIN)/pytest -n $(CORES) tests/store
 	@$(BIN)/pytest -m stress tests/engine
 

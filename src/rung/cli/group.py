@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "journal": "Where the journal is; check, export and prune it.",
     "backtest": "What another policy would have done about recorded failures.",
     "schema": "Print a JSON Schema of what Rung writes and reads.",
+    "lab": "A provider that fails as told: see what your agent survives.",
     "demo": "Watch flaky agents recover on all five ladders.",
 }
 VALUE_LIMIT: Final = 200  # a whole table given in the wrong place still ends as one readable line

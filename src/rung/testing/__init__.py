@@ -1,6 +1,27 @@
-"""Fakes for testing your own agents: a clock that moves when told, attempts that follow a script."""
+"""For testing your own agents: a clock that moves when told, attempts that follow a script, a provider that fails as told."""
+
+from typing import TYPE_CHECKING, Any
 
 from rung.testing.clock import FakeClock
 from rung.testing.script import HttpError, Script
 
-__all__ = ["FakeClock", "HttpError", "Script"]
+if TYPE_CHECKING:
+    from rung.testing.provider import FAULTS as FAULTS
+    from rung.testing.provider import Fault as Fault
+    from rung.testing.provider import Lab as Lab
+    from rung.testing.provider import lab as lab
+    from rung.testing.provider import words as words
+
+_LAB = ("FAULTS", "Fault", "Lab", "lab", "words")
+
+__all__ = ["FAULTS", "FakeClock", "Fault", "HttpError", "Lab", "Script", "lab", "words"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAB:
+        raise AttributeError(f"module 'rung.testing' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module("rung.testing.provider"), name)  # which needs asyncio: loaded when it is used
+    globals()[name] = value
+    return value

@@ -1,0 +1,94 @@
+"""`rung lab`: a provider on loopback that fails as told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.screen import as_json, print_json
+
+if TYPE_CHECKING:
+    from rung.testing.provider import Lab
+
+EPILOG = """\b
+  rung lab --port 8099 --script faults.toml
+  rung lab --rate 0.3 --seed 7
+  rung lab try -- python my_agent.py
+
+\b
+GET /lab/requests says what was asked, DELETE forgets it, PUT /lab/script sets another script."""
+
+
+@click.group(invoke_without_command=True, epilog=EPILOG, short_help="A provider that fails as told.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen (default: any free port).")
+@click.option("--host", default="127.0.0.1", show_default=True, help="On which address.")
+@click.option("--script", metavar="FILE", help="Which request meets which fault: TOML or JSON.")
+@click.option("--rate", type=float, help="The share of requests that fail by chance, 0 to 1.")
+@click.option("--seed", type=int, help="The same seed, the same faults.")
+@click.option("--fault", "faults", multiple=True, help="A fault that may strike by chance. May be repeated.")
+@click.option("--words", type=int, help="How many words an answer has (default 40).")
+@click.option("--delay", type=float, help="Seconds before each answer.")
+@click.option("--gap", type=float, help="Seconds between the tokens of a stream.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Answer as Anthropic and OpenAI do, and fail as they do: point an agent at it and see what it survives.
+
+    Answers are known (word1 word2 … word40; "count to 60 as apple" in a prompt asks for others), so that nothing can
+    be lost or said twice unseen.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    _serve(_lab(options))
+
+
+@command.command("faults")
+@as_json
+def faults(*, as_json: bool) -> None:
+    """List the faults there are, and what each may be told."""
+    from rung.testing.provider import FAULTS
+
+    if as_json:
+        print_json(
+            {
+                name: {
+                    "about": fault.about,
+                    "kind": fault.kind,
+                    "repeatable": fault.repeatable,
+                    "takes": dict(fault.takes),
+                    "needs": fault.needs or None,
+                }
+                for name, fault in FAULTS.items()
+            }
+        )
+        return
+    for name, fault in FAULTS.items():
+        takes = f"  ({', '.join(fault.takes)})" if fault.takes else ""
+        click.echo(f"{click.style(f'{name:<16}', bold=True)}{fault.about}{click.style(takes, dim=True)}")
+
+
+def _lab(options: dict[str, Any]) -> Lab:
+    from rung.testing.provider import Lab
+
+    chance = list(options.pop("faults")) or None
+    host, port, script = (options.pop(key) for key in ("host", "port", "script"))
+    return Lab(script, host=host, port=port, faults=chance, **options)
+
+
+def _serve(lab: Lab) -> None:
+    import asyncio
+    import signal
+
+    async def serve() -> None:
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, over.set)
+        async with lab:
+            click.echo(f"lab: listening on {lab.url}")
+            click.echo(f"export ANTHROPIC_BASE_URL={lab.url}\nexport OPENAI_BASE_URL={lab.url}/v1")
+            await over.wait()
+        struck = ", ".join(f"{name} {times}" for name, times in lab.records.faults.most_common())
+        click.echo(f"lab: {lab.attempts} attempts{f'; {struck}' if struck else ''}")
+
+    asyncio.run(serve())

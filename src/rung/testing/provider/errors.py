@@ -1,0 +1,279 @@
+"""Error answers in each provider's own words: agents and SDKs match on them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rung.testing.provider.asked import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.testing.provider.asked import Invalid
+
+
+class Words(NamedTuple):
+    """An error of Anthropic's: `type` and `message` of its body."""
+
+    status: int
+    type: str
+    message: str
+
+
+class OpenWords(NamedTuple):
+    """An error of OpenAI's: the four fields of its body."""
+
+    status: int
+    type: str
+    message: str
+    param: str | None = None
+    code: str | None = None
+
+
+_ENVOY: Final = "upstream connect error or disconnect/reset before headers. reset reason: connection termination"
+_KEY: Final = (
+    "Incorrect API key provided: sk-lab. You can find your API key at https://platform.openai.com/account/api-keys."
+)
+_ORIGIN: Final = (
+    "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{title}</h1></center>\r\n"
+    "<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n"
+)
+
+ANTHROPIC: Final[Mapping[str, Words]] = {
+    "bad_request": Words(400, "invalid_request_error", "messages.0.content.0.text.text: Field required"),
+    "quota": Words(
+        400,
+        "invalid_request_error",
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or "
+        "purchase credits.",
+    ),
+    "spend_limit": Words(
+        400,
+        "invalid_request_error",
+        "You have reached your specified API usage limits. You will regain access on 2027-01-01 at 00:00 UTC.",
+    ),
+    "unauthorized": Words(401, "authentication_error", "invalid x-api-key"),
+    "payment": Words(402, "billing_error", "There is an issue with your billing or payment information."),
+    "forbidden": Words(403, "permission_error", "Your API key does not have permission to use the specified resource."),
+    "not_found": Words(404, "not_found_error", "Not Found"),
+    "model_gone": Words(404, "not_found_error", "model: {model}"),
+    "request_timeout": Words(408, "timeout_error", "Request timed out"),
+    "too_large": Words(413, "request_too_large", "Request exceeds the maximum size"),
+    "unprocessable": Words(422, "invalid_request_error", "Unprocessable Entity"),
+    "rate_limit": Words(
+        429,
+        "rate_limit_error",
+        "This request would exceed your organization's rate limit of 50 requests per minute (model: {model}). For "
+        "details, refer to: https://docs.claude.com/en/api/rate-limits.",
+    ),
+    "server_error": Words(500, "api_error", "Internal server error"),
+    "gateway_timeout": Words(504, "timeout_error", "The request took too long to process."),
+    "overloaded": Words(529, "overloaded_error", "Overloaded"),
+}
+
+_SERVER: Final = "The server had an error while processing your request. Sorry about that!"
+OPENAI: Final[Mapping[str, OpenWords]] = {
+    "bad_request": OpenWords(
+        400,
+        "invalid_request_error",
+        "Invalid type for 'messages[0].content': expected one of a string or array of objects, but got an integer "
+        "instead.",
+        "messages[0].content",
+        "invalid_type",
+    ),
+    "quota": OpenWords(
+        429,
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details. For more information on this "
+        "error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.",
+        None,
+        "insufficient_quota",
+    ),
+    "spend_limit": OpenWords(
+        429, "invalid_request_error", "Billing hard limit has been reached.", None, "billing_hard_limit_reached"
+    ),
+    "unauthorized": OpenWords(401, "invalid_request_error", _KEY, None, "invalid_api_key"),
+    "payment": OpenWords(402, "billing_error", "Insufficient credits. Add more to go on.", None, "402"),
+    "forbidden": OpenWords(
+        403,
+        "invalid_request_error",
+        "You have insufficient permissions for this operation. Missing scopes: model.request.",
+    ),
+    "not_found": OpenWords(404, "invalid_request_error", "Invalid URL (POST {path})"),
+    "model_gone": OpenWords(
+        404,
+        "invalid_request_error",
+        "The model `{model}` does not exist or you do not have access to it.",
+        None,
+        "model_not_found",
+    ),
+    "request_timeout": OpenWords(408, "server_error", "Request timed out.", None, "request_timeout"),
+    "too_large": OpenWords(413, "invalid_request_error", "Request entity too large", None, "request_too_large"),
+    "unprocessable": OpenWords(422, "invalid_request_error", "Unprocessable Entity"),
+    "rate_limit": OpenWords(
+        429,
+        "requests",
+        "Rate limit reached for {model} in organization org-lab on requests per min (RPM): Limit 3, Used 3, Requested "
+        "1.{wait} Visit https://platform.openai.com/account/rate-limits to learn more.",
+        None,
+        "rate_limit_exceeded",
+    ),
+    "server_error": OpenWords(500, "server_error", _SERVER),
+    "gateway_timeout": OpenWords(504, "server_error", "Gateway Timeout"),
+    "overloaded": OpenWords(
+        503, "server_error", "The engine is currently overloaded, please try again later", None, "server_overloaded"
+    ),
+}
+
+STATUSES: Final[Mapping[int, str]] = {
+    400: "bad_request", 401: "unauthorized", 402: "payment", 403: "forbidden", 404: "not_found",
+    408: "request_timeout", 413: "too_large", 422: "unprocessable", 429: "rate_limit", 500: "server_error",
+    502: "bad_gateway", 503: "unavailable", 504: "gateway_timeout", 529: "overloaded",
+}  # fmt: skip
+_TITLES: Final = {
+    502: "502 Bad Gateway", 503: "503 Service Temporarily Unavailable", 520: "520: Web server is returning an unknown error",
+    521: "521: Web server is down", 522: "522: Connection timed out", 523: "523: Origin is unreachable",
+    524: "524: A timeout occurred", 530: "530: Origin DNS error",
+}  # fmt: skip
+
+
+class Refusal(NamedTuple):
+    """An answer that is an error: its status, its headers beyond the usual, its type and its bytes."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    content_type: str
+    body: bytes
+
+
+def error(wire: Wire, name: str, given: Mapping[str, Any], *, model: str = "", path: str = "") -> Refusal:
+    """This error as that provider sends it; `given` may say its status, its wait and the wait's form."""
+    headers, said_wait = _wait(wire, given)
+    status = given.get("status")
+    if name == "bad_gateway" or (name == "status" and status in _TITLES and status not in STATUSES):
+        status = status or 502
+        return Refusal(status, headers, "text/html", _ORIGIN.format(title=_TITLES.get(status, str(status))).encode())
+    if name == "unavailable":
+        return Refusal(status or 503, headers, "text/plain", _ENVOY.encode())
+    if name == "status":
+        name = STATUSES.get(status or 500, "bad_request" if (status or 500) < 500 else "server_error")  # noqa: PLR2004  # the codes' own line
+        return error(wire, name, given, model=model, path=path)
+    table: Mapping[str, Words | OpenWords] = ANTHROPIC if wire is Wire.MESSAGES else OPENAI
+    words = table[name]
+    message = given.get("message") or _filled(words.message, model, path, said_wait)
+    body = _anthropic(words.type, message) if isinstance(words, Words) else _openai(words._replace(message=message))
+    return Refusal(status or words.status, headers, "application/json", body)
+
+
+def _filled(message: str, model: str, path: str, wait: str) -> str:
+    filled = message.replace("{model}", model).replace("{path}", path)
+    return filled.replace("{wait}", wait) if "{wait}" in message else filled + wait
+
+
+def invalid(wire: Wire, problem: Invalid, status: int = 400) -> Refusal:
+    """The answer to a request that is none."""
+    if wire is Wire.MESSAGES:
+        body = _anthropic("invalid_request_error", problem.message)
+    else:
+        body = _openai(OpenWords(status, "invalid_request_error", problem.message, problem.param, problem.code))
+    return Refusal(status, (), "application/json", body)
+
+
+def inside(wire: Wire, name: str, given: Mapping[str, Any], *, model: str = "") -> dict[str, Any]:
+    """The same error as it is put into an answer that began well."""
+    words = (ANTHROPIC if wire is Wire.MESSAGES else OPENAI)[name]
+    message = given.get("message") or _filled(words.message, model, "", "")
+    if isinstance(words, Words):
+        found: dict[str, Any] = json.loads(_anthropic(words.type, message))
+    else:
+        found = json.loads(_openai(words._replace(message=message)))
+    return found
+
+
+def _anthropic(kind: str, message: str) -> bytes:
+    body = {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_lab" + "@" * 19}
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def _openai(words: OpenWords) -> bytes:
+    fields = {"message": words.message, "type": words.type, "param": words.param, "code": words.code}
+    return json.dumps({"error": fields}, indent=2).encode()
+
+
+def _wait(wire: Wire, given: Mapping[str, Any]) -> tuple[tuple[tuple[str, str], ...], str]:
+    """How long to wait: as headers, and as words."""
+    seconds = given.get("retry_after")
+    if seconds is None:
+        return (), ""
+    form = given.get("form", "seconds")
+    if form == "text":
+        return (), f" Please try again in {seconds:g}s."
+    now = datetime.now(UTC)
+    then = now + timedelta(seconds=seconds)
+    headers = {
+        "seconds": (("retry-after", f"{seconds:g}"),),
+        "ms": (("retry-after-ms", f"{seconds * 1000:g}"),),
+        "date": (("retry-after", format_datetime(then, usegmt=True)),),
+        "reset": _reset(wire, seconds, then),
+    }
+    return headers[form], ""
+
+
+def _reset(wire: Wire, seconds: float, then: datetime) -> tuple[tuple[str, str], ...]:
+    """Rate limits of which nothing is left, and when there will be."""
+    if wire is Wire.MESSAGES:
+        at = then.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        kind = "anthropic-ratelimit-requests"
+        return ((f"{kind}-limit", "50"), (f"{kind}-remaining", "0"), (f"{kind}-reset", at))
+    kind = "x-ratelimit"
+    return (
+        (f"{kind}-limit-requests", "3"),
+        (f"{kind}-remaining-requests", "0"),
+        (f"{kind}-reset-requests", f"{seconds:g}s"),
+    )
+
+
+def overflow(wire: Wire, tokens: int, limit: int, window: int) -> Refusal:
+    """More than the window holds: the numbers in that provider's words."""
+    total = tokens + limit
+    if wire is Wire.MESSAGES:
+        said = f"prompt is too long: {tokens} tokens > {window} maximum"
+        if tokens <= window:
+            said = (
+                f"input length and `max_tokens` exceed context limit: {tokens} + {limit} > {window}, decrease input "
+                "length or `max_tokens` and try again"
+            )
+        return Refusal(400, (), "application/json", _anthropic("invalid_request_error", said))
+    said = (
+        f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
+        "Please reduce the length of the messages."
+    )
+    if tokens <= window:
+        said = (
+            f"This model's maximum context length is {window} tokens. However, you requested {total} tokens ({tokens} "
+            f"in the messages, {limit} in the completion). Please reduce the length of the messages or completion."
+        )
+    param = "messages"
+    if wire is Wire.RESPONSES:
+        said = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        param = "input"
+    words = OpenWords(400, "invalid_request_error", said, param, "context_length_exceeded")
+    return Refusal(400, (), "application/json", _openai(words))
+
+
+def too_much_output(wire: Wire, model: str, limit: int, most: int) -> Refusal | None:
+    """A larger output limit than the model has."""
+    if limit <= most:
+        return None
+    if wire is Wire.MESSAGES:
+        said = f"max_tokens: {limit} > {most}, which is the maximum allowed number of output tokens for {model}"
+        return Refusal(400, (), "application/json", _anthropic("invalid_request_error", said))
+    said = (
+        f"max_tokens is too large: {limit}. This model supports at most {most} completion tokens, whereas you "
+        f"provided {limit}."
+    )
+    words = OpenWords(400, "invalid_request_error", said, "max_tokens", "invalid_value")
+    return Refusal(400, (), "application/json", _openai(words))
