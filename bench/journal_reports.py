@@ -24,9 +24,10 @@ from rung.core.ladder import Action
 from rung.core.request import Request
 from rung.store import open_journal, reports
 from rung.store.groups import groups
-from rung.store.projection import COUNTS, DAY, KEYS, ROWS, Told, replay
+from rung.store.projection import COUNTS, DAY, KEYS, ROWS
 from rung.store.reports_sql import By, Filter, Part
 from rung.store.spirals import spirals
+from rung.store.story import Told, replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

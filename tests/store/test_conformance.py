@@ -109,7 +109,6 @@ def test_again_in_another_process(make_journal: Callable[[], Journal]) -> None:
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="_story trusts its memory: what another process told meanwhile is not in it")
 def test_back_and_forth(make_journal: Callable[[], Journal]) -> None:
     """One that is gone on with elsewhere, and then here again, has a row of the whole story."""
     here, there = make_journal(), make_journal()
@@ -119,7 +118,6 @@ def test_back_and_forth(make_journal: Callable[[], Journal]) -> None:
     assert here.read("SELECT status, attempts, failures FROM incident") == [("recovered", 2, 1)]
 
 
-@pytest.mark.xfail(strict=True, reason="_append counts what lies behind `first`, so an event before a gap is dropped")
 def test_out_of_order(journal: Journal) -> None:
     """What comes late is kept, or refused; never acknowledged and dropped."""
     keep(journal, "a", 0, opened("a"))
@@ -412,9 +410,6 @@ def test_rebuild_keeps_what_people_said(journal: Journal) -> None:
     assert rows(journal, "group_state") == [("p", "f", "resolved", NOON, None)]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_GROUPING and _SESSION keep the first row's first_at and began_at, Changes takes the least"
-)
 def test_rebuild_with_clocks_apart(make_journal: Callable[[], Journal]) -> None:
     """Two machines whose clocks are apart: what came first in time did, whoever wrote it down first."""
     journal = make_journal()
@@ -425,7 +420,6 @@ def test_rebuild_with_clocks_apart(make_journal: Callable[[], Journal]) -> None:
     assert not differences(before, tables(journal))
 
 
-@pytest.mark.xfail(strict=True, reason="_SESSION prefers the model in the row to the former one that a batch knows of")
 def test_rebuild_with_two_models_in_a_batch(journal: Journal) -> None:
     """A session's former model is the one before this one, however the events were batched."""
     keep(journal, "a", 0, opened("a", model="tiny"), succeeded())
@@ -509,9 +503,6 @@ def test_no_secret_in_any_byte(sqlite_url: str) -> None:
     assert [key for key in KEYS if key.encode() in whole] == []
 
 
-@pytest.mark.xfail(
-    strict=True, reason="read models are folded from the event as it came, not as it was kept: secrets get in"
-)
 @pytest.mark.parametrize(
     "event",
     [
@@ -528,9 +519,6 @@ def test_no_secret_is_read_off(journal: Journal, event: ev.Event) -> None:
     assert KEYS[0] not in everything(journal)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="read models are folded from the event as it came, not as it was kept without secrets"
-)
 def test_rebuild_with_secrets(journal: Journal) -> None:
     """What is read off the events is the same when it is made again from what was kept of them."""
     with_secrets(journal)

@@ -256,7 +256,9 @@ def test_a_good_journal_is_found_good(recorded: Recorded) -> None:
     ("harm", "seen"),
     [
         ("DELETE FROM attempt WHERE ok = 1", {"attempts"}),
-        ("DELETE FROM by_hour WHERE kind = ''", {"hours", "latencies"}),
+        ("DELETE FROM by_hour WHERE kind = ''", {"hours", "days", "patterns", "latencies"}),
+        ("UPDATE by_day SET n = n + 1", {"days"}),
+        ("UPDATE by_pattern SET n = n + 1", {"patterns"}),
         ("UPDATE by_latency SET n = n + 1", {"latencies"}),
         ("DELETE FROM by_message", {"messages"}),
         ("DELETE FROM by_end", {"ends"}),

@@ -93,7 +93,7 @@ def test_every_page_of_a_small_file(tmp_path: Path) -> None:
     """A small file is looked through when it is opened; of a large one only that it is whole."""
     path = tmp_path / "journal.db"
     with open_journal(path) as journal:
-        for number in range(200):
+        for number in range(600):
             journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     whole = path.read_bytes()
     pages = len(whole) // 4096

@@ -56,8 +56,8 @@ TABLES: Final[Mapping[What, Table]] = {
         Source("event", 0, "at", _ITS_INCIDENTS), ("seq", "incident", "n", "at", "name", "body"), ("seq",)
     ),
 }
-WHOLE: Final = frozenset({"seq", "n", "number", "ok", "attempts", "failures"})
-REAL: Final = frozenset({"at", "seconds", "dollars", "opened_at", "ended_at", "failed_at", "touched_at"})
+WHOLE: Final = frozenset({"seq", "n", "number", "ok", "attempts", "failures", "asks", "escalations"})
+REAL: Final = frozenset({"at", "seconds", "dollars", "own_dollars", "opened_at", "ended_at", "failed_at", "touched_at"})
 
 
 def export(journal: Journal, what: What, form: Form, out: IO[bytes], where: Filter = EVERYTHING) -> int:

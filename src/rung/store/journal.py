@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,11 +13,12 @@ from rung.core.evidence import clip
 from rung.core.redact import redacted
 from rung.store.fitting import fitted
 from rung.store.port import ReadOnly
-from rung.store.projection import READ_MODELS, Changes, Story, Told, replay
+from rung.store.projection import READ_MODELS, Changes
+from rung.store.story import Story, Told, again, replay
 from rung.store.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeVar
 
     from rung.core.events import Event
@@ -38,14 +39,14 @@ STORIES: Final = 10_000  # incidents whose story is remembered while they are op
 
 
 class Fresh(NamedTuple):
-    """Events of an incident that were not there before, of which the first has this place."""
+    """Events of an incident that were not there before, each with its place; and how many there were before them."""
 
     incident: str
-    first: int
-    events: tuple[Event, ...]
+    before: int
+    events: list[tuple[int, Event]]
 
     def __str__(self) -> str:
-        return f"incident {self.incident}, event {self.first}"
+        return f"incident {self.incident}, event {self.events[0][0]}"
 
 
 class Journal:
@@ -177,55 +178,60 @@ class Journal:
 
     def _append(self, connection: Connection, incident: str, first: int, events: tuple[Event, ...]) -> Fresh | None:
         """Insert what is not there yet; that is what is read off afterwards."""
-        rows = []
-        for n, event in enumerate(events, start=first):
-            table = to_json(event)
-            rows.append((incident, n, event.at, table["name"], _body(table)))
-        if first:  # an event that is there already was told before: only the new ones count
-            ((known,),) = connection.execute(
-                "SELECT count(*) FROM event WHERE incident = ? AND n >= ?", (incident, first)
-            )
-        else:
-            known = 1 if connection.execute("SELECT 1 FROM event WHERE incident = ? AND n = 0", (incident,)) else 0
-            if known:
-                ((known,),) = connection.execute("SELECT count(*) FROM event WHERE incident = ?", (incident,))
-        if known >= len(events):
+        ((count, last),) = connection.execute("SELECT count(*), MAX(n) FROM event WHERE incident = ?", (incident,))
+        known: set[int] = set()
+        if count and last >= first:  # an event that is there already was told before: only the new ones count
+            rows = connection.execute("SELECT n FROM event WHERE incident = ? AND n >= ?", (incident, first))
+            known = {n for (n,) in rows}
+        fresh = [(n, *_kept(event)) for n, event in enumerate(events, start=first) if n not in known]
+        if not fresh:
             return None
-        connection.many("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows[known:])
-        return Fresh(incident, first + known, events[known:])
-
-    def _story(self, connection: Connection, incident: str, first: int) -> Story:
-        """The incident so far; one begun in another process is read again."""
-        story = self._stories.get(incident)
-        if story is None:
-            story = self._stories[incident] = Story()
-            if first:
-                nothing = Changes()
-                for n, (body,) in enumerate(
-                    connection.execute(
-                        "SELECT body FROM event WHERE incident = ? AND n < ? ORDER BY n", (incident, first)
-                    )
-                ):
-                    story.take(n, fitted(from_json(json.loads(body))), nothing, lambda *_: None)
-            while len(self._stories) > STORIES:
-                self._stories.popitem(last=False)
-        return story
+        connection.many(
+            "INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)",
+            [(incident, n, event.at, name, body) for n, event, name, body in fresh],
+        )
+        return Fresh(incident, count, [(n, event) for n, event, _, _ in fresh])
 
     def _finish(self, connection: Connection, results: list[Any]) -> None:
         """What all the items of a batch change, written once."""
         changes = Changes()
-        for result in results:
-            if type(result) is Fresh:
-                self._read_off(connection, result, changes)
+        batch = deque(result for result in results if type(result) is Fresh)
+        while batch:
+            self._read_off(connection, batch.popleft(), changes, batch)
         changes.write(connection)
 
-    def _read_off(self, connection: Connection, fresh: Fresh, changes: Changes) -> None:
-        story = self._story(connection, fresh.incident, fresh.first)
-        for n, event in enumerate(fresh.events, start=fresh.first):
-            story.take(n, fitted(event), changes, lambda request, digest, at: _keep(request, digest, at, changes))
+    def _read_off(self, connection: Connection, fresh: Fresh, changes: Changes, later: Iterable[Fresh]) -> None:
+        story = self._story(connection, fresh.incident, fresh.before)
+        for n, event in fresh.events:
+            ended = story.take(
+                n, fitted(event), changes, lambda request, digest, at: _keep(request, digest, at, changes)
+            )
+            if ended and (parent := story.incident.parent):
+                self._settle(connection, parent, story, later)
         story.put_row(changes)
         if story.ended_at is not None:
             self._stories.pop(fresh.incident, None)
+
+    def _settle(self, connection: Connection, parent: str, story: Story, later: Iterable[Fresh]) -> None:
+        """One that ended within an attempt of another: what it spent is in that attempt's costs as well."""
+        outer = self._stories.get(parent)
+        if outer is None:
+            counts = [
+                fresh.before for fresh in later if fresh.incident == parent
+            ]  # what is in the batch was not read off
+            if not counts:
+                counts = [n for (n,) in connection.execute("SELECT count(*) FROM event WHERE incident = ?", (parent,))]
+            outer = self._story(connection, parent, counts[0])
+        outer.inner += story.incident.dollars
+
+    def _story(self, connection: Connection, incident: str, count: int) -> Story:
+        """The incident after so many events; one of which another process told more is read again."""
+        story = self._stories.get(incident)
+        if story is None or story.told != count:
+            story = self._stories[incident] = _read_again(connection, incident, count) if count else Story(incident)
+            while len(self._stories) > STORIES:
+                self._stories.popitem(last=False)
+        return story
 
     # -- maintenance ----------------------------------------------------------------------------------
 
@@ -237,7 +243,7 @@ class Journal:
         for table in READ_MODELS:
             connection.execute(f"DELETE FROM {table}")  # noqa: S608  # our own names
         count = [0]
-        replay(_told(connection, count), _keep).write(connection)
+        replay(_told(connection, count), _keep, lambda incident, n: _first(connection, incident, n)).write(connection)
         return count[0]
 
 
@@ -252,15 +258,62 @@ def _told(connection: Connection, count: list[int]) -> Iterator[Told]:
             yield Told(incident, n, fitted(from_json(json.loads(body))))
 
 
+def _first(connection: Connection, incident: str, count: int) -> Iterator[Told]:
+    """The first so many events of an incident, in the order they were told in."""
+    rows = connection.execute("SELECT n, body FROM event WHERE incident = ? ORDER BY seq LIMIT ?", (incident, count))
+    return (Told(incident, n, fitted(from_json(json.loads(body)))) for n, body in rows)
+
+
+def _read_again(connection: Connection, incident: str, count: int) -> Story:
+    """A story from its events; what it and recoveries within it spent, from the rows."""
+    rows = connection.execute("SELECT own_dollars FROM incident WHERE id = ?", (incident,))
+    story = again(incident, _first(connection, incident, count), rows[0][0] if rows else 0.0)
+    ((inner,),) = connection.execute(
+        "SELECT SUM(dollars) FROM incident WHERE parent = ? AND parent <> '' AND ended_at > ?",
+        (incident, story.tried_at),
+    )
+    story.inner = inner or 0.0
+    return story
+
+
 def _has(connection: Connection, incident: str, n: int) -> bool:
     return bool(connection.execute("SELECT 1 FROM event WHERE incident = ? AND n = ?", (incident, n)))
 
 
-def _body(table: dict[str, Any]) -> str:
-    body = _tersely(table)
-    if len(body) > TEXT:
-        body = _tersely(_cut(table))
+def _kept(event: Event) -> tuple[Event, str, str]:
+    """The event as it is kept, without secrets: that one is read off. Its name, and its JSON."""
+    table = to_json(event)
+    plain = _tersely(table)
+    body = _clean(_tersely(_cut(table)) if len(plain) > TEXT else plain)
+    if body != plain:
+        try:
+            event = from_json(json.loads(body))
+        except ValueError:  # what was cut out began in one text and ended in another: each text by itself, then
+            body = _tersely(_without_secrets(json.loads(plain)))
+            body = _clean(body) if _is_event(_clean(body)) else body
+            event = from_json(json.loads(body))
+    return event, table["name"], body
+
+
+def _clean(body: str) -> str:
     return redacted(body).encode("utf-8", "replace").decode()  # a lone surrogate is no UTF-8
+
+
+def _is_event(body: str) -> bool:
+    try:
+        from_json(json.loads(body))
+    except ValueError:
+        return False
+    return True
+
+
+def _without_secrets(value: Any) -> Any:
+    """The value with the secrets cut out of each of its texts, and each text cut to its head and tail."""
+    if isinstance(value, str):
+        return _clean(clip(value, TEXT))
+    if isinstance(value, dict):
+        return {name: _without_secrets(item) for name, item in value.items()}
+    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _cut(value: Any) -> Any:

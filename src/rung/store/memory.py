@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from rung.core.events import Status
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -38,34 +36,19 @@ class Remedy(NamedTuple):
     worked_at: float | None  # the last time; None: never
 
 
-# The next attempt of the same incident is what was tried about a failure.
 _TRIED: Final = """
-    SELECT a.rung, a.prompt, a.model, count(*),
-           sum(CASE WHEN a.ok = 1 AND i.status = ? THEN 1 ELSE 0 END), max(a.at),
-           max(CASE WHEN a.ok = 1 AND i.status = ? THEN a.at ELSE NULL END)
-      FROM attempt f
-      JOIN attempt a ON a.incident = f.incident
-       AND a.n = (SELECT min(b.n) FROM attempt b WHERE b.incident = f.incident AND b.n > f.n)
-      JOIN incident i ON i.id = f.incident
-     WHERE f.project = ? AND f.fingerprint = ? AND a.rung <> ''
-     GROUP BY a.rung, a.prompt, a.model"""
-_SEEN: Final = "SELECT count FROM failure_group WHERE project = ? AND fingerprint = ?"
+    SELECT rung, prompt, model, tried, worked, tried_at, worked_at FROM remedy WHERE project = ? AND fingerprint = ?"""
 
 
 def what_worked(journal: Readable, project: str, fingerprint: str) -> list[Remedy]:
     """What was tried about this failure in this project: what worked most often first, then what was tried least."""
-    good = Status.RECOVERED.value
-    found = [Remedy(*row) for row in journal.read(_TRIED, (good, good, project, fingerprint))]
+    found = [Remedy(*row)._replace(worked_at=row[6] or None) for row in journal.read(_TRIED, (project, fingerprint))]
     return sorted(found, key=lambda one: (-one.worked, one.tried, one.rung, one.prompt, one.model))
 
 
 def hint(journal: Readable, project: str, failure: Failure) -> str | None:
     """The rung that worked the last time, if it did so at least twice and more often than not."""
-    mark = failure.fingerprint
-    seen = journal.read(_SEEN, (project, mark))
-    if not seen or seen[0][0] < LEAST:
-        return None  # most failures are new: nothing else is read for them
-    tried = what_worked(journal, project, mark)
+    tried = what_worked(journal, project, failure.fingerprint)
     last = max((one for one in tried if one.worked_at is not None), key=lambda one: one.worked_at or 0.0, default=None)
     if last is None:
         return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.events import Status
 from rung.store import reports_sql as sql
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rung.store.journal import Journal
     from rung.store.port import Row
 
-SAMPLE: Final = 20_000  # the latest recoveries that a rung's mean time is taken from
+PATTERNS: Final = 1_000  # as many as a report shows at most: where every prompt is another, there is no end of them
 TELLING: Final = frozenset({By.KIND, By.TOOL})  # axes on which what went well has an empty key
 
 
@@ -28,6 +29,8 @@ def failures(journal: Journal, where: Filter, by: By = By.KIND) -> list[Rate]:
     """Attempts and failures by one thing. By kind or tool the attempts are all there were."""
     if by is By.PROMPT:
         return _by_prompt(journal, where)
+    if by is By.PATTERN:
+        return _by_pattern(journal, where)
     times = by in {By.DAY, By.HOUR}
     rows = _counted(journal, where, (by,))
     if by in TELLING:
@@ -77,26 +80,22 @@ def messages(journal: Journal, where: Filter, *, now: float) -> list[Message]:
 
 def recovery(journal: Journal, where: Filter) -> list[Recovery]:
     """How incidents ended, by the kind of their first failure."""
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in _ends(journal, where):
-        if row[0]:
-            found[row[0]].append(row)
+    found: dict[str, list[Ending]] = defaultdict(list)
+    for end in _ends(journal, where):
+        if end.kind:
+            found[end.kind].append(end)
     rows = [Recovery(kind, *_ended(ends)) for kind, ends in found.items()]
     return sorted(rows, key=lambda row: (-row.incidents, row.kind))
 
 
 def recovery_by_rung(journal: Journal, where: Filter) -> list[RungTime]:
-    """How often each rung saved it, and how long after the first failure, over the latest recoveries."""
-    ended = sql.Source(
-        "incident", 0, "touched_at", {name: name for name in ("project", "kind", "session")} | {"model": "first_model"}
-    )
-    clause, values = ended.clause(where, also="status = 'recovered' AND failed_at IS NOT NULL")
+    """How often each rung saved it, of how many tries; and of the recoveries it ended, the mean time since the failure."""
+    source = sql.choose(where, sql.BY_END, sql.ENDS)
+    clause, values = source.clause(where, also="status = 'recovered'")
     times = {
-        rung: (int(n), float(mean))
-        for rung, n, mean in journal.read(
-            f"""SELECT rung, count(*), AVG(seconds)
-                  FROM (SELECT rung, ended_at - failed_at AS seconds FROM incident{clause}
-                         ORDER BY touched_at DESC LIMIT {SAMPLE}) AS latest GROUP BY rung""",  # noqa: S608  # our own names
+        rung: (int(n), float(seconds) / int(n))
+        for rung, n, seconds in journal.read(
+            f"SELECT rung, SUM(n), SUM(recovery) FROM {source.table}{clause} GROUP BY rung",  # noqa: S608  # our own names
             values,
         )
     }
@@ -159,21 +158,24 @@ def totals(journal: Journal, where: Filter) -> Totals:
     """Everything in one row."""
     ((n, bad, dollars),) = _counted(journal, where, ()) or [(0, 0, 0.0)]
     ends = _ends(journal, where)
-    troubled, recovered, partial, blocked, failed, mean, _, asks, escalations = _ended([e for e in ends if e[0]])
-    asked = sum(int(row[5]) for row in ends if row[1] == Status.RECOVERED)
+    bad_ends = [end for end in ends if end.kind]
+    troubled, recovered, partial, blocked, failed, mean, _, asks, escalations = _ended(bad_ends)
+    alone = sum(int(end.n) - int(end.asked) for end in bad_ends if end.status == Status.RECOVERED)
     return Totals(
         attempts=n,
         failures=bad,
         dollars=dollars,
-        incidents=sum(int(row[2]) for row in ends),
+        incidents=sum(int(end.n) for end in ends),
         troubled=troubled,
         recovered=recovered,
-        auto_recovered=max(0, recovered - asked),
+        auto_recovered=alone,
         partial=partial,
         blocked=blocked,
         failed=failed,
         asks=asks,
+        asked=sum(int(end.asked) for end in bad_ends),
         escalations=escalations,
+        escalated=sum(int(end.escalated) for end in bad_ends),
         mean_seconds=mean,
     )
 
@@ -185,13 +187,18 @@ def _counted(journal: Journal, where: Filter, axes: Sequence[By]) -> list[Row]:
     """
     source = sql.choose(where, sql.BY_HOUR, sql.ATTEMPTS)
     clause, values = source.clause(where, but=("kind",))
+    table = source.table
+    if source is sql.BY_HOUR and By.HOUR not in axes:
+        table, times = sql.in_days(where)
+        clause, values = source.clause(replace(where, since=None, until=None), but=("kind",))
+        values = [*times, *values]
     bad, kinds = ("kind <> ''", []) if where.kind is None else ("kind = ?", [where.kind])
     telling = where.kind is None and bool(axes) and axes[-1] in TELLING
     apart = "0" if telling else f"SUM(CASE WHEN {bad} THEN n ELSE 0 END)"
     columns = [*(sql.AXES[axis] for axis in axes), "SUM(n)", apart, "SUM(dollars)"]
     groups = ", ".join(str(place) for place in range(1, len(axes) + 1))
     rows = journal.read(
-        f"SELECT {', '.join(columns)} FROM {source.table}{clause}{f' GROUP BY {groups}' if groups else ''}",  # noqa: S608  # our own names
+        f"SELECT {', '.join(columns)} FROM {table}{clause}{f' GROUP BY {groups}' if groups else ''}",  # noqa: S608  # our own names
         [*([] if telling else kinds), *values],
     )
     return [
@@ -208,30 +215,60 @@ def _by_prompt(journal: Journal, where: Filter) -> list[Rate]:
     return sorted(rates, key=lambda rate: (-rate.failures, -rate.attempts, rate.key))
 
 
+def _by_pattern(journal: Journal, where: Filter) -> list[Rate]:
+    """Attempts by how the caller's own prompt begins, the most failures first."""
+    source = sql.choose(where, sql.BY_PATTERN, sql.PATTERNS)
+    clause, values = source.clause(where, but=("kind",))
+    bad, kinds = ("kind <> ''", []) if where.kind is None else ("kind = ?", [where.kind])
+    rows = journal.read(
+        f"""SELECT COALESCE((SELECT text FROM pattern WHERE id = counted.pattern), counted.pattern), n, bad, dollars
+              FROM (SELECT pattern, SUM(n) AS n, SUM(CASE WHEN {bad} THEN n ELSE 0 END) AS bad, SUM(dollars) AS dollars
+                      FROM {source.table}{clause} GROUP BY pattern) AS counted
+             ORDER BY bad DESC, n DESC, 1 LIMIT {PATTERNS}""",  # noqa: S608  # our own names
+        [*kinds, *values],
+    )
+    return [Rate(str(key), int(n), int(failed), float(dollars)) for key, n, failed, dollars in rows]
+
+
 def _named(by: By, key: Any) -> str:
     if by is By.DAY:
         return datetime.fromtimestamp(int(key) * DAY, UTC).date().isoformat()
     return datetime.fromtimestamp(int(key) * HOUR, UTC).strftime("%Y-%m-%dT%H:00Z") if by is By.HOUR else str(key)
 
 
-def _ends(journal: Journal, where: Filter) -> list[Row]:
+def _ends(journal: Journal, where: Filter) -> list[Ending]:
     source = sql.choose(where, sql.BY_END, sql.ENDS)
     clause, values = source.clause(where)
-    return journal.read(
-        f"SELECT kind, status, SUM(n), SUM(recovery), SUM(dollars), SUM(asked), SUM(escalated)"  # noqa: S608  # our own names
+    rows = journal.read(
+        "SELECT kind, status, SUM(n), SUM(recovery), SUM(dollars), SUM(asked), SUM(asks), SUM(escalated), SUM(escalations)"  # noqa: S608  # our own names
         f" FROM {source.table}{clause} GROUP BY kind, status",
         values,
     )
+    return [Ending(*row) for row in rows]
 
 
-def _ended(ends: Iterable[Row]) -> tuple[int, int, int, int, int, float | None, float, int, int]:
+class Ending(NamedTuple):
+    """Incidents that began with one kind of failure and ended in one way."""
+
+    kind: str
+    status: str
+    n: int
+    recovery: float
+    dollars: float
+    asked: int
+    asks: int
+    escalated: int
+    escalations: int
+
+
+def _ended(ends: Iterable[Ending]) -> tuple[int, int, int, int, int, float | None, float, int, int]:
     """These ends added up: how many, four ways they ended, the mean time, dollars, asks, escalations."""
     n: dict[str, int] = defaultdict(int)
     took, dollars, asks, escalations = 0.0, 0.0, 0, 0
-    for _, status, count, seconds, usd, asked, escalated in ends:
-        n[status] += int(count)
-        took += float(seconds) if status == Status.RECOVERED else 0.0
-        dollars, asks, escalations = dollars + float(usd), asks + int(asked), escalations + int(escalated)
+    for end in ends:
+        n[end.status] += int(end.n)
+        took += float(end.recovery) if end.status == Status.RECOVERED else 0.0
+        dollars, asks, escalations = dollars + end.dollars, asks + int(end.asks), escalations + int(end.escalations)
     recovered, partial, blocked, failed = (
         n[status] for status in (Status.RECOVERED, Status.PARTIAL, Status.BLOCKED, Status.FAILED)
     )

@@ -130,10 +130,12 @@ class Totals(NamedTuple):
     incidents: int
     troubled: int
     recovered: int
-    auto_recovered: int  # at least: one that asked twice counts as two that asked
+    auto_recovered: int  # without asking anybody
     partial: int
     blocked: int
     failed: int
-    asks: int
-    escalations: int
+    asks: int  # questions
+    asked: int  # incidents with any
+    escalations: int  # hand-overs to another model or agent
+    escalated: int  # incidents with any
     mean_seconds: float | None

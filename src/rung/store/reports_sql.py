@@ -46,7 +46,8 @@ class By(StrEnum):
     DAY = "day"
     HOUR = "hour"
     TOOL = "tool"
-    PROMPT = "prompt"
+    PROMPT = "prompt"  # the recovery prompt that was given
+    PATTERN = "pattern"  # how the caller's own prompt begins
 
 
 class Part(StrEnum):
@@ -67,6 +68,7 @@ AXES: Final[Mapping[By, str]] = {
     By.HOUR: "hour",
     By.TOOL: "CASE WHEN kind = '' THEN '' WHEN tool = '' THEN 'call' ELSE tool END",
     By.PROMPT: "prompt",
+    By.PATTERN: "pattern",
 }
 PARTS: Final[Mapping[Part, str]] = {Part.RUNG: "rung", Part.PROMPT: "prompt", Part.MODEL: "model", Part.KIND: "kind"}
 
@@ -109,16 +111,24 @@ def _same(*names: Field) -> Mapping[Field, str]:
 
 
 BY_HOUR: Final = Source("by_hour", HOUR, "hour", _same("project", "model", "kind"))
+BY_PATTERN: Final = Source("by_pattern", DAY, "day", _same("project", "kind"))
 BY_LATENCY: Final = Source("by_latency", DAY, "day", _same("project", "model"))
 BY_MESSAGE: Final = Source("by_message", DAY, "day", _same("project"))
 BY_RUNG: Final = Source("by_rung", DAY, "day", _same("project", "model", "kind"))
-BY_END: Final = Source("by_end", DAY, "day", _same("project", "kind"))
+BY_END: Final = Source("by_end", DAY, "day", _same("project", "model", "kind"))
 
 # The same shapes read off the rows themselves, for filters that the counts do not know: a session, mostly.
 ATTEMPTS: Final = Source(
     """(SELECT at, CAST(FLOOR(at / 3600) AS BIGINT) AS hour, project, model, session, kind, 1 AS n, seconds, dollars,
-               CASE WHEN phase = 'tool' THEN 'tool' ELSE '' END AS tool
+               tool
           FROM attempt) AS attempts""",
+    0,
+    "at",
+    _same("project", "model", "kind", "session"),
+)
+PATTERNS: Final = Source(
+    """(SELECT a.at, a.project, a.model, a.session, a.kind, i.pattern, 1 AS n, a.dollars
+          FROM attempt a JOIN incident i ON i.id = a.incident) AS patterns""",
     0,
     "at",
     _same("project", "model", "kind", "session"),
@@ -130,8 +140,8 @@ MESSAGES: Final = Source(
     _same("project", "model", "session"),
 )
 TRIES: Final = Source(
-    """(SELECT a.at, a.project, a.model, a.session, i.kind, a.rung, a.prompt, 1 AS tried, a.ok AS saved,
-               a.seconds, a.dollars
+    """(SELECT a.at, a.project, a.model, a.session, i.kind, a.rung, a.prompt, 1 AS tried,
+               CASE WHEN a.ok = 1 AND i.status = 'recovered' THEN 1 ELSE 0 END AS saved, a.seconds, a.dollars
           FROM attempt a JOIN incident i ON i.id = a.incident
          WHERE a.rung <> '' AND i.kind <> '') AS tries""",
     0,
@@ -139,15 +149,41 @@ TRIES: Final = Source(
     _same("project", "model", "kind", "session"),
 )
 ENDS: Final = Source(
-    """(SELECT ended_at, project, first_model AS model, session, kind, status, 1 AS n, dollars,
-               COALESCE(ended_at - failed_at, 0) AS recovery,
-               (SELECT count(*) FROM ask WHERE ask.incident = incident.id) AS asked,
-               (SELECT count(*) FROM model_change m WHERE m.incident = incident.id) AS escalated
+    """(SELECT ended_at, project, first_model AS model, session, kind, status, 1 AS n,
+               CASE WHEN kind = '' THEN '' ELSE last_rung END AS rung, own_dollars AS dollars,
+               COALESCE(ended_at - failed_at, 0) AS recovery, asks, CASE WHEN asks > 0 THEN 1 ELSE 0 END AS asked,
+               escalations, CASE WHEN escalations > 0 THEN 1 ELSE 0 END AS escalated
           FROM incident WHERE ended_at IS NOT NULL) AS ends""",
     0,
     "ended_at",
     _same("project", "model", "kind", "session"),
 )
+
+
+_ARM: Final = "SELECT {time} AS hour, project, model, tool, kind, n, dollars FROM {table}{clause}"
+
+
+def in_days(where: Filter) -> tuple[str, list[Any]]:
+    """`by_hour` over this time with a row for each whole day in it: as exact, and a twentieth of the rows."""
+    first = None if where.since is None else floor(where.since / HOUR)
+    last = None if where.until is None else ceil(where.until / HOUR)
+    first_day, last_day = (None if first is None else -(-first // 24)), (None if last is None else last // 24)
+    if first_day is not None and last_day is not None and first_day >= last_day:
+        spans = [("hour", "by_hour", first, last)]
+    else:
+        spans = [("day * 24", "by_day", first_day, last_day)]
+        if first is not None and first_day is not None and first < first_day * 24:
+            spans.append(("hour", "by_hour", first, first_day * 24))
+        if last is not None and last_day is not None and last_day * 24 < last:
+            spans.append(("hour", "by_hour", last_day * 24, last))
+    arms, values = [], []
+    for time, table, begin, end in spans:
+        column = table.removeprefix("by_")
+        terms = [(f"{column} >= ?", begin), (f"{column} < ?", end)]
+        said = [term for term, value in terms if value is not None]
+        values += [value for _, value in terms if value is not None]
+        arms.append(_ARM.format(time=time, table=table, clause=f" WHERE {' AND '.join(said)}" if said else ""))
+    return f"({' UNION ALL '.join(arms)}) AS days", values
 
 
 def choose(where: Filter, *sources: Source, but: tuple[Field, ...] = ()) -> Source:

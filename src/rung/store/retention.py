@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 BATCH: Final = 200  # incidents in one transaction: other writers wait no longer than that takes
 ROUNDS: Final = 8
-_PARTS: Final = ("event", "attempt", "model_change", "ask", "crash")
+_PARTS: Final = ("event", "attempt", "model_change", "level", "ask", "crash")
+# A failed attempt says whether it was made at all. In a text within the JSON these quotes would be escaped.
+_TRIED: Final = """(name = 'attempt_succeeded' OR (name = 'attempt_failed' AND body NOT LIKE '%"made":false%'))"""
 _SIZED: Final = """
     SELECT touched_at FROM incident WHERE ended_at IS NOT NULL ORDER BY touched_at LIMIT 1 OFFSET ?"""
 
@@ -39,7 +41,7 @@ def prune(
 ) -> Pruned:
     """Take out closed incidents: those last touched before a moment, and the oldest until it is small enough.
 
-    Their events, attempts, questions and requests go with them; counts, groups and sessions stay. An open
+    Their events, attempts, questions, requests and how their prompts began go with them; counts, groups and sessions stay. An open
     incident is never touched. With `max_bytes` the space is given back; otherwise `vacuum` does that.
     """
     if older_than is None and max_bytes is None:
@@ -68,8 +70,7 @@ def vacuum(journal: Journal) -> tuple[int, int]:
 def was_pruned(journal: Journal) -> bool:
     """Do the counts know of more attempts than there are events of? Made again from them they would forget."""
     ((counted, told),) = journal.read(
-        """SELECT (SELECT COALESCE(SUM(n), 0) FROM by_hour),
-                  (SELECT count(*) FROM event WHERE name IN ('attempt_failed', 'attempt_succeeded'))"""
+        f"SELECT (SELECT COALESCE(SUM(n), 0) FROM by_hour), (SELECT count(*) FROM event WHERE {_TRIED})"  # noqa: S608  # our own names
     )
     return bool(counted > told)
 
@@ -85,10 +86,14 @@ def check(journal: Journal) -> list[Finding]:
         ((*numbers,),) = connection.execute(_SUMS)  # one statement: nobody writes between two of its counts
     finally:
         connection.close()
-    told, attempts, hours, latencies, bad, messages, closed, ends, lost, gaps, opened = (int(n) for n in numbers)
+    told, attempts, hours, days, patterns, latencies, bad, messages, closed, ends, lost, gaps, opened = (
+        int(n) for n in numbers
+    )
     found += [
         Finding("attempts", told == attempts, f"{attempts} rows, {told} in events"),
         _counts("hours", hours, attempts, "attempts"),
+        Finding("days", days == hours, f"{days} counted, {hours} by hour"),
+        Finding("patterns", patterns == hours, f"{patterns} counted, {hours} by hour"),
         Finding("latencies", latencies == hours, f"{latencies} counted, {hours} by hour"),
         Finding("messages", messages == bad, f"{messages} counted, {bad} failures by hour"),
         _counts("ends", ends, closed, "closed incidents"),
@@ -98,10 +103,12 @@ def check(journal: Journal) -> list[Finding]:
     return found
 
 
-_SUMS: Final = """
-    SELECT (SELECT count(*) FROM event WHERE name IN ('attempt_failed', 'attempt_succeeded')),
+_SUMS: Final = f"""
+    SELECT (SELECT count(*) FROM event WHERE {_TRIED}),
            (SELECT count(*) FROM attempt),
            (SELECT COALESCE(SUM(n), 0) FROM by_hour),
+           (SELECT COALESCE(SUM(n), 0) FROM by_day),
+           (SELECT COALESCE(SUM(n), 0) FROM by_pattern),
            (SELECT COALESCE(SUM(n), 0) FROM by_latency),
            (SELECT COALESCE(SUM(n), 0) FROM by_hour WHERE kind <> ''),
            (SELECT COALESCE(SUM(n), 0) FROM by_message),
@@ -109,7 +116,7 @@ _SUMS: Final = """
            (SELECT COALESCE(SUM(n), 0) FROM by_end),
            (SELECT count(*) FROM event e WHERE e.n = 0 AND NOT EXISTS (SELECT 1 FROM incident i WHERE i.id = e.incident)),
            (SELECT count(*) FROM (SELECT incident FROM event GROUP BY incident HAVING count(*) <> MAX(n) + 1) AS holes),
-           (SELECT count(*) FROM incident WHERE ended_at IS NULL)"""
+           (SELECT count(*) FROM incident WHERE ended_at IS NULL)"""  # noqa: S608  # our own names
 
 
 def _counts(what: str, counted: int, rows: int, noun: str) -> Finding:
@@ -136,15 +143,16 @@ def _take_out(connection: Connection, status: str, moment: float, project: str |
     """One batch, whole. A request goes when nobody has made it since."""
     whose, values = ("", []) if project is None else (" AND project = ?", [project])
     rows = connection.execute(
-        "SELECT id, request, touched_at FROM incident"  # noqa: S608  # our own names
+        "SELECT id, request, pattern, touched_at FROM incident"  # noqa: S608  # our own names
         f" WHERE status = ? AND touched_at < ? AND ended_at IS NOT NULL{whose} ORDER BY touched_at LIMIT {BATCH}",
         [status, moment, *values],
     )
     events = 0
-    for incident, request, touched in rows:
+    for incident, request, pattern, touched in rows:
         changed = connection.execute("SELECT body FROM event WHERE incident = ? AND name = 'changed'", (incident,))
         for digest in {request, *(json.loads(body)["digest"] for (body,) in changed)}:
             connection.execute("DELETE FROM request WHERE digest = ? AND at <= ?", (digest, touched))
+        connection.execute("DELETE FROM pattern WHERE id = ? AND at <= ?", (pattern, touched))
         ((count,),) = connection.execute("SELECT count(*) FROM event WHERE incident = ?", (incident,))
         events += int(count)
         for table in _PARTS:

@@ -21,6 +21,13 @@ CREATE TABLE request (
   at        {real}   NOT NULL
 ){strict};
 
+-- How prompts begin, with numbers, ids and paths masked. Goes with the last incident of its own; counts keep its id.
+CREATE TABLE pattern (
+  id        TEXT PRIMARY KEY,              -- a hash of it
+  text      TEXT     NOT NULL,
+  at        {real}   NOT NULL              -- when it was last seen
+){strict};
+
 CREATE TABLE incident (
   id           TEXT PRIMARY KEY,
   project      TEXT NOT NULL,
@@ -38,8 +45,13 @@ CREATE TABLE incident (
   reason       TEXT NOT NULL,
   attempts     {whole} NOT NULL,
   failures     {whole} NOT NULL,
-  dollars      {real}  NOT NULL,
+  dollars      {real}  NOT NULL,           -- with what recoveries within it spent
+  own_dollars  {real}  NOT NULL,           -- without: these add up
   rung         TEXT NOT NULL,              -- the highest one used
+  last_rung    TEXT NOT NULL,              -- the one it ended on
+  asks         {whole} NOT NULL,           -- questions put to a person
+  escalations  {whole} NOT NULL,           -- hand-overs to another model or agent
+  pattern      TEXT NOT NULL,              -- of its prompt
   kind         TEXT NOT NULL,              -- of the first failure
   fingerprint  TEXT NOT NULL,
   message      TEXT NOT NULL,
@@ -49,6 +61,12 @@ CREATE TABLE incident (
 CREATE INDEX incident_opened ON incident (opened_at);
 CREATE INDEX incident_session ON incident (session, opened_at);
 CREATE INDEX incident_open ON incident (status, touched_at);
+CREATE INDEX incident_parent ON incident (parent) WHERE parent <> '';
+-- What a person looks through: most calls go well at once, and cost these nothing.
+CREATE INDEX incident_troubled ON incident (opened_at) WHERE failures > 0;
+CREATE INDEX incident_troubled_project ON incident (project, opened_at) WHERE failures > 0;
+CREATE INDEX incident_troubled_status ON incident (status, opened_at) WHERE failures > 0;
+CREATE INDEX incident_troubled_mark ON incident (fingerprint, opened_at) WHERE failures > 0;
 
 CREATE TABLE attempt (
   incident     TEXT    NOT NULL,
@@ -67,6 +85,7 @@ CREATE TABLE attempt (
   kind         TEXT NOT NULL,
   rule         TEXT NOT NULL,
   phase        TEXT NOT NULL,
+  tool         TEXT NOT NULL,              -- in which it failed: its name, or "tool" where nobody knows it
   fingerprint  TEXT NOT NULL,
   message      TEXT NOT NULL,
   PRIMARY KEY (incident, n)
@@ -74,13 +93,41 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_at ON attempt (at);
 CREATE INDEX attempt_session ON attempt (session, at);
 
+-- A row for every rung that an incident stood on, each time it did: the level records.
+CREATE TABLE level (
+  incident    TEXT    NOT NULL,
+  n           {whole} NOT NULL,            -- the decision that led there
+  place       {whole} NOT NULL,            -- in the ladder: 0, 1, 2 …
+  rung        TEXT NOT NULL,
+  kind        TEXT NOT NULL,               -- of the failure that led there
+  entered_at  {real}  NOT NULL,
+  left_at     {real},
+  tries       {whole} NOT NULL,
+  seconds     {real}  NOT NULL,
+  dollars     {real}  NOT NULL,
+  result      TEXT NOT NULL,               -- open, saved, failed, forced, skipped, asked, ended
+  PRIMARY KEY (incident, n)
+){strict};
+
+CREATE TABLE project (
+  id          TEXT PRIMARY KEY,
+  incidents   {whole} NOT NULL,
+  attempts    {whole} NOT NULL,
+  failures    {whole} NOT NULL,
+  dollars     {real}  NOT NULL,
+  began_at    {real}  NOT NULL,
+  touched_at  {real}  NOT NULL
+){strict};
+
 CREATE TABLE session (
   id          TEXT PRIMARY KEY,
   project     TEXT NOT NULL,
   agent       TEXT NOT NULL,
   model       TEXT NOT NULL,
   former      TEXT NOT NULL,               -- the model before this one
-  status      TEXT NOT NULL,               -- of its last incident
+  status      TEXT NOT NULL,               -- working, recovering, waiting; or how its last incident ended
+  kind        TEXT NOT NULL,               -- of its last failure
+  message     TEXT NOT NULL,
   began_at    {real}  NOT NULL,
   touched_at  {real}  NOT NULL,
   incidents   {whole} NOT NULL,
@@ -89,6 +136,17 @@ CREATE TABLE session (
   dollars     {real}  NOT NULL
 ){strict};
 CREATE INDEX session_touched ON session (touched_at);
+
+-- What each model did and cost in a session.
+CREATE TABLE session_model (
+  session     TEXT NOT NULL,
+  model       TEXT NOT NULL,
+  attempts    {whole} NOT NULL,
+  failures    {whole} NOT NULL,
+  dollars     {real}  NOT NULL,
+  touched_at  {real}  NOT NULL,
+  PRIMARY KEY (session, model)
+){strict};
 
 CREATE TABLE model_change (
   incident  TEXT    NOT NULL,
@@ -102,29 +160,39 @@ CREATE TABLE model_change (
   reason    TEXT NOT NULL,
   estimate  {real},
   dollars   {real}  NOT NULL,              -- what its attempts really cost
+  restored_at {real},                      -- when the work went back to the former model
   PRIMARY KEY (incident, n)
 ){strict};
+CREATE INDEX model_change_session ON model_change (session, at);
 
 CREATE TABLE ask (
   incident  TEXT    NOT NULL,
   n         {whole} NOT NULL,
   at        {real}  NOT NULL,
   project   TEXT NOT NULL,
+  session   TEXT NOT NULL,
   question  TEXT NOT NULL,
   options   TEXT NOT NULL,                 -- JSON: [[id, label], …]
-  answer    TEXT NOT NULL,                 -- empty: still waiting, or nobody was there
+  estimate  {real},
+  model     TEXT NOT NULL,                 -- that leave is asked for to hand over to
+  state     TEXT NOT NULL,                 -- waiting, answered, over: it ended without an answer
+  answer    TEXT NOT NULL,
   answered_at {real},
   PRIMARY KEY (incident, n)
 ){strict};
+CREATE INDEX ask_state ON ask (state, at);
 
 CREATE TABLE crash (
   incident  TEXT    NOT NULL,
   n         {whole} NOT NULL,
   at        {real}  NOT NULL,
+  project   TEXT NOT NULL,
+  session   TEXT NOT NULL,
   what      TEXT NOT NULL,
   error     TEXT NOT NULL,
   PRIMARY KEY (incident, n)
 ){strict};
+CREATE INDEX crash_at ON crash (at);
 
 CREATE TABLE failure_group (
   project      TEXT NOT NULL,
@@ -148,18 +216,55 @@ CREATE TABLE group_state (
   PRIMARY KEY (project, fingerprint)
 ){strict};
 
+-- What was tried right after a failure, and whether it worked: the memory. It outlives what is pruned.
+CREATE TABLE remedy (
+  project      TEXT NOT NULL,
+  fingerprint  TEXT NOT NULL,
+  rung         TEXT NOT NULL,
+  prompt       TEXT NOT NULL,
+  model        TEXT NOT NULL,
+  tried        {whole} NOT NULL,
+  worked       {whole} NOT NULL,
+  tried_at     {real}  NOT NULL,           -- the last time
+  worked_at    {real}  NOT NULL,           -- the last time; 0: never
+  PRIMARY KEY (project, fingerprint, rung, prompt, model)
+){strict};
+
 -- Rollups: kept as events arrive, so that a report reads hundreds of rows where there are millions of attempts.
 
 CREATE TABLE by_hour (
   hour     {whole} NOT NULL,               -- since 1970
   project  TEXT NOT NULL,
   model    TEXT NOT NULL,
-  tool     TEXT NOT NULL,                  -- "tool" where it failed in one
+  tool     TEXT NOT NULL,                  -- in which it failed; empty: in none
   kind     TEXT NOT NULL,                  -- empty: it was good
   n        {whole} NOT NULL,
   seconds  {real}  NOT NULL,
   dollars  {real}  NOT NULL,
   PRIMARY KEY (hour, project, model, tool, kind)
+){strict};
+
+-- The same by the day: over months a report reads a twentieth of the rows, and takes the hours at its ends from above.
+CREATE TABLE by_day (
+  day      {whole} NOT NULL,
+  project  TEXT NOT NULL,
+  model    TEXT NOT NULL,
+  tool     TEXT NOT NULL,
+  kind     TEXT NOT NULL,
+  n        {whole} NOT NULL,
+  seconds  {real}  NOT NULL,
+  dollars  {real}  NOT NULL,
+  PRIMARY KEY (day, project, model, tool, kind)
+){strict};
+
+CREATE TABLE by_pattern (
+  day      {whole} NOT NULL,
+  project  TEXT NOT NULL,
+  pattern  TEXT NOT NULL,                  -- of the prompt; empty: there was none
+  kind     TEXT NOT NULL,                  -- empty: it was good
+  n        {whole} NOT NULL,
+  dollars  {real}  NOT NULL,
+  PRIMARY KEY (day, project, pattern, kind)
 ){strict};
 
 CREATE TABLE by_latency (
@@ -194,16 +299,20 @@ CREATE TABLE by_rung (
 ){strict};
 
 CREATE TABLE by_end (
-  day       {whole} NOT NULL,
-  project   TEXT NOT NULL,
-  kind      TEXT NOT NULL,                 -- of the first failure; empty: there was none
-  status    TEXT NOT NULL,
-  n         {whole} NOT NULL,
-  recovery  {real}  NOT NULL,              -- seconds from the first failure to the end
-  dollars   {real}  NOT NULL,
-  asked     {whole} NOT NULL,
-  escalated {whole} NOT NULL,
-  PRIMARY KEY (day, project, kind, status)
+  day         {whole} NOT NULL,
+  project     TEXT NOT NULL,
+  model       TEXT NOT NULL,               -- the first one
+  kind        TEXT NOT NULL,               -- of the first failure; empty: there was none
+  status      TEXT NOT NULL,
+  rung        TEXT NOT NULL,               -- the last one; empty: none was needed
+  n           {whole} NOT NULL,
+  recovery    {real}  NOT NULL,            -- seconds from the first failure to the end
+  dollars     {real}  NOT NULL,
+  asked       {whole} NOT NULL,            -- incidents in which a person was asked
+  asks        {whole} NOT NULL,            -- questions
+  escalated   {whole} NOT NULL,            -- incidents that were handed over
+  escalations {whole} NOT NULL,            -- hand-overs
+  PRIMARY KEY (day, project, model, kind, status, rung)
 ){strict};
 
 -- Durable runs. Not read off events: who owns what, and the steps that are done.
