@@ -26,6 +26,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "show": "One incident from its first failure to its end.",
     "journal": "Where the journal is; check, export and prune it.",
     "backtest": "What another policy would have done about recorded failures.",
+    "up": "The service and its dashboard; --demo: a small live world.",
+    "token": "Who else may look and act: add, list and revoke tokens.",
     "schema": "Print a JSON Schema of what Rung writes and reads.",
     "lab": "A provider that fails as told: see what your agent survives.",
     "demo": "Watch flaky agents recover on all five ladders.",

@@ -90,7 +90,7 @@ class PolicyBook:
     def pick(self, project: str = "", tool: str = "") -> Policy:
         """The policy in force for a project and a tool; a tool's own word weighs most."""
         overrides = [table for table in (self.projects.get(project), self.tools.get(tool)) if table]
-        return policy_from(_merged(self.settings, *overrides)) if overrides else self.default
+        return policy_from(merged(self.settings, *overrides)) if overrides else self.default
 
 
 def book_from(table: object) -> PolicyBook:
@@ -115,7 +115,7 @@ def book_from(table: object) -> PolicyBook:
     return book
 
 
-def _merged(*tables: Table) -> Table:
+def merged(*tables: Table) -> Table:
     """One table of several: a later one's word over an earlier one's, and what it does not name is kept."""
     merged: Table = {}
     for table in tables:
@@ -338,4 +338,4 @@ def policy(ladder: str | Ladder = "task", template: str = "default", **settings:
     return policy_from({"ladder": ladder, "template": template, **settings})
 
 
-__all__ = ["LADDERS", "POLICY_KEYS", "PolicyBook", "book_from", "ladder_from", "policy", "policy_from"]
+__all__ = ["LADDERS", "POLICY_KEYS", "PolicyBook", "book_from", "ladder_from", "merged", "policy", "policy_from"]

@@ -1,0 +1,112 @@
+"""`rung up`: the service and its dashboard, on this machine, with nothing to configure."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rung.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rung.service.hub import Hub
+
+PORT: Final = 8642
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+@click.command(short_help="The service and its dashboard.")
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any that is free.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--journal", "journal_at", metavar="PATH|URL", help="The journal; made where there is none.")
+@click.option("--token", metavar="T", help="The administrator's token (default: one made at the first start).")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Also answer to this host name.")
+@click.option("--demo", is_flag=True, help="A small live world in a journal of its own.")
+def command(
+    *, port: int, host: str, journal_at: str | None, token: str | None, allow_host: tuple[str, ...], demo: bool
+) -> None:
+    """Start the service: every failure on one page, and what a person can do about it with one click.
+
+    It listens on this machine only, and answers to whoever has the token that its address carries.
+    """
+    if demo and journal_at:
+        raise ConfigError("--demo", True, "left out when a journal is given: the demo has one of its own")
+    if host not in LOOPBACK and token is None:
+        raise ConfigError("--token", None, "given when the service listens on more than this machine: choose one")
+    try:
+        from rung.service.app import make_app
+        from rung.service.server import serve
+    except ImportError as error:
+        click.echo(f"rung: the service needs more packages ({error.name}): pip install 'rung[service]'", err=True)
+        raise SystemExit(2) from None
+    listening = _listen(host, port)
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{listening.getsockname()[1]}/"
+    hub, admin, world = _parts(journal_at, token, demo=demo)
+    hosts = {*LOOPBACK, host, *allow_host}
+    app = make_app(hub, hosts=hosts, address=address, wide=host not in LOOPBACK)
+    _greet(address, admin, hub, demo=demo)
+    try:
+        serve(app, hub.stream, listening)
+    finally:
+        if world is not None:
+            world.end()
+        hub.journal.close()
+
+
+def _parts(journal_at: str | None, token: str | None, *, demo: bool) -> tuple[Hub, str, Any]:
+    from pathlib import Path
+
+    from rung.adapters.upstream import from_environment
+    from rung.core.config import book_from
+    from rung.service.access import Access, first_token
+    from rung.service.hub import Hub
+    from rung.service.replay import Replayers
+    from rung.service.stream import Stream
+    from rung.store import open_journal
+    from rung.wiring.journals import default_path, is_url, where
+    from rung.wiring.policies import Policies, file_book
+
+    world = None
+    if demo:
+        from rung.service.demo import World
+
+        world = World()
+        place = str(world.place)
+    else:
+        place = where(journal_at)
+    journal = open_journal(place, tell=lambda text: click.echo(f"rung: {text}", err=True))
+    beside = default_path() if is_url(place) else Path(place).expanduser()
+    admin = first_token(token, beside.with_name(beside.stem + ".token"))
+    policies = Policies(journal, book_from(world.settings) if world is not None else file_book())
+    replayers = Replayers(journal, from_environment())
+    if world is not None:
+        world.begin(journal)
+        replayers.known.insert(0, world)
+    hub = Hub(journal, Access(journal, admin), Stream(journal), policies, replayers, place, demo)
+    return hub, admin, world
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        reason = error.strerror or str(error)
+        raise ConfigError("--port", port, f"one that is free on {host} ({reason}); 0 takes any") from None
+    listening.listen(1_024)
+    return listening
+
+
+def _greet(address: str, token: str, hub: Hub, *, demo: bool) -> None:
+    click.echo(f"Rung is up: {click.style(f'{address}?token={token}', bold=True)}")
+    if demo:
+        click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")
+        click.echo("  in earnest: `rung up`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
+    else:
+        click.echo(f"  journal: {hub.place}")
+    click.echo("  Ctrl-C ends it.")

@@ -1,0 +1,184 @@
+"""A small live world for newcomers: scripted agents that fail and recover, and two weeks of their past."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rung.core.config import policy as make_policy
+from rung.core.errors import AttemptError
+from rung.core.request import Request
+from rung.engine.recover import recover_sync
+from rung.engine.run import spend
+from rung.engine.session import Session
+from rung.engine.shared import Breakers
+from rung.testing import FakeClock, HttpError
+
+if TYPE_CHECKING:
+    from rung.core.policy import Policy
+    from rung.store.journal import Journal
+
+DAYS: Final = 14
+PAST: Final = 420  # recoveries of those days
+MODELS: Final = (
+    {"name": "swift-1", "cost": 0.002},
+    {"name": "steady-2", "cost": 0.011},
+    {"name": "grand-3", "cost": 0.06},
+)
+COSTS: Final = {model["name"]: float(str(model["cost"])) for model in MODELS}
+FAILS: Final = 0.42  # of the attempts
+
+
+class Agent(NamedTuple):
+    """Somebody at work: where, on what, on which ladder."""
+
+    name: str
+    project: str
+    ladder: str
+    work: str
+
+
+AGENTS: Final = (
+    Agent("reviewer", "checkout", "task", "Review the pull request that moves prices to whole cents"),
+    Agent("tester", "checkout", "task", "Make the flaky cart tests pass without touching the tests"),
+    Agent("writer", "docs", "call", "Write the migration guide from version 3 to 4"),
+    Agent("summariser", "docs", "call", "Summarise this week's changes for the newsletter"),
+    Agent("planner", "search", "pipeline", "Design the new index: goals, risks, steps"),
+    Agent("porter", "search", "crew", "Port the tokenizer to the new parser"),
+    Agent("analyst", "billing", "model", "Explain the difference between the two invoices"),
+    Agent("auditor", "billing", "model", "Check the March ledger against the bank's statement"),
+)
+
+
+def _troubles(random: Random) -> tuple[tuple[float, Exception], ...]:
+    """What goes wrong, and how often compared with the rest."""
+    return (
+        (9, HttpError(529, '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')),
+        (8, HttpError(429, "Rate limit reached: 200000 tokens per minute", {"retry-after": str(random.randint(1, 4))})),
+        (4, HttpError(500, "Internal server error")),
+        (3, TimeoutError("no answer within 60 seconds")),
+        (3, ConnectionResetError(104, "Connection reset by peer")),
+        (5, FileNotFoundError(2, "No such file or directory: 'src/cart/totals.py'")),
+        (4, AttemptError("2 failed, 41 passed in 3.1s: test_rounding, test_refund", finding="test_failure")),
+        (3, AttemptError("stopped at max_tokens", finding="output_limit", output="The first half of the answer")),
+        (
+            2,
+            AttemptError(
+                "the sections risks and rollback are missing", finding="partial_output", missing=("risks", "rollback")
+            ),
+        ),
+        (2, AttemptError("the same edit was made three times", finding="loop_detected", repeats=3)),
+        (2, AttemptError("step 3 does not follow from step 2", finding="low_quality")),
+        (1, HttpError(401, "invalid x-api-key")),
+        (1, HttpError(400, "prompt is too long: 212411 tokens > 200000 maximum")),
+    )
+
+
+class World:
+    """The demo's agents, their journal, and their policy."""
+
+    def __init__(self, seed: int = 7) -> None:
+        self.place = Path(tempfile.mkdtemp(prefix="rung-demo-")) / "journal.db"
+        self.settings: dict[str, Any] = {"policy": {"ladder": "model", "models": [dict(model) for model in MODELS]}}
+        self._random = Random(seed)  # noqa: S311  # a play, not a lock
+        self._ended = threading.Event()
+
+    def begin(self, journal: Journal) -> None:
+        """Write the past, then let the agents work."""
+        self._past(journal)
+        for number, agent in enumerate(AGENTS):
+            random = Random(self._random.random())  # noqa: S311
+            threading.Thread(
+                target=self._live, args=(journal, agent, random, number), name=f"demo-{agent.name}", daemon=True
+            ).start()
+
+    def end(self) -> None:
+        """Stop, and throw the journal away."""
+        self._ended.set()
+        with suppress(OSError):
+            shutil.rmtree(self.place.parent)
+
+    # -- a retry from the dashboard -------------------------------------------------------------------
+
+    def reaches(self, request: Request) -> bool:
+        """The demo's models are played here."""
+        return request.model in COSTS
+
+    def __call__(self, request: Request) -> str:
+        """One attempt, which mostly goes well."""
+        return self._attempt(request, self._random, fails=0.25, pause=1.0)
+
+    # -- at work --------------------------------------------------------------------------------------
+
+    def _attempt(self, request: Request, random: Random, *, fails: float, pause: float) -> str:
+        if pause:
+            self._ended.wait(pause * random.uniform(0.4, 2.0))
+        spend(COSTS.get(request.model, 0.004) * random.uniform(0.5, 2.0))
+        if random.random() < fails:
+            weights, errors = zip(*_troubles(random), strict=True)
+            raise random.choices(errors, weights)[0]
+        return f"{request.prompt[:60]}: done, {random.randint(2, 40)} files looked at"
+
+    def _attempt_then(self, request: Request, clock: FakeClock) -> str:
+        """The same, long ago."""
+        clock.advance(self._random.uniform(0.5, 9.0))
+        return self._attempt(request, self._random, fails=FAILS * 0.8, pause=0)
+
+    def _live(self, journal: Journal, agent: Agent, random: Random, number: int) -> None:
+        view = View(journal, agent.project)
+        for turn in range(1, 1_000_000):
+            session = Session("swift-1", f"{agent.name}-{number}{turn:03}")
+            asks = agent.ladder == "model"
+            chosen = _policy(agent, confirm="dearer" if asks else "never", live=True)
+            for _ in range(random.randint(2, 5)):
+                if self._ended.wait(random.uniform(0.5, 4.0)):
+                    return
+                ports: dict[str, Any] = {"ask": journal.asker(90.0)} if asks else {}
+                with suppress(Exception):  # the stage must not fall down
+                    recover_sync(
+                        lambda request: self._attempt(request, random, fails=FAILS, pause=1.5),
+                        Request(prompt=agent.work, model="swift-1", agent=agent.name, idempotent=True),
+                        policy=chosen, journal=view, session=session, breakers=Breakers(), retry_budget=None, **ports,
+                    )  # fmt: skip
+
+    def _past(self, journal: Journal) -> None:
+        """Two weeks, in a second: the same recoveries on a clock that can be moved."""
+        now = time.time()
+        for number in range(PAST):
+            agent = self._random.choice(AGENTS)
+            at = now - 60 - DAYS * 86_400 * (1 - number / PAST) ** 1.2
+            clock = FakeClock(at)
+            recover_sync(
+                lambda request, clock=clock: self._attempt_then(request, clock),
+                Request(prompt=agent.work, model="swift-1", agent=agent.name, idempotent=True),
+                policy=_policy(agent, confirm="never", live=False),
+                journal=View(journal, agent.project, orders=False),
+                session=Session("swift-1", f"{agent.name}-{number // 5:03}"),
+                breakers=Breakers(),
+                retry_budget=None,
+                clock=clock,
+            )
+
+
+class View:
+    """The journal as a project sees it."""
+
+    def __init__(self, journal: Journal, project: str, *, orders: bool = True) -> None:
+        self.project = project
+        self.append = journal.append
+        if orders:
+            self.order = journal.order
+            self.model_for = journal.model_for
+
+
+def _policy(agent: Agent, *, confirm: str, live: bool) -> Policy:
+    backoff = {"base": 3, "cap": 20} if live else {}
+    return make_policy(
+        agent.ladder, models=[dict(model) for model in MODELS], confirm=confirm, report="", backoff=backoff
+    )

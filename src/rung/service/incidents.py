@@ -1,0 +1,282 @@
+"""Incidents over HTTP: one climb from its first failure to its end, and what a person can say to it."""
+
+from __future__ import annotations
+
+import json
+from difflib import unified_diff
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query
+
+from rung.core import events as ev
+from rung.core.ladder import DOES
+from rung.core.narration import narrate
+from rung.core.orders import Act, Order
+from rung.core.outcome import failed_at, recommendation
+from rung.core.presets import LADDERS
+from rung.service import wire
+from rung.service.acts import Key, once
+from rung.service.hub import Actor, Hub, Parts, Reader
+from rung.service.lists import INCIDENT, incidents
+from rung.service.live import Doing, doing
+from rung.service.problems import DOCUMENTED, Problem
+from rung.service.replay import folded
+from rung.store.settings import trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.core.incident import Incident
+
+router = APIRouter(prefix="/api/incidents", tags=["incidents"], responses=DOCUMENTED)
+
+NO_NUL: Final = r"^[^\x00]*$"
+FIELD: Final = 20_000  # characters of a request's field in a diff
+Id = Annotated[str, Path(min_length=1, max_length=300, pattern=NO_NUL)]
+
+
+@router.get("")
+def list_incidents(
+    hub: Parts,
+    _: Reader,
+    status: Annotated[str, Query(max_length=20, pattern=NO_NUL)] = "",
+    project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
+    session: Annotated[str, Query(max_length=300, pattern=NO_NUL)] = "",
+    model: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
+    kind: Annotated[str, Query(max_length=50, pattern=NO_NUL)] = "",
+    rung: Annotated[str, Query(max_length=100, pattern=NO_NUL)] = "",
+    fingerprint: Annotated[str, Query(max_length=100, pattern=NO_NUL)] = "",
+    q: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
+    since: float | None = None,
+    until: float | None = None,
+    troubled: bool = False,
+    cursor: Annotated[str | None, Query(max_length=1_000)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> wire.IncidentPage:
+    """The incidents, the latest first."""
+    page = incidents(
+        hub.journal, status=status, project=project, session=session, model=model, kind=kind, rung=rung,
+        fingerprint=fingerprint, q=q, since=since, until=until, troubled=troubled, cursor=cursor, limit=limit,
+    )  # fmt: skip
+    return wire.IncidentPage(items=[incident_out(row) for row in page.rows], next_cursor=page.cursor, total=page.total)
+
+
+@router.get("/{incident}")
+def one_incident(incident: Id, hub: Parts, _: Reader) -> wire.IncidentDetail:
+    """One incident: its ladder, its timeline, what was changed, and how it ended."""
+    found, events = folded(hub.journal, incident)
+    rows = hub.journal.read(f"SELECT {', '.join(INCIDENT)} FROM incident WHERE id = ?", (incident,))  # noqa: S608  # our own names
+    if not rows:
+        raise Problem(404, f"there is no incident {incident!r}")
+    now = doing(found, events) if found.status is None else Doing("")
+    result = hub.journal.runs.received(f"result/{incident}")
+    return wire.IncidentDetail(
+        **incident_out(rows[0]).model_dump(),
+        rungs=rungs_of(found, events),
+        timeline=_timeline(events),
+        changes=_changes(events),
+        outcome=_outcome(found, events),
+        ask=next(iter(asks(hub, incident)), None),
+        retry=now.retry,
+        result=result.get("text") if isinstance(result, dict) else None,
+    )
+
+
+@router.post("/{incident}/answer")
+def answer(incident: Id, said: wire.AnswerIn, hub: Parts, who: Actor, key: Key = None) -> wire.Done:
+    """Answer the question an incident waits with; it goes on at once."""
+    return once(hub, key, who, f"answer {incident}", said, wire.Done, lambda: _answer(hub, incident, said, who.name))
+
+
+def _answer(hub: Hub, incident: str, said: wire.AnswerIn, by: str) -> wire.Done:
+    waiting = next(iter(asks(hub, incident)), None)
+    if waiting is None:
+        folded(hub.journal, incident)
+        raise Problem(409, "it does not wait for an answer: somebody was faster, or it has ended")
+    allowed = [option.id for option in waiting.options]
+    if said.option not in allowed:
+        raise Problem(422, f"option = {said.option!r}: allowed is one of {', '.join(allowed)}", field="option")
+    hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": said.option, "by": by, "note": said.note})
+    trace(hub.journal, by, "answer", f"incident/{incident}", {"option": said.option, "note": said.note})
+    return wire.Done(how="answered", incident=incident)
+
+
+@router.post("/{incident}/cancel")
+def cancel(incident: Id, hub: Parts, who: Actor) -> wire.Done:
+    """End a recovery: at once where it waits, after the attempt under way where it does not."""
+    found, events = folded(hub.journal, incident)
+    if found.status is not None:
+        raise Problem(409, f"it has ended: {found.status}")
+    waiting = next(iter(asks(hub, incident)), None)
+    if waiting is not None and any(option.id == "stop" for option in waiting.options):
+        hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": "stop", "by": who.name})
+    else:
+        hub.journal.runs.send(f"order/{incident}", Order(Act.CANCEL, who.name)._asdict())
+    trace(hub.journal, who.name, "cancel", f"incident/{incident}", {})
+    now = doing(found, events).status
+    return wire.Done(
+        how="ordered", incident=incident, note="" if now == "retrying" else "it ends after the attempt under way"
+    )
+
+
+# -- as it is sent ------------------------------------------------------------------------------------
+
+
+def incident_out(row: Any) -> wire.IncidentOut:
+    """A row as it is sent."""
+    return wire.IncidentOut(**dict(zip(INCIDENT, row, strict=True)))
+
+
+def asks(hub: Hub, incident: str | None = None, limit: int = 100) -> list[wire.AskOut]:
+    """The questions that wait for an answer, of one incident or all."""
+    only, values = ("AND a.incident = ?", [incident]) if incident is not None else ("", [])
+    rows = hub.journal.read(
+        f"""SELECT a.incident, a.n, a.at, a.project, a.question, a.options, e.body
+              FROM ask a JOIN incident i ON i.id = a.incident
+              JOIN event e ON e.incident = a.incident AND e.n = a.n
+             WHERE a.answer = '' AND i.status = 'open' {only}
+               AND NOT EXISTS (SELECT 1 FROM message m WHERE m.topic = 'answer/' || a.incident || '/' || a.n)
+             ORDER BY a.at DESC LIMIT ?""",  # noqa: S608  # our own words
+        [*values, limit],
+    )
+    return [
+        wire.AskOut(
+            incident=name,
+            n=n,
+            at=at,
+            project=project,
+            question=question,
+            options=[wire.Choice(id=option, label=label) for option, label in json.loads(options)],
+            estimate=json.loads(body).get("decision", {}).get("estimate"),
+        )
+        for name, n, at, project, question, options, body in rows
+    ]
+
+
+def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[wire.RungOut]:
+    """The ladder, with what was done on each rung."""
+    ladder = LADDERS.get(incident.terms.ladder)
+    known = {rung.name: rung for rung in ladder.rungs} if ladder is not None else {}
+    used, times, spent, skipped, at = _by_rung(events)
+    found = []
+    for index, name in enumerate(incident.terms.rungs):
+        rung = known.get(name)
+        state = "ahead"
+        if index in used:
+            state = "here" if index == at and incident.status is None else "climbed"
+        elif index in skipped:
+            state = "skipped"
+        found.append(
+            wire.RungOut(
+                name=name,
+                action=rung.action.value if rung is not None else "",
+                about=DOES[rung.action] if rung is not None else "",
+                tries=rung.tries if rung is not None else None,
+                seconds=rung.seconds if rung is not None else None,
+                state=state,  # type: ignore[arg-type]  # one of the words above
+                used=used.get(index, 0),
+                took=times.get(index, 0.0),
+                dollars=spent.get(index, 0.0),
+            )
+        )
+    return found
+
+
+def _by_rung(
+    events: Sequence[ev.Event],
+) -> tuple[dict[int, int], dict[int, float], dict[int, float], set[int], int]:
+    """Tries, seconds and dollars by rung, the rungs passed over, and the one it is on."""
+    used: dict[int, int] = {}
+    times: dict[int, float] = {}
+    spent: dict[int, float] = {}
+    skipped: set[int] = set()
+    at = -1
+    for event in events:
+        if isinstance(event, ev.Decided):
+            at = event.decision.rung
+            used[at] = used.get(at, 0) + 1
+            skipped |= {index for index, _ in event.decision.skipped}
+        elif isinstance(event, ev.Skipped):
+            skipped.add(event.rung)
+        elif isinstance(event, ev.AttemptFailed | ev.AttemptSucceeded) and at >= 0:
+            times[at] = times.get(at, 0.0) + event.seconds
+            spent[at] = spent.get(at, 0.0) + event.dollars
+    return used, times, spent, skipped, at
+
+
+def _timeline(events: Sequence[ev.Event]) -> list[wire.Moment]:
+    rungs: tuple[str, ...] = ()
+    number, found = 0, []
+    for n, event in enumerate(events):
+        if isinstance(event, ev.Opened):
+            rungs = event.terms.rungs
+        number += isinstance(event, ev.AttemptSucceeded) or (isinstance(event, ev.AttemptFailed) and event.made)
+        told = narrate(event, rungs, number)
+        found.append(
+            wire.Moment(
+                n=n,
+                at=event.at,
+                name=type(event).__name__,
+                mark=told.mark,
+                subject=told.subject,
+                text=told.text + (f" ({told.time})" if told.time else ""),
+                more=list(told.more),
+            )
+        )
+    return found
+
+
+def _changes(events: Sequence[ev.Event]) -> list[wire.FieldChange]:
+    """What each rung changed in the request, as a diff."""
+    made = [(n, event) for n, event in enumerate(events) if isinstance(event, ev.Opened | ev.Changed)]
+    found = []
+    for (_, one), (n, other) in pairwise(made):
+        before, after = one.request, other.request
+        if before is None or after is None:
+            continue
+        for field in before.changed(after):
+            if field == "recovery":
+                continue  # it is part of the prompt or the messages
+            old, new = (_words(getattr(request, field)) for request in (before, after))
+            diff = "\n".join(
+                line
+                for line in unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
+                if line[:3] not in ("---", "+++")
+            )
+            found.append(
+                wire.FieldChange(n=n, at=other.at, field=field, before=old[:FIELD], after=(diff or new)[:FIELD])
+            )
+    return found
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return "\n".join(json.dumps(dict(item), ensure_ascii=False) for item in value)
+    return json.dumps(dict(value) if hasattr(value, "items") else value, ensure_ascii=False, default=str)
+
+
+def _outcome(incident: Incident, events: Sequence[ev.Event]) -> dict[str, Any]:
+    """The outcome's contract; empty while it is open."""
+    if incident.status is None:
+        return {}
+    ok = incident.status in ("succeeded", "recovered")
+    ladder = LADDERS.get(incident.terms.ladder)
+    first = ladder.first if ladder is not None else 1
+    return {
+        "status": incident.status.value,
+        "completedSteps": list(incident.steps),
+        "failedAt": None if ok else failed_at(incident),
+        "failureReason": None if ok else incident.reason,
+        "escalationPath": [first + index for index in incident.path],
+        "recommendation": None if ok else recommendation(incident.failure),
+        "errorType": incident.failure.kind.value if incident.failure is not None else None,
+        "attempts": incident.attempts,
+        "seconds": round(events[-1].at - incident.opened_at, 3),
+        "dollars": round(incident.dollars, 6),
+        "model": incident.request.model if incident.request is not None else "",
+        "ladder": incident.terms.ladder,
+        "incident": incident.id,
+    }

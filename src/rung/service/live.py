@@ -1,0 +1,64 @@
+"""What an open incident is doing now: making an attempt, waiting for the next one, or waiting for a person."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from rung.core import events as ev
+from rung.core.codec import from_json
+from rung.core.errors import ConfigError
+from rung.core.incident import Incident
+from rung.core.presets import LADDERS
+from rung.service import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rung.store.journal import Journal
+
+
+class Doing(NamedTuple):
+    """The state of an open incident."""
+
+    status: wire.SessionStatus
+    retry: wire.Retry | None = None
+
+
+def doing(incident: Incident, events: Sequence[ev.Event]) -> Doing:
+    """What these events leave it at."""
+    last = next((event for event in reversed(events) if isinstance(event, ev.Decided)), None)
+    if last is None or isinstance(events[-1], ev.AttemptFailed | ev.Answered):
+        return Doing("running")
+    decision = last.decision
+    if isinstance(decision, ev.Ask):
+        return Doing("waiting")
+    if isinstance(decision, ev.Repeat | ev.Change):
+        if isinstance(events[-1], ev.Ordered):
+            return Doing("running")
+        ladder = LADDERS.get(incident.terms.ladder)
+        of = None
+        if ladder is not None and decision.rung < len(ladder.rungs):
+            of = ladder.rungs[decision.rung].tries
+        used = incident.again if isinstance(decision, ev.Repeat) else incident.used
+        return Doing("retrying", wire.Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
+    return Doing("running")
+
+
+def doings(journal: Journal, incidents: Iterable[str]) -> dict[str, Doing]:
+    """The same for several incidents at once."""
+    names = list(incidents)
+    if not names:
+        return {}
+    marks = ", ".join("?" * len(names))
+    rows = journal.read(
+        f"SELECT incident, body FROM event WHERE incident IN ({marks}) ORDER BY incident, n",  # noqa: S608  # marks
+        names,
+    )
+    events: dict[str, list[ev.Event]] = {name: [] for name in names}
+    for name, body in rows:
+        try:
+            events[name].append(from_json(json.loads(body)))
+        except ConfigError:  # of a newer Rung
+            continue
+    return {name: doing(Incident.of(found), found) for name, found in events.items() if found}

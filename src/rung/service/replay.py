@@ -1,0 +1,124 @@
+"""Recorded requests made again: by whoever waits for them, or from here through whatever can reach their model."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from rung.core.codec import from_json
+from rung.core.evidence import clip
+from rung.core.incident import Incident
+from rung.core.orders import Act, Order
+from rung.core.prompts import render
+from rung.engine.recover import carry, ended, prepare
+from rung.engine.session import Session
+from rung.service.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rung.core.events import Event
+    from rung.core.policy import Policy
+    from rung.core.request import Request
+    from rung.engine.run import Run
+    from rung.store.journal import Journal
+
+RESULT: Final = 64 * 1024  # of a result that is kept for whoever asked
+CUT: Final = "characters left out"  # how a text that was cut for the journal says so
+
+
+class Replayer(Protocol):
+    """Can make an attempt at a recorded request from here."""
+
+    def reaches(self, request: Request) -> bool:
+        """Is this request one of mine?"""
+        ...
+
+    def __call__(self, request: Request) -> Any:
+        """Make the attempt, blocking; its result, or what it raises."""
+        ...
+
+
+class Replayers:
+    """All of them, in the order they are asked."""
+
+    def __init__(self, journal: Journal, known: Sequence[Replayer] = ()) -> None:
+        self.journal = journal
+        self.known = list(known)
+
+    def find(self, request: Request | None) -> Replayer | None:
+        """The one that can make this request."""
+        return next((one for one in self.known if request is not None and one.reaches(request)), None)
+
+    def why_not(self, incident: Incident) -> str:
+        """Why this incident's request cannot be made from here; empty: it can."""
+        request = incident.request
+        if request is None or not (request.prompt or request.messages):
+            return "its request was not recorded: it can only be retried by the program that made it"
+        if CUT in json.dumps([request.prompt, list(request.messages)]):
+            return "its request was too long to be recorded whole"
+        if self.find(request) is None:
+            return (
+                f"nothing here can reach {request.model or 'its agent'}: start the service with the model's key set"
+                " (ANTHROPIC_API_KEY, OPENAI_API_KEY), or call it again from its own program"
+            )
+        return ""
+
+    def start(self, incident: Incident, order: Order, policy: Policy) -> str:
+        """Make it again in the background, as a new incident of the same session; its id."""
+        request = incident.request
+        replayer = self.find(request)
+        if request is None or replayer is None:
+            raise Problem(409, self.why_not(incident))
+        name = f"again-{uuid.uuid4().hex[:12]}"
+        ports = {
+            "journal": _Within(self.journal, incident.terms.project),
+            "session": Session(order.model or request.model, incident.terms.session),
+        }
+        run = prepare(order.applied(request), policy, ports, name)
+        threading.Thread(target=self._carry, args=(run, replayer), name=f"rung-{name}", daemon=True).start()
+        return name
+
+    def _carry(self, run: Run, attempt: Callable[[Request], Any]) -> None:
+        carry(run, attempt)
+        outcome = ended(run)
+        told = outcome.value if outcome.ok else outcome.reason
+        text = told if isinstance(told, str) else json.dumps(told, default=str)
+        self.journal.runs.send(f"result/{outcome.id}", {"ok": outcome.ok, "text": clip(text, RESULT)})
+
+
+class _Within:
+    """The journal, as a project sees it."""
+
+    def __init__(self, journal: Journal, project: str) -> None:
+        self.project = project
+        self.append = journal.append
+        self.order = journal.order
+
+
+def folded(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:
+    """An incident as its events make it."""
+    rows = journal.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (incident,))
+    if not rows:
+        raise Problem(404, f"there is no incident {incident!r}")
+    events = [from_json(json.loads(body)) for (body,) in rows]
+    return Incident.of(events), events
+
+
+def error_context(incident: Incident, policy: Policy) -> str:
+    """What an attempt would be told of the failure before it."""
+    if incident.failure is None or incident.request is None:
+        return incident.request.prompt if incident.request is not None else ""
+    return render("context.error", incident, incident.failure, policy.prompts)
+
+
+def order_of(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Order:
+    """The order that a person's choice amounts to."""
+    if mode == "model" and not model:
+        raise Problem(422, "model: which one?", field="model")
+    if mode == "prompt" and not prompt:
+        raise Problem(422, "prompt: what should it be told?", field="prompt")
+    told = {"plain": "", "model": prompt or "", "context": prompt or context, "prompt": prompt or ""}[mode]
+    return Order(Act.RETRY, by, model or "", told)

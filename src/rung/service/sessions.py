@@ -1,0 +1,318 @@
+"""Sessions over HTTP: the live list, one session whole, and what a person can do about it."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query
+
+from rung.core.incident import Incident
+from rung.core.orders import Act, Order
+from rung.service import wire
+from rung.service.acts import Key, once
+from rung.service.budgets import session_left
+from rung.service.hub import Actor, Hub, Parts, Reader
+from rung.service.incidents import NO_NUL, incident_out
+from rung.service.lists import INCIDENT, SESSION, sessions
+from rung.service.live import doings
+from rung.service.problems import DOCUMENTED, Problem
+from rung.service.replay import error_context, folded, order_of
+from rung.store.settings import trace, trail
+
+router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=DOCUMENTED)
+
+ATTEMPTS: Final = 500  # of a session, shown
+RECOVERIES: Final = 200
+CONFIRM: Final = 600.0  # seconds in which an estimate can be confirmed
+Id = Annotated[str, Path(min_length=1, max_length=300, pattern=NO_NUL)]
+
+
+@router.get("")
+def list_sessions(
+    hub: Parts,
+    _: Reader,
+    status: Annotated[str, Query(max_length=20)] = "",
+    project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
+    model: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
+    q: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
+    sort: Annotated[str, Query(max_length=20)] = "touched",
+    cursor: Annotated[str | None, Query(max_length=1_000)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> wire.SessionPage:
+    """The sessions: filtered, sorted and paged."""
+    page = sessions(
+        hub.journal, status=status, project=project, model=model, q=q, sort=sort, cursor=cursor, limit=limit
+    )
+    return wire.SessionPage(items=_out(hub, page.rows), next_cursor=page.cursor, total=page.total)
+
+
+@router.get("/{session}")
+def one_session(session: Id, hub: Parts, _: Reader) -> wire.SessionDetail:
+    """One session: its attempts, recoveries, changes of model and costs."""
+    (row,) = _out(hub, [_row(hub, session)])
+    recoveries = hub.journal.read(
+        f"SELECT {', '.join(INCIDENT)} FROM incident WHERE session = ? ORDER BY opened_at DESC LIMIT ?",  # noqa: S608  # our own names
+        (session, RECOVERIES),
+    )
+    return wire.SessionDetail(
+        **row.model_dump(),
+        attempts_made=_attempts(hub, session),
+        recoveries=[incident_out(found) for found in recoveries],
+        model_changes=_model_changes(hub, session),
+        cost=[
+            wire.SpentOn(model=model, attempts=n, dollars=dollars)
+            for model, n, dollars in hub.journal.read(
+                "SELECT model, count(*), SUM(dollars) FROM attempt WHERE session = ? GROUP BY model ORDER BY 3 DESC",
+                (session,),
+            )
+        ],
+    )
+
+
+@router.get("/{session}/retry-preview")
+def retry_preview(session: Id, hub: Parts, _: Reader) -> wire.Preview:
+    """What "retry with error context" would send, and whether a retry is possible at all."""
+    incident, _events = _last(hub, session)
+    policy = hub.policies.pick(incident.terms.project)
+    prompt = error_context(incident, policy)
+    why_not = "" if incident.status is None else hub.replayers.why_not(incident)
+    request = incident.request
+    return wire.Preview(
+        incident=incident.id,
+        prompt=prompt,
+        model=request.model if request is not None else "",
+        models=[model.name for model in policy.models],
+        characters=len(prompt),
+        possible=not why_not,
+        why_not=why_not,
+    )
+
+
+@router.post("/{session}/retry", status_code=202)
+def retry(session: Id, wanted: wire.RetryIn, hub: Parts, who: Actor, key: Key = None) -> wire.Done:
+    """Try again: the recovery that waits goes on at once; one that has ended is made again from here."""
+    return once(hub, key, who, f"retry {session}", wanted, wire.Done, lambda: _retry(hub, session, wanted, who.name))
+
+
+def _retry(hub: Hub, session: str, wanted: wire.RetryIn, by: str) -> wire.Done:
+    incident, events = _last(hub, session)
+    policy = hub.policies.pick(incident.terms.project)
+    order = order_of(wanted.mode, wanted.model, wanted.prompt, error_context(incident, policy), by)
+    detail = {"mode": wanted.mode, "incident": incident.id, "model": order.model}
+    if incident.status is None:
+        from rung.service.live import doing
+
+        if doing(incident, events).status == "waiting":
+            raise Problem(409, "it waits for an answer to its question: answer that instead")
+        hub.journal.runs.send(f"order/{incident.id}", order._asdict())
+        trace(hub.journal, by, "retry", f"session/{session}", detail)
+        return wire.Done(how="ordered", incident=incident.id, note="it is tried again as soon as it waits")
+    why_not = hub.replayers.why_not(incident)
+    if why_not:
+        raise Problem(409, why_not)
+    name = hub.replayers.start(incident, order, policy)
+    trace(hub.journal, by, "retry", f"session/{session}", {**detail, "again": name})
+    return wire.Done(how="replayed", incident=name, note="made again from here; the earlier attempts stay")
+
+
+@router.post("/{session}/escalate")
+def escalate(session: Id, wanted: wire.EscalateIn, hub: Parts, who: Actor, key: Key = None) -> wire.EscalateOut:
+    """Put a session on another model from its next call on: first what that would cost, then confirmed."""
+    return once(
+        hub,
+        key if wanted.confirm else None,
+        who,
+        f"escalate {session}",
+        wanted,
+        wire.EscalateOut,
+        lambda: _escalate(hub, session, wanted, who.name),
+    )
+
+
+def _escalate(hub: Hub, session: str, wanted: wire.EscalateIn, by: str) -> wire.EscalateOut:
+    row = dict(zip(SESSION, _row(hub, session), strict=True))
+    policy = hub.policies.pick(row["project"])
+    if wanted.confirm:
+        to = _confirmed(hub, session, wanted.confirm)
+    else:
+        to = wanted.to_model or _next_model(policy, row["model"])
+    estimate = _estimate(policy, row, to)
+    left = session_left(hub, session)
+    if left is not None and estimate is not None and estimate > left:
+        raise Problem(409, f"{to} would cost about ${estimate:.2f} for each attempt; the session has ${left:.2f} left")
+    told = {"from_model": row["model"], "to_model": to, "cost_estimate": estimate, "budget_left": left}
+    if not wanted.confirm:
+        until = f"{time.time() + CONFIRM:.0f}"
+        note = "nothing is changed yet: send the token as `confirm`"
+        mark = hub.access.signed(f"{session}\n{to}\n{until}")
+        return wire.EscalateOut(**told, token=f"{until}.{mark}.{to}", done=False, note=note)
+    hub.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
+    waiting = hub.journal.read("SELECT id FROM incident WHERE session = ? AND status = 'open'", (session,))
+    for (incident,) in waiting:  # what waits goes on at once, with the new model
+        hub.journal.runs.send(f"order/{incident}", Order(Act.RETRY, by, to)._asdict())
+    trace(hub.journal, by, "escalate", f"session/{session}", {**told, "reason": "manual"})
+    return wire.EscalateOut(**told, token=None, done=True, note=f"from its next call on it is on {to}")
+
+
+def _confirmed(hub: Hub, session: str, token: str) -> str:
+    until, _, rest = token.partition(".")
+    mark, _, to = rest.partition(".")
+    if mark != hub.access.signed(f"{session}\n{to}\n{until}") or not until.isdigit() or time.time() > float(until):
+        raise Problem(409, "that estimate is not of this session, or too old: ask for a new one", field="confirm")
+    return to
+
+
+def _next_model(policy: Any, model: str) -> str:
+    place = policy.rank(model) + 1
+    if place >= len(policy.models):
+        known = ", ".join(one.name for one in policy.models) or "none"
+        raise Problem(409, f"there is no model above {model or 'its own'}: the policy's models are {known}")
+    return str(policy.models[place].name)
+
+
+def _estimate(policy: Any, row: dict[str, Any], to: str) -> float | None:
+    """US dollars for one attempt: what the policy says, scaled by what this session's attempts really cost."""
+    one, other = policy.model(row["model"]), policy.model(to)
+    mean = row["dollars"] / row["attempts"] if row["attempts"] else 0.0
+    if one is not None and other is not None and one.cost and other.cost and mean:
+        return float(mean * other.cost / one.cost)
+    return float(other.cost) if other is not None and other.cost else None
+
+
+# -- reading ------------------------------------------------------------------------------------------
+
+
+def _row(hub: Hub, session: str) -> Any:
+    rows = hub.journal.read(f"SELECT {', '.join(SESSION)} FROM session WHERE id = ?", (session,))  # noqa: S608  # our own names
+    if not rows:
+        raise Problem(404, f"there is no session {session!r}")
+    return rows[0]
+
+
+def _out(hub: Hub, rows: list[Any]) -> list[wire.SessionOut]:
+    names = [row[0] for row in rows]
+    if not names:
+        return []
+    marks = ", ".join("?" * len(names))
+    open_: dict[str, str] = dict(
+        hub.journal.read(
+            f"SELECT session, MAX(id) FROM incident WHERE session IN ({marks}) AND status = 'open' GROUP BY session",  # noqa: S608  # marks
+            names,
+        )
+    )
+    at_work = doings(hub.journal, open_.values())
+    failures = _last_failures(hub, [row[0] for row in rows if row[10]])
+    found = []
+    for name, project, agent, model, former, status, began, touched, incidents, attempts, bad, dollars in rows:
+        now = at_work.get(open_.get(name, ""))
+        found.append(
+            wire.SessionOut(
+                id=name,
+                project=project,
+                agent=agent,
+                model=model,
+                former_model=former,
+                status=now.status if now is not None else status,
+                began_at=began,
+                touched_at=touched,
+                incidents=incidents,
+                attempts=attempts,
+                failures=bad,
+                dollars=dollars,
+                last_failure=failures.get(name),
+                retry=now.retry if now is not None else None,
+            )
+        )
+    return found
+
+
+def _last_failures(hub: Hub, names: list[str]) -> dict[str, wire.LastFailure]:
+    if not names:
+        return {}
+    marks = ", ".join("?" * len(names))
+    rows = hub.journal.read(
+        f"""SELECT a.session, a.kind, a.message, a.rule FROM attempt a
+              JOIN (SELECT session, MAX(at) AS at FROM attempt WHERE session IN ({marks}) AND ok = 0 GROUP BY session) b
+                ON a.session = b.session AND a.at = b.at WHERE a.ok = 0""",  # noqa: S608  # marks
+        names,
+    )
+    return {name: wire.LastFailure(kind=kind, message=message, rule=rule) for name, kind, message, rule in rows}
+
+
+def _attempts(hub: Hub, session: str) -> list[wire.AttemptOut]:
+    rows = hub.journal.read(
+        """SELECT incident, number, kind, message, at, ok, seconds, dollars, model, rung, prompt, rule
+             FROM attempt WHERE session = ? ORDER BY at DESC, number DESC LIMIT ?""",
+        (session, ATTEMPTS),
+    )
+    found: list[wire.AttemptOut] = []
+    ended: dict[str, float] = {}
+    for incident, number, kind, message, at, ok, seconds, dollars, model, rung, prompt, rule in reversed(rows):
+        before = ended.get(incident)
+        found.append(
+            wire.AttemptOut(
+                incident=incident,
+                attempt_number=number,
+                error=kind,
+                error_message=message,
+                timestamp=at,
+                delay_ms=round(max(0.0, at - seconds - before) * 1_000, 1) if before is not None else 0.0,
+                succeeded=bool(ok),
+                seconds=seconds,
+                dollars=dollars,
+                model=model,
+                rung=rung,
+                prompt=prompt,
+                rule=rule,
+            )
+        )
+        ended[incident] = at
+    return found
+
+
+def _model_changes(hub: Hub, session: str) -> list[wire.Escalation]:
+    rows = hub.journal.read(
+        """SELECT from_model, to_model, to_agent, reason, at, estimate, dollars FROM model_change
+            WHERE session = ? ORDER BY at""",
+        (session,),
+    )
+    found = [
+        wire.Escalation(
+            from_model=before,
+            to_model=after or agent,
+            reason=reason,
+            timestamp=at,
+            cost_estimate=estimate,
+            cost=cost,
+            by="",
+        )
+        for before, after, agent, reason, at, estimate, cost in rows
+    ]
+    found += [
+        wire.Escalation(
+            from_model=entry.detail["from_model"],
+            to_model=entry.detail["to_model"],
+            reason="manual",
+            timestamp=entry.at,
+            cost_estimate=entry.detail["cost_estimate"],
+            cost=None,
+            by=entry.who,
+        )
+        for entry in trail(hub.journal, subject=f"session/{session}")
+        if entry.action == "escalate"
+    ]
+    return sorted(found, key=lambda change: change.timestamp)
+
+
+def _last(hub: Hub, session: str) -> tuple[Incident, list[Any]]:
+    """The incident a retry is about: the open one, else the last in which something failed, else the last."""
+    _row(hub, session)
+    rows = hub.journal.read(
+        """SELECT id FROM incident WHERE session = ?
+            ORDER BY CASE WHEN status = 'open' THEN 0 WHEN failures > 0 THEN 1 ELSE 2 END, opened_at DESC LIMIT 1""",
+        (session,),
+    )
+    if not rows:
+        raise Problem(404, f"nothing was recorded in session {session!r}")
+    return folded(hub.journal, rows[0][0])

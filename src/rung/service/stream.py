@@ -1,0 +1,196 @@
+"""The event stream: the journal's events as they come, each encoded once for all who listen, none lost.
+
+One thread reads what is new in the journal into a ring. Each listener has only a place in it: one that falls
+behind the ring reads the rest from the journal itself, so nobody's slowness costs memory, and a listener that
+comes back says the last event it has seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from rung.store.journal import Journal
+
+RING: Final = 4_096
+PAGE: Final = 500
+PAUSE: Final = 0.1  # between looks at the journal
+ALIVE: Final = 15.0  # seconds after which a listener hears at least that we are there
+TEXT: Final = 300  # characters of a text in an event
+_READ: Final = """
+    SELECT e.seq, e.incident, e.n, e.at, e.name, e.body, i.project, i.session, i.status
+      FROM event e LEFT JOIN incident i ON i.id = e.incident
+     WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?"""
+_NO_END: Final = 2**62
+LEFT_OUT: Final = frozenset({"messages", "params", "headers", "stack", "output", "recovery", "prompt"})
+
+
+class Entry(NamedTuple):
+    """One event, ready to send."""
+
+    place: int  # in the ring, from the beginning of the service
+    seq: int
+    incident: str
+    session: str
+    project: str
+    name: str
+    sent: bytes
+
+
+class Only(NamedTuple):
+    """What a listener wants to hear; empty: all of it."""
+
+    incident: str = ""
+    session: str = ""
+    project: str = ""
+    name: str = ""
+
+    def takes(self, entry: Entry) -> bool:
+        """Is this one for them?"""
+        return all(not wanted or wanted == getattr(entry, field) for field, wanted in self._asdict().items())
+
+
+class Stream:
+    """The events of a journal, for any number of listeners."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._ring: list[Entry] = []
+        self._places = 0
+        self._seq = 0  # the last event the thread has read
+        self._taken = 0  # the last event the ring was given
+        self._traced = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news = asyncio.Event()
+        self._ended = threading.Event()
+        self.listeners = 0
+
+    @property
+    def seq(self) -> int:
+        """The last event there is."""
+        return self._taken
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to read, from now on."""
+        self._loop = loop
+        ((self._seq,),) = self._journal.read("SELECT COALESCE(MAX(seq), 0) FROM event")
+        ((self._traced,),) = self._journal.read("SELECT COALESCE(MAX(seq), 0) FROM audit")
+        self._taken = self._seq
+        threading.Thread(target=self._read, name="rung-stream", daemon=True).start()
+
+    def end(self) -> None:
+        """End every stream: a server with one open would not stop. May be called from a signal handler."""
+        self._ended.set()
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: there is nobody left
+                self._loop.call_soon_threadsafe(self._tell)
+
+    # -- in the thread --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        while not self._ended.wait(PAUSE):
+            with suppress(Exception):  # a store in trouble is looked at again
+                while fresh := self._fresh():
+                    assert self._loop is not None  # noqa: S101  # started
+                    self._loop.call_soon_threadsafe(self._take, fresh)
+
+    def _fresh(self) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        for row in self._journal.read(_READ, (self._seq, _NO_END, PAGE)):
+            found.append((row[0], *_named(row), encoded(row)))
+            self._seq = row[0]
+        acts = self._journal.read(
+            "SELECT seq, at, who, action, subject FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", (self._traced, PAGE)
+        )
+        for seq, at, who, action, subject in acts:
+            self._traced = seq
+            data = json.dumps({"at": at, "who": who, "action": action, "subject": subject})
+            found.append((0, "", "", "", "act", f"event: act\ndata: {data}\n\n".encode()))
+        return found
+
+    # -- in the loop ----------------------------------------------------------------------------------
+
+    def _take(self, fresh: list[tuple[Any, ...]]) -> None:
+        for row in fresh:
+            self._ring.append(Entry(self._places, *row))
+            self._places += 1
+            self._taken = max(self._taken, row[0])
+        if len(self._ring) > RING:
+            del self._ring[: len(self._ring) - RING]
+        self._tell()
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def listen(self, since: int | None, only: Only) -> AsyncIterator[bytes]:
+        """What a listener is sent, from the event after `since` on, or from now on."""
+        self.listeners += 1
+        try:
+            place, seen = self._places, self._taken
+            yield b"retry: 2000\nevent: hello\ndata: {}\n\n"
+            if since is not None:
+                async for chunk in self._catch_up(since, seen, only):
+                    yield chunk
+            while not self._ended.is_set():
+                news = self._news
+                if place == self._places:
+                    try:
+                        await asyncio.wait_for(news.wait(), ALIVE)
+                    except TimeoutError:
+                        yield b": alive\n\n"
+                    continue
+                oldest = self._ring[0].place
+                if place < oldest:  # too slow for the ring: the journal has it all
+                    upto, place = next((entry.seq for entry in self._ring if entry.seq), self._taken + 1) - 1, oldest
+                    async for chunk in self._catch_up(seen, upto, only):
+                        yield chunk
+                    seen = upto
+                    continue
+                fresh, place = self._ring[place - oldest :], self._places
+                seen = max([seen, *(entry.seq for entry in fresh)])
+                chunk = b"".join(entry.sent for entry in fresh if entry.name == "act" or only.takes(entry))
+                if chunk:
+                    yield chunk
+        finally:
+            self.listeners -= 1
+
+    async def _catch_up(self, since: int, upto: int, only: Only) -> AsyncIterator[bytes]:
+        while since < upto:
+            rows = await asyncio.to_thread(self._journal.read, _READ, (since, upto, PAGE))
+            if not rows:
+                return
+            since = rows[-1][0]
+            entries = (Entry(0, row[0], *_named(row), encoded(row)) for row in rows)
+            chunk = b"".join(entry.sent for entry in entries if only.takes(entry))
+            if chunk:
+                yield chunk
+
+
+def _named(row: tuple[Any, ...]) -> tuple[str, str, str, str]:
+    return row[1], row[7] or "", row[6] or "", row[4]
+
+
+def encoded(row: tuple[Any, ...]) -> bytes:
+    """An event as it is sent: all there is, but for what is long."""
+    seq, incident, n, at, name, body, project, session, status = row
+    data = {
+        "seq": seq, "incident": incident, "n": n, "at": at, "name": name, "project": project or "",
+        "session": session or "", "status": status or "", "event": brief(json.loads(body)),
+    }  # fmt: skip
+    return f"id: {seq}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+
+
+def brief(value: Any) -> Any:
+    """The value with long texts cut and bulk left out."""
+    if isinstance(value, str):
+        return value if len(value) <= TEXT else value[: TEXT - 1] + "…"
+    if isinstance(value, dict):
+        return {key: brief(item) for key, item in value.items() if key not in LEFT_OUT}
+    return [brief(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,116 @@
+"""The policy in force: a preset, what the project's file says over it, and what was set in the service over that."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rung.core.config import PolicyBook, book_from, merged, policy_from
+from rung.core.tables import policy_table
+from rung.store.settings import setting, settings
+from rung.wiring.files import load_policy
+from rung.wiring.journals import FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rung.core.policy import Policy
+    from rung.store.journal import Journal
+    from rung.store.settings import Setting
+
+DEFAULT: Final = "policy"
+FRESH: Final = 2.0  # seconds for which what was set is known without looking again
+
+
+class Layer(NamedTuple):
+    """One who has a say, and what they say."""
+
+    origin: str
+    table: dict[str, Any]
+
+
+def project_key(project: str) -> str:
+    """The name of the setting in which a project's own policy is."""
+    return f"{DEFAULT}/{project}"
+
+
+def file_book() -> PolicyBook:
+    """The policies of the project's file; presets where there is none."""
+    return load_policy(FILE) if Path(FILE).is_file() else book_from({})
+
+
+class Policies:
+    """The policies of one journal and one file, for whoever makes recoveries."""
+
+    def __init__(
+        self, journal: Journal, book: PolicyBook | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._journal = journal
+        self.book = book if book is not None else file_book()
+        self._now = now
+        self._known: dict[str, tuple[float, Policy]] = {}
+
+    def pick(self, project: str = "") -> Policy:
+        """The policy in force for a project."""
+        known = self._known.get(project)
+        if known is not None and self._now() - known[0] < FRESH:
+            return known[1]
+        policy = self.effective(project)
+        self._known[project] = (self._now(), policy)
+        return policy
+
+    def effective(self, project: str = "") -> Policy:
+        """The same, looked up now."""
+        return policy_from(self.table(project))
+
+    def table(self, project: str = "") -> dict[str, Any]:
+        """What it is made of."""
+        return merged(*(layer.table for layer in self.layers(project)))
+
+    def layers(self, project: str = "") -> list[Layer]:
+        """Who has a say, the weightiest last."""
+        layers = [Layer("file", self.book.settings), Layer("service", self.stored().body or {})]
+        if project:
+            layers.append(Layer("project file", dict(self.book.projects.get(project, {}))))
+            layers.append(Layer("project", self.stored(project).body or {}))
+        return layers
+
+    def stored(self, project: str = "") -> Setting:
+        """What was set in the service."""
+        return setting(self._journal, project_key(project) if project else DEFAULT)
+
+    def projects(self) -> list[Setting]:
+        """What was set for projects."""
+        return settings(self._journal, DEFAULT + "/")
+
+    def with_stored(self, table: dict[str, Any], project: str = "") -> Policy:
+        """The policy that would be in force if this was what is set."""
+        tables = [layer.table for layer in self.layers(project)]
+        tables[-1 if project else 1] = table
+        return policy_from(merged(*tables))
+
+    def origins(self, project: str = "") -> dict[str, tuple[Any, str]]:
+        """Every value in force by its key, and where it comes from."""
+        flat = _flat(policy_table(self.effective(project)))
+        said: list[tuple[str, dict[str, Any]]] = [(one.origin, _flat(one.table)) for one in self.layers(project)]
+        return {key: (value, _origin(key, said)) for key, value in flat.items()}
+
+
+def _origin(key: str, said: list[tuple[str, dict[str, Any]]]) -> str:
+    short: str = key.removeprefix("budget.")
+    for origin, flat in reversed(said):
+        if key in flat or short in flat or (key == "ladder" and any(one in flat for one in ("ladder", "retries"))):
+            return str(origin)
+    return "preset"
+
+
+def _flat(table: dict[str, Any]) -> dict[str, Any]:
+    """One level of tables taken apart: `backoff.base`."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if key in ("backoff", "budget") and hasattr(value, "items"):
+            flat.update({f"{key}.{inner}": item for inner, item in value.items()})
+        else:
+            flat[key] = value
+    return flat
