@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,9 +16,9 @@ from rung.core.config import policy as make_policy
 from rung.core.errors import AttemptError
 from rung.core.request import Request
 from rung.engine.recover import recover_sync
-from rung.engine.run import spend
 from rung.engine.session import Session
 from rung.engine.shared import Breakers
+from rung.engine.telling import spend
 from rung.testing import FakeClock, HttpError
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class World:
             raise random.choices(errors, weights)[0]
         return f"{request.prompt[:60]}: done, {random.randint(2, 40)} files looked at"
 
-    def _attempt_then(self, request: Request, clock: FakeClock) -> str:
+    def _attempt_then(self, clock: FakeClock, request: Request) -> str:
         """The same, long ago."""
         clock.advance(self._random.uniform(0.5, 9.0))
         return self._attempt(request, self._random, fails=FAILS * 0.8, pause=0)
@@ -155,7 +156,7 @@ class World:
             at = now - 60 - DAYS * 86_400 * (1 - number / PAST) ** 1.2
             clock = FakeClock(at)
             recover_sync(
-                lambda request, clock=clock: self._attempt_then(request, clock),
+                partial(self._attempt_then, clock),
                 Request(prompt=agent.work, model="swift-1", agent=agent.name, idempotent=True),
                 policy=_policy(agent, confirm="never", live=False),
                 journal=View(journal, agent.project, orders=False),
