@@ -67,8 +67,9 @@ def test_an_answer_that_was_given_counts() -> None:
     """A question that was answered before the crash is not put again."""
     said = point([opened(), failed(), decided(ASK), ev.Answered(3.0, "retry")], POLICY, 5.0)
     assert isinstance(said.decision, ev.Repeat)
+    assert said.unnoted
     declined = point([opened(), failed(), decided(ASK), ev.Answered(3.0, "decline")], POLICY, 5.0)
-    assert (declined.decision, declined.undecided) == (None, True)
+    assert (declined.decision, declined.undecided, declined.unnoted) == (None, True, False)
 
 
 def test_an_attempt_that_was_cut_off() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 import rung
 from rung.core import events as ev
-from rung.core.errors import ConfigError
+from rung.core.errors import Busy, ConfigError
+from rung.engine.patience import PAUSES
 from rung.store import open_journal
 from rung.store.journal import Journal
 from rung.store.port import Fenced, Taken
@@ -324,3 +325,111 @@ def test_taken_up_too_often_forgets_nothing(world: Callable[[list[Any]], World])
         dying(here.journal, 10_000)
         outcome = here.recover()
         assert (outcome.attempts, outcome.status) == (attempts, "recovered" if left == 3 else "partial")
+
+
+def test_an_answer_is_obeyed_only_when_that_is_written_down(world: Callable[[list[Any]], World]) -> None:
+    """Answered before the crash, and not yet acted on: what follows from the answer is a decision like any other."""
+    here = world([Died(), "good"])
+    with pytest.raises(Died):
+        here.recover(idempotent=False)
+    forget_the_end(here.journal)
+    dying(here.journal, 1)  # the question is written down, and no more
+    with pytest.raises(Died):
+        here.recover(idempotent=False, ask=lambda *_: "retry")
+    here.journal.flush()
+    kept = here.journal.events("r")
+    here.journal.append("r", len(kept), [ev.Answered(kept[-1].at, "retry")]).result()
+    dying(here.journal, 10_000)
+    asked: list[Any] = []
+    outcome = here.recover(idempotent=False, ask=lambda *question: asked.append(question))
+    assert (outcome.status, asked, here.made) == ("recovered", [], 2)
+    kept = here.journal.events("r")
+    place = next(n for n, event in enumerate(kept) if isinstance(event, ev.Answered))
+    decided = kept[place + 1]
+    assert isinstance(decided, ev.Decided)
+    assert decided.decision == ev.Repeat(0, 0.0, "a person chose")
+    assert kept == list(outcome.events)
+
+
+def test_hints(world: Callable[[list[Any]], World]) -> None:
+    """A run with an id learns from the journal as any other does."""
+
+    class Remembering(Journal):
+        def hint(self, project: str, failure: rung.Failure) -> str:
+            return "replan"
+
+    here = world([FileNotFoundError(2, "x"), "good"])
+    here.journal.__class__ = Remembering
+    policy = POLICY.but(learn=True)
+    outcome = rung.recover_sync(
+        here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.Breakers()
+    )
+    assert outcome.path == (3,)
+    (hinted,) = [event for event in outcome.events if isinstance(event, ev.Hinted)]
+    assert hinted.reason == "replan worked last time"
+
+
+class Full(Claim):
+    """A store that is in trouble so often, when it is to keep a step or an end."""
+
+    times = 0
+
+    def _busy(self) -> None:
+        type(self).times -= 1
+        if type(self).times >= 0:
+            raise Busy("the disk is full")
+
+    def record(self, key: str, result: Any) -> None:
+        self._busy()
+        super().record(key, result)
+
+    def finish(self, result: Any) -> None:
+        self._busy()
+        super().finish(result)
+
+
+def full(journal: Journal, times: int) -> None:
+    class Now(Full):
+        pass
+
+    Now.times = times
+
+    class Filling(Runs):
+        def claim(self, run: str, task: str = "", arguments: Any = None) -> Claim:
+            claim = super().claim(run, task, arguments)
+            return Now(self, claim.run, claim.epoch, done=claim.done, exhausted=claim.exhausted)
+
+    journal.__class__ = type("FullJournal", (Journal,), {"runs": property(Filling)})
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_store_in_trouble_is_waited_for(world: Callable[[list[Any]], World], asynchronous: bool) -> None:
+    """A disk that is full for a while costs time, and no attempt."""
+    here = world(["good"])
+    full(here.journal, len(PAUSES))
+    began = here.clock.now()
+    outcome = asyncio.run(here.arecover()) if asynchronous else here.recover()
+    assert (outcome.status, outcome.attempts, here.made) == ("succeeded", 1, 1)
+    assert here.clock.now() - began == pytest.approx(sum(PAUSES))
+    assert here.journal.read("SELECT state FROM run") == [("done",)]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_store_in_trouble_for_good(world: Callable[[list[Any]], World], asynchronous: bool) -> None:
+    """A disk that stays full: the work goes on, nothing is made twice, and the user is told."""
+    here = world(["good"])
+    full(here.journal, 1_000)
+    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: Busy: the disk is full"):
+        outcome = asyncio.run(here.arecover()) if asynchronous else here.recover()
+    assert (outcome.status, outcome.value, here.made) == ("succeeded", "good", 1)
+
+
+def test_a_limit_does_not_cut_keeping_short(world: Callable[[list[Any]], World]) -> None:
+    """A result that came in time is kept, however long that takes: it is not made again."""
+    here = world(["good"])
+    full(here.journal, 3)
+    policy = POLICY.but(attempt_seconds=0.2)
+    outcome = rung.recover_sync(
+        here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.Breakers()
+    )
+    assert (outcome.status, here.made) == ("succeeded", 1)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.errors import ConfigError, RungError
+from rung.core.errors import Busy, ConfigError, RungError
 from rung.engine import tasks
+from rung.engine.patience import PAUSES
 from rung.store import open_journal
-from rung.store.runs import Runs
+from rung.store.runs import Claim, Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rung.store.journal import Journal
@@ -150,6 +152,191 @@ def test_three_times_and_no_further(journal: Journal) -> None:
         tasks.start(journal, "r", "deadly")
 
 
+def test_awaited(journal: Journal) -> None:
+    """A coroutine function has the same three, awaited; cut off and taken up again, nothing is done twice."""
+    done: list[str] = []
+    deaths = [Died()]
+
+    async def act(what: str) -> str:
+        await asyncio.sleep(0)
+        done.append(what)
+        return what.upper()
+
+    @tasks.task("letters")
+    async def letters(first: str) -> list[Any]:
+        one = await tasks.step("one", act, first)
+        if deaths:
+            raise deaths.pop()
+        await tasks.sleep("nap", 0.01)
+        return [one, await tasks.step("plain", done.count, "a"), await tasks.wait("word", 0.0)]
+
+    with pytest.raises(Died):
+        asyncio.run(tasks.start(journal, "r", "letters", first="a"))
+    left_behind(journal)
+    assert tasks.resume(journal) == {"r": ["A", 1, None]}
+    assert done == ["a"]
+    assert asyncio.run(tasks.start(journal, "r", "letters", first="a")) == ["A", 1, None]
+
+
+def test_an_awaited_task_leaves_the_loop_free(journal: Journal) -> None:
+    """While it works, sleeps, waits and is written down, others go on."""
+    turns = 0
+
+    @tasks.task("slow")
+    async def slow() -> Any:
+        await tasks.sleep("nap", 0.1)
+        await tasks.step("block", time.sleep, 0.1)
+        return [await tasks.wait("review", 5.0), await tasks.wait("review", 5.0)]
+
+    async def main() -> Any:
+        nonlocal turns
+        work = asyncio.create_task(tasks.start(journal, "r", "slow"))
+        longest, last = 0.0, time.monotonic()
+        while not work.done():
+            await asyncio.sleep(0.001)
+            turns += 1
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+            if turns == 200:
+                await asyncio.to_thread(journal.runs.send, "r/review", "yes")
+        return await work
+
+    assert asyncio.run(main()) == ["yes", "yes"]
+    assert turns > 20  # a loop that is held up has a handful
+
+
+def test_an_awaited_wait_without_end(journal: Journal) -> None:
+    """Without a timeout it waits until it is told."""
+    told = iter([None, None, "go"])
+    work = tasks.AsyncWork(journal.runs.claim("r"), lambda _: next(told))
+    assert asyncio.run(work.wait("x", None)) == "go"
+
+
+def test_an_awaited_task_that_fails(journal: Journal) -> None:
+    """What it raised is raised, and kept; three times without a step, it is given up."""
+
+    @tasks.task("bad")
+    async def bad() -> None:
+        raise TimeoutError("too slow")
+
+    @tasks.task("deadly")
+    async def deadly() -> None:
+        raise Died
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(tasks.start(journal, "a", "bad"))
+    with pytest.raises(RungError, match="ended failed: too slow"):
+        asyncio.run(tasks.start(journal, "a", "bad"))
+    for _ in range(3):
+        with pytest.raises(Died):
+            asyncio.run(tasks.start(journal, "r", "deadly"))
+        left_behind(journal)
+    with pytest.raises(RungError, match="ended partial: it was taken up three times"):
+        asyncio.run(tasks.start(journal, "r", "deadly"))
+
+
+def test_resuming_an_awaited_task_in_a_loop(journal: Journal) -> None:
+    """`resume` blocks, so a loop is not to be blocked with it: it says what to do instead, and that works."""
+
+    @tasks.task("good")
+    async def good() -> int:
+        return 7
+
+    async def main() -> tuple[Any, Any]:
+        return tasks.resume(journal)["r"], await asyncio.to_thread(tasks.resume, journal)
+
+    journal.runs.submit("r", "good", {})
+    refused, ended = asyncio.run(main())
+    assert isinstance(refused, RungError)
+    assert "asyncio.to_thread(rung.resume" in str(refused)
+    assert ended == {"r": 7}
+
+
+class Full(Claim):
+    """A store in trouble."""
+
+    busy = 0
+
+    def record(self, key: str, result: Any) -> None:
+        self._busy()
+        super().record(key, result)
+
+    def finish(self, result: Any) -> None:
+        self._busy()
+        super().finish(result)
+
+    def _busy(self) -> None:
+        type(self).busy -= 1
+        if type(self).busy >= 0:
+            raise Busy("the disk is full")
+
+
+def full(journal: Journal, times: int) -> Full:
+    """A claim whose store is in trouble so often."""
+    claim = journal.runs.claim("r")
+    claim.__class__ = type("Now", (Full,), {"busy": times})
+    assert isinstance(claim, Full)
+    return claim
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_step_and_a_store_in_trouble(journal: Journal, asynchronous: bool) -> None:
+    """A step is done once and kept as soon as it can be; if it cannot be kept at all, that is raised."""
+    done: list[str] = []
+    slept: list[float] = []
+
+    def act() -> str:
+        done.append("x")
+        return "good"
+
+    async def asleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    def step(key: str) -> Any:
+        if asynchronous:
+            return asyncio.run(tasks.AsyncWork(claim, lambda _: None, sleep=asleep).step(key, act, ()))
+        return tasks.Work(claim, lambda _: None, sleep=slept.append).step(key, act, ())
+
+    claim = full(journal, len(PAUSES))
+    assert step("one") == "good"
+    assert slept == list(PAUSES)
+    type(claim).busy = len(PAUSES) + 1
+    with pytest.raises(Busy, match="the disk is full"):
+        step("two")
+    assert done == ["x", "x"]
+    assert claim.steps() == {"one": "good"}
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_task_whose_step_cannot_be_kept(journal: Journal, asynchronous: bool) -> None:
+    """It has not failed: the run stays open, and whoever takes it up later goes on."""
+    troubles = [Busy("the disk is full")]
+
+    def plain() -> int:
+        if troubles:
+            raise troubles.pop()
+        return 7
+
+    async def awaited() -> int:
+        return plain()
+
+    tasks.task("one")(awaited if asynchronous else plain)
+    with pytest.raises(Busy):
+        tasks.take_up(journal, "r", "one")
+    assert [run.id for run in journal.runs.open_runs()] == ["r"]
+    left_behind(journal)
+    assert tasks.resume(journal) == {"r": 7}
+
+
+def test_an_end_that_cannot_be_kept(journal: Journal) -> None:
+    """The user is told, and the run stays open: whoever takes it up comes to the same without a step."""
+    claim = full(journal, len(PAUSES) + 1)
+    with pytest.warns(RuntimeWarning, match="the end of run 'r' could not be kept: the disk is full"):
+        tasks._finish(claim, {"status": "succeeded"}, lambda _: None)
+    assert [run.id for run in journal.runs.open_runs()] == ["r"]
+    tasks._finish(claim, {"status": "succeeded"})
+    assert journal.runs.open_runs() == []
+
+
 def test_bad_input(journal: Journal) -> None:
     """Names are texts, belong to one function, and must be known; steps belong into tasks; arguments are JSON."""
     with pytest.raises(ConfigError, match="a text"):
@@ -163,7 +350,12 @@ def test_bad_input(journal: Journal) -> None:
     tasks.TASKS.clear()
     with pytest.raises(ConfigError, match="there is none"):
         tasks.start(journal, "r", "two")
-    for call in (lambda: tasks.step("a", len), lambda: tasks.sleep("a", 1), lambda: tasks.wait("a")):
+    calls: list[Callable[[], Any]] = [
+        lambda: tasks.step("a", len),
+        lambda: tasks.sleep("a", 1),
+        lambda: tasks.wait("a"),
+    ]
+    for call in calls:
         with pytest.raises(RungError, match="inside a task"):
             call()
     tasks.task("one")(len)

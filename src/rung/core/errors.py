@@ -5,6 +5,8 @@ RungError
 ├── AttemptError     raised by an attempt that knows what went wrong: carries evidence
 ├── Refused          we declined to make the attempt (circuit open): never transient
 └── TimeUp           we ended the attempt: its time was up (also a TimeoutError)
+
+Busy stands beside the tree: a store in trouble, met by those who write to it and waited out.
 """
 
 from __future__ import annotations
@@ -117,6 +119,10 @@ class Refused(RungError):
         self.key = key
         self.retry_after = retry_after
         super().__init__(f"circuit {key!r} is open for another {retry_after:.1f} s")
+
+
+class Busy(Exception):
+    """A store could not do it just now: a full disk, a lock, a lost connection. It may work later."""
 
 
 class TimeUp(RungError, TimeoutError):

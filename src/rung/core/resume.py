@@ -29,6 +29,7 @@ class Point(NamedTuple):
     before: ev.Decision | None = None
     wait: float = 0.0
     undecided: bool = False  # the failure has not been decided about
+    unnoted: bool = False  # the decision follows from an answer, and is not written down yet
 
 
 def point(events: Sequence[ev.Event], policy: Policy, now: float) -> Point:
@@ -46,7 +47,7 @@ def point(events: Sequence[ev.Event], policy: Policy, now: float) -> Point:
     decision, before = since.decision, Incident.of(events[:made]).standing
     if isinstance(decision, ev.Ask) and _last(events, ev.Answered) > made:
         obeyed = obey(incident, policy, now)
-        return Point(failure, obeyed, before, undecided=obeyed is None)
+        return Point(failure, obeyed, before, undecided=obeyed is None, unnoted=obeyed is not None)
     if isinstance(decision, ev.Change | ev.HandOver):
         if _last(events, ev.Skipped) > made:
             return Point(failure, undecided=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rung.core import events as ev
 from rung.core.codec import record_from, record_of
-from rung.core.errors import AttemptError, ConfigError
+from rung.core.errors import AttemptError, Busy, ConfigError
 from rung.core.evidence import evidence_of, without_secrets
 from rung.core.failures import Evidence
 from rung.core.incident import Incident
 from rung.core.resume import about_cut_off, cut_off, point
+from rung.engine.patience import apatiently, patiently
 from rung.engine.recover import acarry, carry, ended, prepare
+from rung.engine.step import Raised
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from rung.core.request import Request
     from rung.core.resume import Point
     from rung.engine.run import Run
+    from rung.engine.step import Returned
 
 
 class Claim(Protocol):
@@ -70,42 +74,32 @@ class Durable:
         """The step of the attempt that comes next."""
         return f"attempt.{self.run.incident.attempts + 1}"
 
-    def sync(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
-        """The attempt as a step."""
+    def begun(self) -> Awaitable[None] | None:
+        """An attempt that is about to be made is written down first; one that is known is not made."""
+        key = self.key()
+        return None if key in self.known else self._keep(f"{key}.begun", True)
+
+    def came_to(self, reply: Returned | Raised) -> Awaitable[None] | None:
+        """What it came to is written down, and then it is never made again."""
+        key = self.key()
+        if key in self.known:
+            return None
+        return self._keep(key, _failure(reply.error) if isinstance(reply, Raised) else self._kept(reply.value))
+
+    def _keep(self, key: str, result: Any) -> Awaitable[None] | None:
+        """Write a step down; the store's own waits are taken off the loop."""
+        record = partial(self.claim.record, key, result)
+        if self.run.awaited:
+            return apatiently(record, self.run.clock.asleep)
+        patiently(record, self.run.clock.sleep)
+        return None
+
+    def once(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        """The attempt, or what it came to before."""
 
         def step(request: Request) -> Any:
-            key = self.key()
-            if key in self.known:
-                return _again(self.known[key])
-            self.claim.record(f"{key}.begun", True)
-            try:
-                value = attempt(request)
-            except Exception as error:
-                self.claim.record(key, _failure(error))
-                raise
-            self.claim.record(key, self._kept(value))
-            return value
-
-        return step
-
-    def awaiting(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Any]]:
-        """The same for the other loop; the store's own waits are taken off it."""
-
-        async def step(request: Request) -> Any:
-            from asyncio import to_thread
-
-            key = self.key()
-            if key in self.known:
-                return _again(self.known[key])
-            await to_thread(self.claim.record, f"{key}.begun", True)
-            try:
-                value = attempt(request)
-                value = await value if hasattr(value, "__await__") else value
-            except Exception as error:
-                await to_thread(self.claim.record, key, _failure(error))
-                raise
-            await to_thread(self.claim.record, key, self._kept(value))
-            return value
+            known = self.known.get(self.key())
+            return attempt(request) if known is None else _again(known)
 
         return step
 
@@ -150,7 +144,9 @@ class Durable:
         return self._decided(at)
 
     def _decided(self, at: Point) -> Point:
-        """The same with a decision, where none was made about the failure."""
+        """The same with a decision that is written down, where none was yet."""
+        if at.unnoted and at.decision is not None:
+            return at._replace(decision=self.run.note(at.decision))
         if at.undecided and at.failure is not None:
             return at._replace(decision=self.run.decide(at.failure))
         return at
@@ -170,7 +166,11 @@ class Durable:
             self.claim.append(run.incident.id, first, fresh)
             run.tell(fresh)
         value = outcome.value if _is_json(outcome.value) else None
-        self.claim.finish({"status": outcome.status.value, "reason": outcome.reason, "value": value})
+        told = {"status": outcome.status.value, "reason": outcome.reason, "value": value}
+        try:
+            patiently(partial(self.claim.finish, told), run.clock.sleep)
+        except Busy as error:  # the work is done; taken up again, the run comes to the same without an attempt
+            run.crashed("journal", error)
         return outcome
 
 
@@ -185,7 +185,7 @@ def recover_by_id_sync(
     with claim:
         at = durable.begin(events)
         if at is not None:
-            carry(run, durable.sync(attempt), at.failure, at.decision, at.wait)
+            carry(run, durable.once(attempt), at.failure, at.decision, at.wait)
         return durable.finish(ended(run))
 
 
@@ -196,13 +196,13 @@ async def recover_by_id(
     from asyncio import to_thread
 
     claim, events, ports = await to_thread(_claimed, ports)
-    run, durable = _ready(claim, request, policy, ports)
+    run, durable = await to_thread(_ready, claim, request, policy, ports)
     if claim.done is not None:
         return durable.past(events)
     with claim:
         at = durable.begin(events)
         if at is not None:
-            await acarry(run, durable.awaiting(attempt), at.failure, at.decision, at.wait)
+            await acarry(run, durable.once(attempt), at.failure, at.decision, at.wait)
         return await to_thread(durable.finish, ended(run))
 
 
@@ -221,7 +221,8 @@ def _claimed(ports: Mapping[str, Any]) -> tuple[Claim, Sequence[Event], dict[str
 
 def _ready(claim: Claim, request: Request | str, policy: Policy | str, ports: Mapping[str, Any]) -> tuple[Run, Durable]:
     run = prepare(request, policy, {**ports, "journal": claim}, claim.run)
-    return run, Durable(claim, run)
+    run.keeper = durable = Durable(claim, run)
+    return run, durable
 
 
 def _failure(error: Exception) -> dict[str, Any]:

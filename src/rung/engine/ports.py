@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rung.core.incident import Incident
     from rung.core.request import Request
     from rung.core.verdict import Verdict
+    from rung.engine.step import Raised, Returned
 
 # UTC that never runs backwards: the wall clock of the start, moved on by the monotonic one.
 EPOCH: Final = time.time() - time.monotonic()
@@ -74,6 +75,18 @@ class Journal(Protocol):
         When it returns, or its awaitable does, they are safe. What it returns may be a future: then the next
         attempt waits for it, and the pause before that attempt does not.
         """
+        ...
+
+
+class Keeper(Protocol):
+    """Keeps what attempts come to, so that none that has ended is made again after a crash."""
+
+    def begun(self) -> Awaitable[None] | None:
+        """The next attempt is about to be made."""
+        ...
+
+    def came_to(self, reply: Returned | Raised) -> Awaitable[None] | None:
+        """It has ended so."""
         ...
 
 

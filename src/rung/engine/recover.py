@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from rung.core.config import policy as make_policy
 from rung.core.events import Status, Terms
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from rung.engine.shared import Breakers
 
 T = TypeVar("T")
-_PLAIN = ("clock", "jitter", "listeners", "journal", "check", "checkpoint", "changes", "session")
+PARTING: Final = 2.0
+_PLAIN: Final = ("clock", "jitter", "listeners", "journal", "check", "checkpoint", "changes", "session")
 
 
 class Ports(TypedDict, total=False):
@@ -104,7 +105,9 @@ def carry(
     try:
         drive(recovery(run, failure, decision, wait), attempt, run.clock)
     except BaseException as error:
-        _stopped(error, run)
+        run.stopped()  # unless the steps have already said so
+        _part(run)
+        error.__dict__["__rung_outcome__"] = run.outcome()
         raise
     finally:
         CURRENT.reset(token)
@@ -118,15 +121,24 @@ async def acarry(
     wait: float = 0.0,
 ) -> None:
     """The same, awaiting."""
-    run.awaited = True
+    run.awaited = driven = True
     token = CURRENT.set(run)
     try:
         await adrive(recovery(run, failure, decision, wait), attempt, run.clock)
+    except GeneratorExit:  # nobody drives us any more, nothing can be awaited, and this may be any context
+        driven = False
+        run.stopped()
+        if hasattr(run.last_word, "close"):
+            run.last_word.close()
+        raise
     except BaseException as error:
-        _stopped(error, run)
+        run.stopped()  # as above
+        await _apart(run)
+        error.__dict__["__rung_outcome__"] = run.outcome()
         raise
     finally:
-        CURRENT.reset(token)
+        if driven:
+            CURRENT.reset(token)
 
 
 def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, Any], name: str = "") -> Run:
@@ -194,7 +206,31 @@ def ended(run: Run) -> Outcome[Any]:
     return outcome
 
 
-def _stopped(error: BaseException, run: Run) -> None:
-    """Give whoever stopped it the outcome so far."""
-    run.stopped()  # unless the steps have already said so
-    error.__dict__["__rung_outcome__"] = run.outcome()
+def _part(run: Run) -> None:
+    """Wait for the last word to be kept, but not for ever: whoever stopped us wants to go."""
+    word = run.last_word
+    if not hasattr(word, "add_done_callback"):
+        return
+    try:
+        error = word.exception(PARTING)
+    except Exception as late:  # too slow, or given up
+        error = late
+    _not_kept(run, error)
+
+
+async def _apart(run: Run) -> None:
+    """The same, awaiting; a second cancellation ends the waiting, not the keeping."""
+    import asyncio
+
+    word = run.last_word
+    if not hasattr(word, "__await__"):
+        return
+    keeping = asyncio.ensure_future(word)
+    await asyncio.wait({keeping}, timeout=PARTING)
+    kept = keeping.done() and not keeping.cancelled()
+    _not_kept(run, keeping.exception() if kept else TimeoutError(f"it took more than {PARTING:g} s"))
+
+
+def _not_kept(run: Run, error: BaseException | None) -> None:
+    if isinstance(error, Exception):
+        run.crashed("journal", error)

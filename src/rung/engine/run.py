@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.core.request import Request
-    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Listener
+    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Keeper, Listener
     from rung.engine.session import Session
     from rung.engine.shared import Breakers
 
@@ -71,6 +71,7 @@ class Run:
     breaker_key: str = ""  # empty: each model has its own
     retry_budget: RetryBudget | None = None
     session: Session | None = None
+    keeper: Keeper | None = None  # of a run that survives its process
 
     parent: Run | None = None
     value: Any = None
@@ -86,6 +87,7 @@ class Run:
     visible: bool = False  # the running attempt has reported output or a side effect
     published: int = 0
     pending: Any = None  # events on their way to the journal
+    last_word: Any = None  # that it was stopped, on its way there
 
     def __init__(self) -> None:
         self.incident = Incident()
@@ -252,7 +254,7 @@ class Run:
         self._settle()
 
     def stopped(self, reason: str = "stopped from outside") -> None:
-        """Ended before its time (a cancellation, Ctrl-C): recorded and told, never held up."""
+        """Ended before its time (a cancellation, Ctrl-C): recorded and told; see `recover` for the last word."""
         if self.incident.status is not None:
             return
         now = self.clock.now()
@@ -264,7 +266,7 @@ class Run:
         fresh = self.unpublished()
         if self.journal is not None:
             try:
-                self.journal.append(self.incident.id, first, fresh)
+                self.last_word = self.journal.append(self.incident.id, first, fresh)
             except Exception as error:  # the caller is on its way out; do not stand in the way
                 self.crashed("journal", error)
         self.tell(fresh)

@@ -99,7 +99,11 @@ def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
     if seconds is not None and seconds <= 0:
         return run.failed(run.too_late())
     yield from _settle(run)
+    if run.keeper is not None:
+        yield from _call(run, "journal", run.keeper.begun)
     reply = yield Attempt(run.incident.request, seconds)
+    if run.keeper is not None:  # here, where no time limit can cut it short
+        yield from _call(run, "journal", run.keeper.came_to, reply)
     if isinstance(reply, Raised):
         return run.failed(reply.error)
     found = None

@@ -2,17 +2,24 @@
 
 Inside one, `step` does something once, `sleep` waits until a moment that is written down, and `wait` waits
 for a word from outside. What is between the steps runs again after a crash: it must not do anything by itself.
+In a coroutine function all three are awaited, as its `start` is.
+
+A store in trouble (a full disk, a lock) is waited for while a step is to be kept. If that is in vain, `Busy` is
+raised, and the run stays open: taken up later, it repeats the one step that was done and not kept.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify import classify
-from rung.core.errors import ConfigError, RungError
+from rung.core.errors import Busy, ConfigError, RungError
 from rung.core.evidence import evidence_of
+from rung.engine.patience import apatiently, patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,11 +37,21 @@ _MISSING: Final = object()
 class Work:
     """A task at work: the run it is, and what of it is done."""
 
-    def __init__(self, claim: Claim, hear: Callable[[str], Any], now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        hear: Callable[[str], Any],
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Any] | None = None,
+    ) -> None:
         self.claim = claim
         self.done = claim.steps()
         self._hear = hear
         self._now = now
+        self._sleep = sleep or self._real_sleep()
+
+    def _real_sleep(self) -> Callable[[float], Any]:
+        return time.sleep
 
     def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """The result of a step: done now, or known from before."""
@@ -42,15 +59,15 @@ class Work:
         if known is not _MISSING:
             return known
         result = function(*arguments)
-        self.claim.record(key, result)
+        patiently(partial(self.claim.record, key, result), self._sleep)
         self.done[key] = result
         return result
 
-    def sleep(self, key: str, seconds: float) -> None:
+    def sleep(self, key: str, seconds: float) -> Any:
         """Wait until the moment that was written down when this was first reached."""
-        until = self.step(key, lambda: self._now() + seconds, ())
+        until = self.step(key, self._in(seconds), ())
         while (left := until - self._now()) > 0:
-            time.sleep(min(left, SLICE))
+            self._sleep(min(left, SLICE))
 
     def wait(self, topic: str, timeout: float | None) -> Any:
         """What somebody says about a topic of this run; None when nobody does in time."""
@@ -58,12 +75,62 @@ class Work:
         known = self.done.get(key, _MISSING)
         if known is not _MISSING:
             return known
-        until = None if timeout is None else self.step(f"{key}.until", lambda: self._now() + timeout, ())
+        until = None if timeout is None else self.step(f"{key}.until", self._in(timeout), ())
         while True:
             told = self._hear(f"{self.claim.run}/{topic}")
-            if told is not None or (until is not None and self._now() >= until):
+            if told is not None or self._past(until):
                 return self.step(key, lambda told=told: told, ())
-            time.sleep(POLL)
+            self._sleep(POLL)
+
+    def _in(self, seconds: float) -> Callable[[], float]:
+        return lambda: self._now() + seconds
+
+    def _past(self, until: float | None) -> bool:
+        return until is not None and self._now() >= until
+
+
+class AsyncWork(Work):
+    """The same for a coroutine function: all of it is awaited, and none of it holds up the loop."""
+
+    def _real_sleep(self) -> Callable[[float], Any]:
+        from asyncio import sleep
+
+        return sleep
+
+    async def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """A plain function is called in a thread."""
+        known = self.done.get(key, _MISSING)
+        if known is not _MISSING:
+            return known
+        from asyncio import to_thread
+        from inspect import iscoroutinefunction
+
+        result = function(*arguments) if iscoroutinefunction(function) else await to_thread(function, *arguments)
+        result = await result if hasattr(result, "__await__") else result
+        await apatiently(partial(self.claim.record, key, result), self._sleep)
+        self.done[key] = result
+        return result
+
+    async def sleep(self, key: str, seconds: float) -> Any:
+        """As above."""
+        until = await self.step(key, self._in(seconds), ())
+        while (left := until - self._now()) > 0:
+            await self._sleep(min(left, SLICE))
+
+    async def wait(self, topic: str, timeout: float | None) -> Any:  # noqa: ASYNC109  # it outlives the process
+        """As above."""
+        from asyncio import to_thread
+
+        key = f"wait.{topic}"
+        known = self.done.get(key, _MISSING)
+        if known is not _MISSING:
+            return known
+        until = None if timeout is None else await self.step(f"{key}.until", self._in(timeout), ())
+        while True:
+            told = await to_thread(self._hear, f"{self.claim.run}/{topic}")
+            if told is not None or self._past(until):
+                return await self.step(key, lambda told=told: told, ())
+            await self._sleep(POLL)
 
 
 WORK: ContextVar[Work | None] = ContextVar("rung_work", default=None)
@@ -88,13 +155,16 @@ def task(name: str) -> Callable[[F], F]:
 
 
 def step(key: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Do this once in the run, whatever happens to its process: what it returned (JSON) is kept."""
+    """Do this once in the run, whatever happens to its process: what it returned (JSON) is kept.
+
+    Awaited in a task that is a coroutine function, as `sleep` and `wait` are.
+    """
     return _here().step(key, function, arguments)
 
 
-def sleep(key: str, seconds: float) -> None:
+def sleep(key: str, seconds: float) -> Any:
     """Wait; taken up again later, only until the moment that was meant."""
-    _here().sleep(key, seconds)
+    return _here().sleep(key, seconds)
 
 
 def wait(topic: str, timeout: float | None = None) -> Any:
@@ -110,43 +180,109 @@ def _here() -> Work:
 
 
 def start(journal: Any, run: str, name: str, **arguments: Any) -> Any:
-    """Run a task to its end in this process, from its beginning or from where it was cut off; its result."""
-    if name not in TASKS:
+    """Run a task to its end in this process, from its beginning or from where it was cut off; its result.
+
+    Where the task is a coroutine function, this is to be awaited.
+    """
+    function = TASKS.get(name)
+    if function is None:
         raise ConfigError("name", name, f"a registered task: {', '.join(sorted(TASKS)) or 'there is none'}")
-    return _carry(journal, journal.runs.claim(run, name, arguments), TASKS[name], arguments)
+    carry = _acarry if _is_async(name) else _carry
+    return carry(journal, run, name, arguments)
+
+
+def take_up(journal: Any, run: str, name: str, **arguments: Any) -> Any:
+    """The same, blocking, for tasks of both sorts."""
+    if not _is_async(name):
+        return start(journal, run, name, **arguments)
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(start(journal, run, name, **arguments))
+    raise RungError(f"task {name!r} is awaited, and this would block its loop: await asyncio.to_thread(rung.resume, …)")
 
 
 def resume(journal: Any) -> dict[str, Any]:
-    """Take up every run that nobody has and whose task is known here; what each came to, or what it raised."""
+    """Take up every run that nobody has and whose task is known here; what each came to, or what it raised.
+
+    It blocks: with an event loop at work, `await asyncio.to_thread(rung.resume, journal)`.
+    """
     ended: dict[str, Any] = {}
     for run in journal.runs.open_runs():
         if not run.owned and run.task in TASKS:
             try:
-                ended[run.id] = start(journal, run.id, run.task, **run.arguments)
+                ended[run.id] = take_up(journal, run.id, run.task, **run.arguments)
             except Exception as error:  # one run's trouble is not the next one's
                 ended[run.id] = error
     return ended
 
 
-def _carry(journal: Any, claim: Claim, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    if claim.done is not None:
+def _is_async(name: str) -> bool:
+    from inspect import iscoroutinefunction
+
+    return iscoroutinefunction(TASKS.get(name))
+
+
+def _carry(journal: Any, run: str, name: str, arguments: dict[str, Any]) -> Any:
+    claim: Claim = journal.runs.claim(run, name, arguments)
+    if _has_ended(claim):
         return _result(claim.done)
-    if claim.exhausted:
-        ended = {"status": "partial", "reason": "it was taken up three times and got no further"}
-        claim.finish(ended)
-        return _result(ended)
     with claim:
         token = WORK.set(Work(claim, journal.runs.received))
         try:
-            value = function(**arguments)
+            value = TASKS[name](**arguments)
+        except Busy:
+            raise  # a step could not be kept: the run stays open, and only that step may be done again
         except Exception as error:
-            failure = classify(evidence_of(error))
-            claim.finish({"status": "failed", "kind": failure.kind.value, "reason": failure.message})
+            _finish(claim, _failure(error))
             raise
         finally:
             WORK.reset(token)
-        claim.finish({"status": "succeeded", "value": value})
+        _finish(claim, {"status": "succeeded", "value": value})
     return value
+
+
+async def _acarry(journal: Any, run: str, name: str, arguments: dict[str, Any]) -> Any:
+    """The same, awaiting; the store's own waits are taken off the loop."""
+    from asyncio import to_thread
+
+    claim: Claim = await to_thread(journal.runs.claim, run, name, arguments)
+    if await to_thread(_has_ended, claim):
+        return _result(claim.done)
+    with claim:
+        token = WORK.set(await to_thread(AsyncWork, claim, journal.runs.received))
+        try:
+            value = await TASKS[name](**arguments)
+        except Busy:
+            raise  # as above
+        except Exception as error:
+            await to_thread(_finish, claim, _failure(error))
+            raise
+        finally:
+            WORK.reset(token)
+        await to_thread(_finish, claim, {"status": "succeeded", "value": value})
+    return value
+
+
+def _has_ended(claim: Claim) -> bool:
+    if claim.done is None and claim.exhausted:
+        claim.finish({"status": "partial", "reason": "it was taken up three times and got no further"})
+    return claim.done is not None
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    failure = classify(evidence_of(error))
+    return {"status": "failed", "kind": failure.kind.value, "reason": failure.message}
+
+
+def _finish(claim: Claim, ended: dict[str, Any], sleep: Callable[[float], None] = time.sleep) -> None:
+    """Keep how it ended; if that cannot be, the run stays open, and comes to the same without doing a step."""
+    try:
+        patiently(partial(claim.finish, ended), sleep)
+    except Busy as error:
+        warnings.warn(f"rung: the end of run {claim.run!r} could not be kept: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _result(done: dict[str, Any]) -> Any:

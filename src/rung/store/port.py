@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from rung.core.errors import Busy as Busy  # noqa: PLC0414  # the stores' own word, known to the engine
 from rung.core.errors import RungError
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ class Taken(RungError):
 
     def __init__(self, run: str, why: str) -> None:
         super().__init__(f"run {run!r} cannot be taken up: {why}")
-
-
-class Busy(Exception):
-    """The store could not do it just now: a full disk, a lock, a lost connection. It may work later."""
 
 
 class Ticket(Future[T], Generic[T]):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rung.core.events import Event
+    from rung.core.failures import Failure
     from rung.core.orders import Order
     from rung.store.journal import Journal
     from rung.store.port import Connection, Ticket
@@ -219,6 +220,10 @@ class Claim:
     def order(self, incident: str) -> Order | None:
         """What a person wants of it, unasked."""
         return self.runs.journal.order(incident)
+
+    def hint(self, project: str, failure: Failure) -> str | None:
+        """What the journal remembers."""
+        return self.runs.journal.hint(project, failure)
 
     # -- the lease ------------------------------------------------------------------------------------
 
