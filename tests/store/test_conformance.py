@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from itertools import count
 from pathlib import Path
@@ -629,3 +630,69 @@ def test_script_recovers_into_it(journal: Journal) -> None:
     ((incident,),) = journal.read("SELECT id FROM incident")
     assert journal.events(incident) == list(outcome.events)
     assert journal.read("SELECT status, attempts, failures FROM incident") == [("recovered", 3, 2)]
+
+
+# -- notes -------------------------------------------------------------------------------------------
+
+
+def story(name: str, when: float) -> list[ev.Event]:
+    return [opened(name, when=when), succeeded(when + 1)]
+
+
+def test_notes(make_journal: Callable[[], Journal]) -> None:
+    """Calls that went well are handed over as notes, by many threads; a flush, or a close, has them all."""
+    journal, other = make_journal(), make_journal()
+
+    def tell(which: int) -> None:
+        for number in range(300):
+            journal.append_later(story, f"{which}-{number}", NOON)
+
+    threads = [threading.Thread(target=tell, args=(which,)) for which in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert journal.flush(LONG)
+    assert other.read("SELECT count(*) FROM incident WHERE status = 'succeeded'") == [(1200,)]
+    tell(4)
+    journal.close()
+    assert other.read("SELECT count(*) FROM attempt WHERE ok = 1") == [(1500,)]
+    before = tables(journal)
+    journal.rebuild()
+    assert not differences(before, tables(journal))
+
+
+def test_a_note_arrives_by_itself(journal: Journal) -> None:
+    """Without a flush, too, and soon."""
+    journal.append_later(story, "a", NOON)
+    until = time.monotonic() + LONG
+    while not journal.events("a") and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(journal.events("a")) == 2
+
+
+def test_a_bad_note(url: str) -> None:
+    """A note that cannot be made into events is told, and stops nobody."""
+    said: list[str] = []
+    with open_journal(url, tell=said.append) as journal:
+        journal.append_later(story, "a", NOON)
+        journal.append_later(lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+        journal.append_later(story, "b", NOON)
+        assert journal.flush(LONG)
+        assert journal.read("SELECT count(*) FROM incident") == [(2,)]
+    assert said == ["a call could not be kept: ZeroDivisionError: division by zero"]
+
+
+def test_more_notes_than_can_be_kept(url: str) -> None:
+    """Whoever is too fast for the journal does not wait, nor fills the memory: what is left out is counted and told."""
+    said: list[str] = []
+    with open_journal(url, tell=said.append) as journal:
+        go = threading.Event()
+        journal.write(lambda _: go.wait(LONG), lambda _: True)
+        journal._writer.room = 50
+        for number in range(60):
+            journal.append_later(story, f"{number}", NOON)
+        go.set()
+        assert journal.flush(LONG)
+        assert journal.read("SELECT count(*) FROM incident") == [(50,)]
+    assert said == ["the journal could not keep up: 10 calls that went well are not in it"]

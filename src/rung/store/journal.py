@@ -9,13 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.codec import from_json, to_json
+from rung.core.events import Opened
 from rung.core.evidence import clip
 from rung.core.redact import redacted
 from rung.store.fitting import fitted
 from rung.store.port import ReadOnly
 from rung.store.projection import READ_MODELS, Changes
 from rung.store.story import Story, Told, again, replay
-from rung.store.writer import Writer
+from rung.store.writer import Item, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,7 +60,7 @@ class Journal:
         self.backend = backend
         self.project = project
         self._stories: OrderedDict[str, Story] = OrderedDict()
-        self._writer = Writer(backend, tell or _warn, self._finish, self._stories.clear)
+        self._writer = Writer(backend, tell or _warn, self._finish, self._stories.clear, self._unfold)
         try:
             backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
         except ReadOnly:  # it can be looked at; whoever writes is told
@@ -136,6 +137,10 @@ class Journal:
             awaited=False,
         )
 
+    def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
+        """Events of a call that went well, from its first to its last: made of these values when they are written."""
+        self._writer.note((make, values))
+
     # -- writing and reading --------------------------------------------------------------------------
 
     def write(self, work: Callable[[Connection], T], present: Callable[[Connection], bool]) -> Ticket[T]:
@@ -175,6 +180,18 @@ class Journal:
         self.close()
 
     # -- in the writer's thread -----------------------------------------------------------------------
+
+    def _unfold(self, note: tuple[Callable[..., Sequence[Event]], tuple[Any, ...]]) -> Item:
+        make, values = note
+        events = tuple(make(*values))
+        opened = events[0]
+        assert isinstance(opened, Opened)  # noqa: S101  # every story begins so
+        return Item(
+            lambda connection: self._append(connection, opened.id, 0, events),
+            lambda connection: _has(connection, opened.id, len(events) - 1),
+            None,
+            patient=True,
+        )
 
     def _append(self, connection: Connection, incident: str, first: int, events: tuple[Event, ...]) -> Fresh | None:
         """Insert what is not there yet; that is what is read off afterwards."""

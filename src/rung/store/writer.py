@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
 import threading
 from collections import deque
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
-from functools import cache
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from weakref import WeakSet
 
+from rung.store.attendance import attend
 from rung.store.port import Busy, Fenced, Ticket
 
 if TYPE_CHECKING:
@@ -24,7 +20,8 @@ if TYPE_CHECKING:
 
 BATCH: Final = 512
 SPOOL: Final = 20_000  # items that wait while the store cannot take them
-AT_EXIT: Final = 10.0  # seconds that the end of a process waits for what was handed over
+NOTES: Final = 100_000  # good calls that wait to be written; more than that nobody can keep up with
+LINGER: Final = 0.05  # seconds in which good calls gather: nobody waits for them, and to wake a thread costs
 PAUSES: Final = (0.05, 0.2, 1.0, 5.0)  # between tries of a store that is in trouble
 
 
@@ -37,6 +34,13 @@ class Item(NamedTuple):
     patient: bool  # may wait in the spool, its caller told that it goes on without it
 
 
+class _Stir:
+    """There are notes."""
+
+
+STIR: Final = _Stir()
+
+
 class Writer:
     """Hands items to a thread of its own, which begins, does them, and commits them together."""
 
@@ -46,18 +50,25 @@ class Writer:
         tell: Callable[[str], object],
         finish: Callable[[Connection, list[Any]], object],
         undone: Callable[[], object] = lambda: None,
+        unfold: Callable[[Any], Item] | None = None,
     ) -> None:
         self._backend = backend
         self._tell = tell
         self._finish = finish  # is given the results of a batch, before it is committed
         self._undone = undone  # is told when what was done in a batch was taken back
+        self._unfold = unfold  # makes an item of a note
         self.trouble = ""  # why the store does not take anything now; empty: it does
         self._told = False  # that something waits; whoever must know at once is given an error instead
         self.dropped = 0
+        self.room = NOTES
+        self.missed = 0  # good calls there was no room for
         self._fresh()
 
     def _fresh(self) -> None:
-        self._queue: SimpleQueue[Item | None] = SimpleQueue()
+        self._queue: SimpleQueue[Item | _Stir | None] = SimpleQueue()
+        self._notes: deque[Any] = deque()  # of good calls, to be unfolded here
+        self._taken = 0  # notes, so far
+        self._stirred = False  # the thread knows, or is about to see, that there are notes
         self._hand: list[Item] = []  # taken from the queue to be written
         self._spool: deque[Item] = deque()
         self._lock = threading.Lock()
@@ -78,15 +89,30 @@ class Writer:
         self._hand_over(Item(work, present, ticket, patient=True))
         return ticket
 
+    def note(self, note: Any) -> None:
+        """Write what this unfolds to, some time soon: the cheapest way to hand anything over, and nobody waits."""
+        notes = self._notes
+        if len(notes) >= self.room:
+            self.missed += 1
+            return
+        notes.append(note)
+        if not self._stirred:
+            self._stirred = True
+            self._hand_over(STIR)
+
     def flush(self, seconds: float = 10.0) -> bool:
         """Wait until all that was handed over is durable; False when that takes longer."""
         if self._thread is None:
             return not self._spool
-        ticket = self.put(lambda _: None, lambda _: True)
-        try:
-            ticket.result(seconds)
-        except Exception:  # in trouble, or too slow: either way it is not all durable
-            return False
+        until, goal = monotonic() + seconds, len(self._notes) + self._taken
+        caught_up = False
+        while not caught_up:
+            caught_up = self._taken >= goal or not self._notes  # if it is, this ticket comes after them
+            ticket = self.put(lambda _: None, lambda _: True)
+            try:
+                ticket.result(max(0.0, until - monotonic()))
+            except Exception:  # in trouble, or too slow: either way it is not all durable
+                return False
         return not self._spool
 
     def close(self, seconds: float = 10.0) -> None:
@@ -98,7 +124,7 @@ class Writer:
             if thread.is_alive():
                 self._say(f"the journal could not be written within {seconds:.0f} seconds: what is left may be lost")
 
-    def _hand_over(self, item: Item) -> None:
+    def _hand_over(self, item: Item | _Stir) -> None:
         self._queue.put(item)
         if self._thread is None:
             self._begin()
@@ -106,9 +132,7 @@ class Writer:
     def _begin(self) -> None:
         with self._lock:
             if self._thread is None:
-                _see_to_forks()
-                _see_to_the_end(os.getpid())
-                _WRITERS.add(self)
+                attend(self)
                 self._thread = threading.Thread(target=self._work, name="rung-journal", daemon=True)
                 self._thread.start()
 
@@ -119,7 +143,7 @@ class Writer:
         theirs = [*self._hand, *self._spool]
         with suppress(Empty):
             while True:
-                theirs += [item] if (item := self._queue.get_nowait()) is not None else []
+                theirs += [item] if isinstance(item := self._queue.get_nowait(), Item) else []
         self._fresh()
         for item in theirs:
             if item.ticket is not None:
@@ -132,11 +156,16 @@ class Writer:
         tries, ending = 0, False
         while not ending:
             ending = self._wait_out(PAUSES[min(tries, len(PAUSES)) - 1]) if self._spool else self._take()
+            self._take_notes(go_on=not ending)
             if self._hand or self._spool:
                 tries = 0 if self._write() else tries + 1
+        while self._notes and not self._spool:
+            self._take_notes(go_on=False)
+            self._write()
         self._drop_connection()
+        self._say_missed()
         if self._spool:
-            left = len(self._spool) + self.dropped
+            left = len(self._spool) + len(self._notes) + self.dropped
             self._say(f"the journal was closed while it could not be written: {left} parts of what happened are lost")
         self._thread = None
         if not self._queue.empty():  # handed over while we ended
@@ -147,18 +176,50 @@ class Writer:
         with suppress(Empty):
             item = self._queue.get()
             while item is not None:
-                self._hand.append(item)
-                if len(self._hand) >= BATCH:
-                    return False
-                item = self._queue.get_nowait()
+                if isinstance(item, Item):
+                    self._hand.append(item)
+                    if len(self._hand) >= BATCH:
+                        return False
+                    item = self._queue.get_nowait()
+                elif self._hand or len(self._notes) >= BATCH:
+                    item = self._queue.get_nowait()
+                else:
+                    item = self._queue.get(timeout=LINGER)
             return True
         return False
+
+    def _take_notes(self, *, go_on: bool) -> None:
+        """Take the next notes in hand; should there be more, come back for them."""
+        self._stirred = False  # before they are taken: whoever comes later stirs again
+        notes = self._notes
+        for _ in range(min(len(notes), BATCH)):
+            self._take_note(notes.popleft())
+            self._taken += 1
+        if notes and go_on and not self._stirred:
+            self._stirred = True
+            self._queue.put(STIR)
+        if not notes:
+            self._say_missed()
+
+    def _say_missed(self) -> None:
+        if self.missed:
+            missed, self.missed = self.missed, 0
+            self._say(f"the journal could not keep up: {missed} calls that went well are not in it")
+
+    def _take_note(self, note: Any) -> None:
+        assert self._unfold is not None  # noqa: S101  # who notes also unfolds
+        try:
+            self._hand.append(self._unfold(note))
+        except Exception as error:
+            self._say(f"a call could not be kept: {type(error).__name__}: {error}")
 
     def _wait_out(self, pause: float) -> bool:
         """Give a store in trouble some time: what can wait joins what waits. True when that was the end."""
         until = monotonic() + pause
         with suppress(Empty):
             while (item := self._queue.get(timeout=max(0.0, until - monotonic()))) is not None:
+                if isinstance(item, _Stir):
+                    continue
                 if not item.patient:
                     self._hand.append(item)
                     return False
@@ -302,33 +363,3 @@ def _answer(item: Item, result: Any) -> bool:
     except InvalidStateError:  # answered before, or cancelled
         return False
     return True
-
-
-_WRITERS: Final[WeakSet[Writer]] = WeakSet()
-
-
-@cache  # once in a process and all its children
-def _see_to_forks() -> None:
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_in_child)
-
-
-def _in_child() -> None:
-    for writer in list(_WRITERS):
-        writer.begin_anew()
-
-
-@cache
-def _see_to_the_end(_process: int) -> None:
-    """What was handed over is written before this process ends by itself."""
-    atexit.unregister(_at_exit)  # a fork inherits it
-    atexit.register(_at_exit)
-    util: Any = sys.modules.get("multiprocessing.util")
-    if util is not None:  # a child of its own ends without the interpreter's exit
-        util.Finalize(None, _at_exit, exitpriority=100)
-
-
-def _at_exit() -> None:
-    until = monotonic() + AT_EXIT
-    for writer in list(_WRITERS):
-        writer.close(max(0.0, until - monotonic()))

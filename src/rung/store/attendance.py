@@ -1,0 +1,50 @@
+"""What becomes of writers when their process forks, and when it ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from functools import cache
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from rung.store.writer import Writer
+
+AT_EXIT: Final = 10.0  # seconds that the end of a process waits for what was handed over
+_WRITERS: Final[WeakSet[Writer]] = WeakSet()
+
+
+def attend(writer: Writer) -> None:
+    """A child of a fork begins it anew; whoever ends by itself writes first what was handed over."""
+    _WRITERS.add(writer)
+    _see_to_forks()
+    _see_to_the_end(os.getpid())
+
+
+@cache  # once in a process and all its children
+def _see_to_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_in_child)
+
+
+def _in_child() -> None:
+    for writer in list(_WRITERS):
+        writer.begin_anew()
+
+
+@cache
+def _see_to_the_end(_process: int) -> None:
+    atexit.unregister(_at_exit)  # a fork inherits it
+    atexit.register(_at_exit)
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is not None:  # a child of its own ends without the interpreter's exit
+        util.Finalize(None, _at_exit, exitpriority=100)
+
+
+def _at_exit() -> None:
+    until = monotonic() + AT_EXIT
+    for writer in list(_WRITERS):
+        writer.close(max(0.0, until - monotonic()))
