@@ -2,8 +2,9 @@
 
 No incident, event or request is made on this way. A first repeat is taken by what `decide` said of an
 equal failure on a fresh incident, remembered in a plan; it is recorded as a brief of seven values, from
-which the very events of the long way can be made (`Brief.events`; a test holds the two together). Whatever
-is less simple goes the long way, and nothing about recovery is decided here.
+which the very events of the long way can be made (`Brief.events`; a test holds the two together). A journal
+is handed a good call as a few values as well (`Lane.story`), and whatever fails there goes the long way, as
+does all that is less simple. Nothing about recovery is decided here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rung.core.errors import TimeUp
 from rung.core.request import Request
 from rung.engine.interrupt import LOOK_EVERY, MAIN, WATCHDOG, Overdue, in_main, release
 from rung.engine.ports import EPOCH
-from rung.engine.reports import REPORTED, Reports, anything
+from rung.engine.reports import REPORTED, Reports, anything, take
 from rung.engine.run import CURRENT, name, vote
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from rung.core.failures import Failure, Kind, Phase
     from rung.engine.guard import Guard
+    from rung.engine.reports import Heard
     from rung.engine.run import Run
     from rung.engine.timer import Sweeper
 
@@ -81,11 +83,36 @@ class Lane:
         self.limit = min(self.own, self.total)
         self.jitter = policy.backoff.jitter
         self.finished = self.breaker.calls.append if self.breaker.settings.slow is None else self._timed
+        self.later = guard.later or (lambda *_: None)
+        self.keep = None if guard.later is None else self._keep
         self.recent: deque[tuple[Any, ...]] = deque(maxlen=100)  # briefs
         self.plans: dict[tuple[Kind, bool, Phase], Plan | None] = {}
 
     def _timed(self, began: float) -> None:
         self.breaker.ended(None, began, EPOCH + monotonic(), _GOOD)
+
+    def _keep(self, args: tuple[Any, ...], began: float) -> None:
+        """Hand a good call to the journal: a few values, of which it makes the events when it writes them."""
+        ended, run = EPOCH + monotonic(), self.guard.run
+        request = args[0] if args and isinstance(args[0], Request) else None
+        heard = take(began, awaited=run.awaited) if anything(began, awaited=run.awaited) else None
+        try:
+            if CURRENT.get() is None:
+                self.later(self.story, request, began, ended, heard)
+            else:  # whom it is part of is known here alone
+                story = self.story(request, began, ended, heard)
+                self.later(lambda: story)
+        except Exception as error:  # the call went well, whatever the journal says
+            run().crashed("journal", error)
+
+    def story(self, request: Request | None, began: float, ended: float, heard: Heard | None) -> list[ev.Event]:
+        """The events of a call that went well at once, as the long way would have recorded them."""
+        run = self.guard.run()
+        run.open(request, began)
+        for at, step in heard.steps if heard is not None else ():
+            run.record(ev.StepCompleted(at, step))
+        run.record(ev.AttemptSucceeded(ended, ended - began, heard.dollars if heard is not None else 0.0))
+        return run.log
 
     def long_way(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call from its beginning, with everything that can happen on it."""
@@ -103,7 +130,8 @@ class Lane:
     def schedule(self, failure: Failure, began: float, now: float) -> tuple[Plan, float] | None:
         """Count a first failure and schedule its repeat: the plan, and the seconds to wait; None: go the long way."""
         if (
-            CURRENT.get() is not None
+            self.keep is not None  # what is decided must be safe before it is acted on
+            or CURRENT.get() is not None
             or failure.retry_after is not None
             or anything(began, awaited=self.guard.run.awaited)
         ):
@@ -174,6 +202,7 @@ def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any
         return _never_short(function, lane)
     # Few free variables and the rest global: each one is copied on every call.
     breaker, herd, limit, finished = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.finished
+    keep = lane.keep
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if get_ident() != breaker.home:
@@ -188,6 +217,8 @@ def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any
             finished(EPOCH + began)
             if herd.low:
                 herd.credit()
+            if keep is not None:
+                keep(args, EPOCH + began)
             return value
         except Exception as error:
             failed: Exception = error
@@ -221,6 +252,7 @@ def _never_short(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]
 def _unlimited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
     """The wrapper where no time limit is set: nothing to watch, so it may be called in any thread."""
     breaker, herd, finished, is_open = lane.breaker, lane.herd or RetryBudget(), lane.finished, lane.open
+    keep = lane.keep
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if breaker.circuit is not _CLOSED or not is_open:
@@ -233,6 +265,8 @@ def _unlimited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
             finished(EPOCH + began)
             if herd.low:
                 herd.credit()
+            if keep is not None:
+                keep(args, EPOCH + began)
             return value
         except Exception as error:
             failed: Exception = error
@@ -311,7 +345,7 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
     lane = Lane(guard)
     guard.run.awaited = True
     breaker, herd, limit, finished = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.finished
-    is_open = lane.open and limit >= LOOK_EVERY
+    is_open, keep = lane.open and limit >= LOOK_EVERY, lane.keep
     sweeper: Sweeper | None = None
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -336,6 +370,8 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
             finished(EPOCH + began)
             if herd.low:
                 herd.credit()
+            if keep is not None:
+                keep(args, EPOCH + began)
             return value
         except Exception as error:
             failed: Exception = error

@@ -42,10 +42,13 @@ class Guard:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
         self.policy = policy
         self.run: type[Run] = type("GuardedRun", (Run,), equipped)
-        # The flat path knows the real clock and chance only, and nobody who wants to see every attempt.
-        wants_all = ("clock", "jitter", "journal", "check", "session")
+        # The flat path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
+        # can be told of a good call later, if it knows how; whatever fails goes the long way there.
+        journal = ports.get("journal")
+        self.later: Callable[..., object] | None = getattr(journal, "append_later", None)
+        wants_all = ("clock", "jitter", "check", "session")
         seen = any(ports.get(name) is not None for name in wants_all) or bool(ports.get("listeners"))
-        self.flat = policy.budget.dollars is None and not seen
+        self.flat = policy.budget.dollars is None and not seen and (journal is None or self.later is not None)
 
     def begin(self, args: tuple[Any, ...], began: float) -> Run:
         """A run for one call of the function."""

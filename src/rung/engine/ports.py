@@ -67,7 +67,11 @@ class Listener(Protocol):
 
 
 class Journal(Protocol):
-    """Where events are written down before anything is done about them."""
+    """Where events are written down before anything is done about them.
+
+    One that also has `append_later(make, *values)` is told of guarded calls that went well at once by that: the
+    events are what `make(*values)` returns, whenever and in whichever thread it is called.
+    """
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None] | None:
         """Keep these events, the first of which is the incident's event number `first`.

@@ -275,9 +275,12 @@ def _hand_over(journal: Journal, incident: str, first: int, events: Sequence[ev.
 
 
 def _settle(run: Run) -> Steps:
-    """What was decided is safe before it is acted on; the commit had the pause before the attempt to itself."""
+    """What was decided is safe before it is acted on; the commit had the pause before the attempt to itself.
+
+    Before a first attempt nothing was: it waits for nothing.
+    """
     pending, run.pending = run.pending, None
-    if pending is not None and not pending.future.done():
+    if pending is not None and run.incident.decision is not None and not pending.future.done():
         yield from _call(run, "journal", _itself, pending.future)
 
 

@@ -1,0 +1,191 @@
+"""A guarded call with a journal: a good one is handed over at once and waits for nothing, a bad one waits to be safe."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core import events as ev
+from rung.core.request import Request
+from rung.store.port import Ticket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Short:
+    """A journal that can be told later."""
+
+    project = "p"
+
+    def __init__(self) -> None:
+        self.stories: list[list[ev.Event]] = []  # of good calls, as they are made when they are written
+        self.notes: list[tuple[Callable[..., Sequence[ev.Event]], tuple[Any, ...]]] = []
+        self.appended: list[tuple[int, list[ev.Event]]] = []
+
+    def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+        self.appended.append((first, list(events)))
+
+    def append_later(self, make: Callable[..., Sequence[ev.Event]], *values: Any) -> None:
+        self.notes.append((make, values))
+
+    def told(self) -> list[list[ev.Event]]:
+        return [list(make(*values)) for make, values in self.notes]
+
+
+class Long:
+    """One that cannot."""
+
+    project = "p"
+
+    def __init__(self) -> None:
+        self.events: list[ev.Event] = []
+
+    def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+        self.events += events
+
+
+def plain(events: Sequence[ev.Event]) -> list[Any]:
+    """Without what differs from call to call: ids and times."""
+    made: list[Any] = []
+    for event in events:
+        kept = event._replace(at=0.0)
+        if isinstance(kept, ev.Opened):
+            kept = kept._replace(id="", deadline=None if kept.deadline is None else 0.0)
+        if isinstance(kept, ev.AttemptSucceeded | ev.AttemptFailed):
+            kept = kept._replace(seconds=0.0)
+        made.append(kept)
+    return made
+
+
+POLICIES: dict[str, dict[str, Any]] = {
+    "limited": {"seconds": 60.0},
+    "unlimited": {"seconds": None, "attempt_seconds": None},
+}
+
+
+def guarded(journal: Any, policy: str, function: Any) -> Any:
+    chosen = rung.policy("call", backoff={"base": 0}, **POLICIES[policy])
+    return rung.guarded(chosen, journal=journal, breakers=rung.Breakers(), retry_budget=None)(function)
+
+
+def called(call: Any, *arguments: Any) -> Any:
+    """A first call starts what watches, and goes the long way; this is the second."""
+    value = call(*arguments)
+    return asyncio.run(_awaited(value)) if hasattr(value, "__await__") else value
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def work(*_: Any) -> str:
+    rung.completed("a step")
+    rung.spend(0.25)
+    return "done"
+
+
+async def awork(*_: Any) -> str:
+    return work()
+
+
+@pytest.mark.parametrize("arguments", [(), (Request(prompt="hello", model="small"),)], ids=["plain", "request"])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("function", [work, awork])
+def test_same_events(function: Any, policy: str, arguments: tuple[Any, ...]) -> None:
+    """What a good call leaves in the journal is what the long way would have left: model, steps and money, too."""
+    short, long = Short(), Long()
+    call = guarded(short, policy, function)
+    called(call, *arguments)
+    short.appended.clear()  # a first call may go the long way, to start what watches
+    short.notes.clear()
+    assert called(call, *arguments) == "done"
+    assert called(guarded(long, policy, function), *arguments) == "done"
+    assert short.appended == []
+    (story,) = short.told()
+    assert plain(story) == plain(long.events)
+    assert story[-1].dollars == 0.25  # type: ignore[union-attr]
+    opened = story[0]
+    assert isinstance(opened, ev.Opened)
+    assert opened.terms.project == "p"
+    assert opened.id not in {"", short.told()[0][0].id}  # type: ignore[union-attr]  # drawn when it is made
+
+
+def test_part_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A good call inside a recovery says whose part it is."""
+    short = Short()
+    call = guarded(short, "unlimited", lambda: "done")
+    outcome = rung.recover_sync(lambda _: call(), "do it", breakers=rung.Breakers())
+    ((opened, _),) = short.told()
+    assert isinstance(opened, ev.Opened)
+    assert opened.parent == outcome.id
+
+
+def test_journal_that_breaks() -> None:
+    """A journal that cannot be told breaks nothing: the call went well, and is not made again."""
+
+    class Broken(Short):
+        def append_later(self, make: Callable[..., Sequence[ev.Event]], *values: Any) -> None:
+            raise RuntimeError("no more threads")
+
+    calls = []
+    call = guarded(Broken(), "unlimited", lambda: calls.append(1))
+    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: RuntimeError: no more threads"):
+        call()
+    assert calls == [1]
+
+
+class Waiting(Short):
+    """Its appends are safe when somebody says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.futures: list[Ticket[None]] = []
+
+    def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
+        super().append(incident, first, events)
+        self.futures.append(Ticket())
+        return self.futures[-1]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_bad_call_waits(policy: str) -> None:
+    """What failed and what was decided about it is safe before the next attempt begins; a good call waits for nothing."""
+    journal = Waiting()
+    seen: list[bool] = []
+
+    async def fails_once() -> str:
+        if fails:
+            fails.pop()
+            raise ConnectionResetError("x")
+        seen.append(bool(journal.futures) and all(future.done() for future in journal.futures))
+        return "done"
+
+    call = guarded(journal, policy, fails_once)
+
+    async def main() -> None:
+        assert await call() == "done"
+        assert journal.futures == []
+        fails.append(1)
+        task = asyncio.ensure_future(call())
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not task.done()
+        journal.futures[0].set_result(None)
+        assert await task == "done"
+
+    fails: list[int] = []
+    asyncio.run(main())
+    assert seen == [False, True]
+    assert [type(event) for event in journal.appended[0][1]] == [ev.Opened, ev.AttemptFailed, ev.Decided]
+    assert [type(event) for event in journal.appended[1][1]] == [ev.AttemptSucceeded]
+
+
+def test_a_first_attempt_waits_for_nothing() -> None:
+    """Nor does a recovery's: nothing was decided yet."""
+    journal = Waiting()
+    assert rung.recover_sync(lambda _: "done", "do it", journal=journal, breakers=rung.Breakers()).value == "done"
+    assert not any(future.done() for future in journal.futures)
