@@ -57,7 +57,9 @@ TABLES: Final[Mapping[What, Table]] = {
     ),
 }
 WHOLE: Final = frozenset({"seq", "n", "number", "ok", "attempts", "failures", "asks", "escalations"})
-REAL: Final = frozenset({"at", "seconds", "dollars", "own_dollars", "opened_at", "ended_at", "failed_at", "touched_at"})
+REAL: Final = frozenset(
+    {"at", "seconds", "dollars", "own_dollars", "opened_at", "ended_at", "failed_at", "due_at", "touched_at"}
+)
 
 
 def export(journal: Journal, what: What, form: Form, out: IO[bytes], where: Filter = EVERYTHING) -> int:

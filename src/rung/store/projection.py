@@ -20,7 +20,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "incident": (
         "id", "project", "session", "agent", "ladder", "policy", "parent", "request", "model", "first_model", "opened_at",
         "ended_at", "status", "reason", "attempts", "failures", "dollars", "own_dollars", "rung", "last_rung",
-        "asks", "escalations", "pattern", "kind", "fingerprint", "message", "failed_at", "touched_at",
+        "asks", "escalations", "pattern", "kind", "fingerprint", "message", "failed_at", "due_at", "touched_at",
     ),
     "attempt": (
         "incident", "n", "number", "at", "seconds", "dollars", "project", "session", "model", "agent", "rung", "prompt",

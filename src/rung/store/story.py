@@ -43,6 +43,7 @@ class Story:
         self.failed_at: float | None = None
         self.touched_at = 0.0
         self.ended_at: float | None = None
+        self.due_at: float | None = None
         self.last_rung = ""
         self.highest = -1
         self.levels = Levels(name)
@@ -58,6 +59,7 @@ class Story:
     def take(self, n: int, event: ev.Event, changes: Changes, keep: Callable[[Request, str, float], object]) -> bool:
         """One more event: fold it, and say what it changes; True when it was the end. `keep` stores a request."""
         before, over = self.incident.request, self.ended_at is not None
+        self.due_at = None
         self.incident.fold(event)
         self.told += 1
         self.touched_at = max(self.touched_at, event.at)
@@ -177,6 +179,8 @@ class Story:
             self._about_session(changes, event.at, status="waiting")
             return
         self.last_rung = name
+        if isinstance(decision, ev.Repeat | ev.Change) and decision.wait > 0:
+            self.due_at = event.at + decision.wait
         if isinstance(decision, ev.HandOver):
             self.escalations += 1
             self.handed = [
@@ -259,7 +263,8 @@ class Story:
             self.failures, incident.dollars, self.own,
             "" if self.highest < 0 else names[self.highest] if self.highest < len(names) else str(self.highest),
             self.last_rung, self.asks, self.escalations, self.pattern, first.kind.value if first is not None else "",
-            self.mark, first.message[:MESSAGE] if first is not None else "", self.failed_at, self.touched_at,
+            self.mark, first.message[:MESSAGE] if first is not None else "", self.failed_at, self.due_at,
+            self.touched_at,
         )  # fmt: skip
 
 

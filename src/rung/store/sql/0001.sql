@@ -56,6 +56,7 @@ CREATE TABLE incident (
   fingerprint  TEXT NOT NULL,
   message      TEXT NOT NULL,
   failed_at    {real},                     -- the first failure: where the time to recovery begins
+  due_at       {real},                     -- when the next attempt begins, while it waits for that
   touched_at   {real} NOT NULL
 ){strict};
 CREATE INDEX incident_opened ON incident (opened_at);
