@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: page browser store run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: page browser wire store run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready  ## a narrated demo: flaky agents recovered on all five ladders
 	@$(BIN)/rung demo
@@ -74,6 +74,9 @@ $(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready
 
 old-sdks: $(VENV)/.ready  ## the adapters against the major versions before today's, each in an environment of its own
 	@$(BIN)/python scripts/try_old_sdks.py
+
+wire: $(VENV)/.ready  ## the dashboard's types, written anew from the API
+	@$(BIN)/python scripts/write_wire.py
 
 docs: $(VENV)/.ready  ## write the generated pages anew
 	@$(BIN)/python scripts/write_docs.py

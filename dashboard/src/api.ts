@@ -85,6 +85,15 @@ export async function meet(): Promise<Me> {
   return (me.value = (await response.json()) as Me);
 }
 
+/** Change a token for the cookie by which this browser is known. */
+export async function signIn(token: string): Promise<void> {
+  const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) };
+  const response = await fetch(address("login"), init).catch(() => null);
+  if (!response) throw new ApiError(0, "The service does not answer. Is `rung up` still running?");
+  if (!response.ok) throw await refusal(response);
+  await meet();
+}
+
 async function refusal(response: Response): Promise<ApiError> {
   if (response.status === 401) signedOut.value = true;
   try {

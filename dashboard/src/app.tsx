@@ -2,7 +2,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { me, meet, signedOut } from "./api";
 import { route } from "./route";
-import { SignedOut } from "./ui/empty";
+import { Empty, SignedOut } from "./ui/empty";
 import { Shell } from "./ui/shell";
 import { Toasts } from "./ui/toast";
 
@@ -11,11 +11,22 @@ type Page = ComponentType<{ path: readonly string[]; params: URLSearchParams }>;
 // Each page is a file of its own, fetched when it is first opened.
 const PAGES: Record<string, () => Promise<{ default: Page }>> = {
   sessions: () => import("./pages/sessions"),
+  session: () => import("./pages/session"),
+  inbox: () => import("./pages/inbox"),
+  incidents: () => import("./pages/incidents"),
+  incident: () => import("./pages/incident"),
+  analytics: () => import("./pages/analytics"),
+  policies: () => import("./pages/policies"),
+  crew: () => import("./pages/crew"),
 };
+
+/** `#/sessions` is the list, `#/sessions/ID` one of them. */
+const ONE: Record<string, string> = { sessions: "session", incidents: "incident" };
 
 export function App() {
   const { path, params } = route.value;
-  const name = path[0] ?? "sessions";
+  const place = path[0] ?? "sessions";
+  const name = (path.length > 1 && ONE[place]) || place;
   const [pages, setPages] = useState<Record<string, Page>>({});
 
   useEffect(() => {
@@ -23,20 +34,36 @@ export function App() {
   }, []);
 
   useEffect(() => {
-    const load = PAGES[name];
+    const load = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
     if (!load || pages[name]) return;
-    load().then(
-      (module) => setPages((old) => ({ ...old, [name]: module.default })),
-      () => location.reload(), // the service was updated under us: the file has another name now
-    );
+    const keep = (page: Page) => setPages((old) => ({ ...old, [name]: page }));
+    load().then((module) => keep(module.default), () => keep(Outdated));
   }, [name]);
+
+  useEffect(() => {
+    document.title = `${name[0]?.toUpperCase()}${name.slice(1)} · Rung`;
+    scrollTo(0, 0);
+  }, [name, path[1]]);
 
   const Current = pages[name];
   return (
-    <Shell here={name} me={me.value}>
-      {signedOut.value ? <SignedOut /> : Current ? <Current path={path.slice(1)} params={params} /> : PAGES[name] ? null : <Nowhere />}
+    <Shell here={place} me={me.value}>
+      {signedOut.value ? <SignedOut /> : Current ? <Current path={path.slice(1)} params={params} /> : Object.hasOwn(PAGES, name) ? null : <Nowhere />}
       <Toasts />
     </Shell>
+  );
+}
+
+/** The service was updated while the page was open: the file has another name now. */
+function Outdated() {
+  return (
+    <section class="page">
+      <Empty title="There is a newer version of this page">
+        <button class="button primary" onClick={() => location.reload()}>
+          Load it
+        </button>
+      </Empty>
+    </section>
   );
 }
 

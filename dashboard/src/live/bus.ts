@@ -9,6 +9,9 @@ export type Connection = "connecting" | "live" | "stale" | "lost";
 export const connection = signal<Connection>("connecting");
 export const heardAt = signal(Date.now());
 
+/** Not an event of the service: everything may have changed, ask for it anew. */
+export const RELOAD = "#reload";
+
 const STALE_MS = 30_000;
 const RETRY_MS = 2_000;
 const BEAT_MS = 1_000;
@@ -76,7 +79,7 @@ async function lead(stop: AbortSignal): Promise<never | void> {
 function opened(): void {
   beat();
   // What happened while nobody read may be older than the service still holds: everything is asked for anew.
-  emit({ id: "", name: "opened", data: {} });
+  emit({ id: "", name: RELOAD, data: {} });
 }
 
 function emit(message: Message): void {
@@ -100,7 +103,7 @@ function take(message: Message): void {
   heard();
   if (message.id) lastId = message.id;
   waiting.push(message);
-  if (waiting.length > MOST_WAITING) waiting = [{ id: "", name: "opened", data: {} }]; // a tab left hidden: read it all anew
+  if (waiting.length > MOST_WAITING) waiting = [{ id: "", name: RELOAD, data: {} }]; // a tab left hidden: read it all anew
   if (scheduled) return;
   scheduled = true;
   // A hidden tab gets no animation frames.

@@ -1,7 +1,7 @@
 // What a page has asked the service for: kept while it is asked again, asked again when an event says it changed.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
-import { listen } from "./bus";
+import { RELOAD, listen } from "./bus";
 import type { Message } from "./stream";
 
 export interface Resource<T> {
@@ -18,6 +18,7 @@ export function useResource<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
   when: (message: Message) => boolean = () => false,
+  apart = APART_MS,
 ): Resource<T> {
   const [state, set] = useState<{ key: string | null; data: T | null; error: ApiError | null; loading: boolean }>({
     key, data: null, error: null, loading: true,
@@ -46,11 +47,11 @@ export function useResource<T>(
     let timer: ReturnType<typeof setTimeout> | null = null;
     const stop = listen((messages) => {
       if (timer !== null) return;
-      if (!messages.some((one) => one.name === "opened" || latest.current.when(one))) return;
+      if (!messages.some((one) => one.name === RELOAD || latest.current.when(one))) return;
       timer = setTimeout(() => {
         timer = null;
         setTurn((n) => n + 1);
-      }, APART_MS);
+      }, apart);
     });
     return () => {
       stop();

@@ -1,7 +1,293 @@
-export default function Sessions() {
+import { memo } from "preact/compat";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { me } from "../api";
+import { count, dollars, words } from "../format";
+import { useSessions } from "../live/sessions";
+import { amend, go, link } from "../route";
+import { EscalateDialog } from "../ui/escalate";
+import { Empty, Failed, Loading } from "../ui/empty";
+import { Icon } from "../ui/icons";
+import { useKeys } from "../ui/keys";
+import { Ago, Badge, Countdown, Model, Select, Tabs } from "../ui/parts";
+import { RetryDialog } from "../ui/retry";
+import type { SessionOut } from "../wire";
+
+const STATUSES = ["active", "waiting", "recovered", "succeeded", "partial", "blocked", "failed"];
+const OVERSCAN = 6;
+
+const COLUMNS = [
+  { name: "status", label: "Status", sort: "" },
+  { name: "session", label: "Session", sort: "" },
+  { name: "model", label: "Model", sort: "" },
+  { name: "now", label: "What happens", sort: "" },
+  { name: "tries", label: "Attempts", sort: "attempts" },
+  { name: "cost", label: "Cost", sort: "cost" },
+  { name: "touched", label: "Last", sort: "touched" },
+] as const;
+
+export default function Sessions({ params }: { params: URLSearchParams }) {
+  const [paused, setPaused] = useState(false);
+  const [selected, setSelected] = useState(0);
+  const [dialog, setDialog] = useState<{ what: "retry" | "escalate"; id: string } | null>(null);
+  const search = useRef<HTMLInputElement>(null);
+  const shown = useRef<readonly string[]>([]);
+  const filter = {
+    status: params.get("status"), project: params.get("project"), model: params.get("model"),
+    q: params.get("q"), sort: params.get("sort"),
+  };
+  const list = useSessions(filter, paused, () => shown.current);
+  const current = list.rows[selected];
+
+  const move = (by: number) => setSelected((n) => Math.max(0, Math.min(list.rows.length - 1, n + by)));
+  useKeys({
+    j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
+    PageDown: () => move(10), PageUp: () => move(-10), Home: () => setSelected(0), End: () => setSelected(list.rows.length - 1),
+    Enter: (event) => {
+      if (event.target instanceof HTMLButtonElement || event.target instanceof HTMLAnchorElement) event.target.click();
+      else if (current) go(["sessions", current.id]);
+    },
+    "/": () => search.current?.focus(),
+    p: () => setPaused((on) => !on),
+    r: () => current && setDialog({ what: "retry", id: current.id }),
+    e: () => current && setDialog({ what: "escalate", id: current.id }),
+  });
+  useEffect(() => setSelected(0), [JSON.stringify(filter)]);
+
+  const filtered = Object.entries(filter).some(([name, value]) => value && name !== "sort");
   return (
-    <section class="page">
-      <h1>Sessions</h1>
+    <section class="page sessions-page">
+      <header>
+        <div class="page-head-text">
+          <h1>Sessions</h1>
+          <p class="muted small">
+            {list.loading && list.rows.length === 0 ? "Loading" : `${count(list.total)} ${filtered ? "found" : "in all"}`}
+          </p>
+        </div>
+        <Pause paused={paused} held={list.held} toggle={() => setPaused((on) => !on)} />
+      </header>
+      <Filters params={params} search={search} />
+      {list.error && list.rows.length === 0 ? (
+        <Failed error={list.error} again={list.again} />
+      ) : list.loading && list.rows.length === 0 ? (
+        <Loading rows={8} />
+      ) : list.rows.length === 0 ? (
+        <Nothing filtered={filtered} />
+      ) : (
+        <Rows
+          rows={list.rows}
+          total={list.total}
+          selected={selected}
+          sort={filter.sort ?? "touched"}
+          select={setSelected}
+          more={list.more}
+          report={(ids) => (shown.current = ids)}
+        />
+      )}
+      {dialog?.what === "retry" ? <RetryDialog session={dialog.id} close={() => setDialog(null)} /> : null}
+      {dialog?.what === "escalate" ? <EscalateDialog session={dialog.id} close={() => setDialog(null)} /> : null}
     </section>
+  );
+}
+
+function Pause({ paused, held, toggle }: { paused: boolean; held: number; toggle: () => void }) {
+  return (
+    <button class="button" aria-pressed={paused} onClick={toggle} title="p">
+      <Icon name={paused ? "play" : "pause"} size={15} />
+      {paused ? (held ? `Paused, ${count(held)} changed` : "Paused") : "Pause"}
+    </button>
+  );
+}
+
+function Filters({ params, search }: { params: URLSearchParams; search: { current: HTMLInputElement | null } }) {
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const type = (text: string) => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => amend({ q: text.trim() }), 200);
+  };
+  const any = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name || "(none)" }))];
+  const value = (name: string) => params.get(name) ?? "";
+  return (
+    <div class="filters">
+      <label class="search">
+        <span class="unseen">Search sessions</span>
+        <Icon name="search" size={16} />
+        <input ref={search} class="input" type="search" placeholder="Search" value={value("q")} onInput={(event) => type(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()} />
+      </label>
+      <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
+      <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
+      <Tabs label="Status" value={value("status")} pick={(status) => amend({ status })}
+        choices={[{ value: "", label: "All" }, ...STATUSES.map((name) => ({ value: name, label: name === "waiting" ? "needs you" : name }))]} />
+    </div>
+  );
+}
+
+interface RowsProps {
+  rows: SessionOut[];
+  total: number;
+  selected: number;
+  sort: string;
+  select: (index: number) => void;
+  more: () => void;
+  report: (ids: readonly string[]) => void;
+}
+
+/** Only the rows in sight are in the document, however many there are. */
+function Rows({ rows, total, selected, sort, select, more, report }: RowsProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 800, row: 58 });
+
+  const measure = useCallback(() => {
+    const element = box.current;
+    if (!element) return;
+    const row = parseFloat(getComputedStyle(element).getPropertyValue("--row")) || 58;
+    setView((old) => {
+      const next = { top: element.scrollTop, height: element.clientHeight, row };
+      return old.top === next.top && old.height === next.height && old.row === next.row ? old : next;
+    });
+  }, []);
+
+  useLayoutEffect(() => {
+    measure();
+    const watch = new ResizeObserver(measure);
+    if (box.current) watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+
+  const first = Math.max(0, Math.floor(view.top / view.row) - OVERSCAN);
+  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / view.row) + OVERSCAN);
+  const visible = rows.slice(first, last);
+  report(visible.map((row) => row.id));
+  useEffect(() => {
+    if (last > rows.length - 30) more();
+  }, [last, rows.length]);
+
+  // Keys move the choice; the list follows it, and the focus too if it was in the list.
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const top = selected * view.row;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (top + view.row > element.scrollTop + element.clientHeight) element.scrollTop = top + view.row - element.clientHeight;
+    if (element.contains(document.activeElement)) element.querySelector<HTMLElement>(`[data-index="${selected}"]`)?.focus({ preventScroll: true });
+  }, [selected]);
+
+  return (
+    <div class="grid card" role="grid" aria-label="Sessions" aria-rowcount={total + 1}>
+      <div class="grid-head" role="row" aria-rowindex={1}>
+        {COLUMNS.map((column) => (
+          <Heading key={column.name} column={column} sort={sort} />
+        ))}
+      </div>
+      <div class="grid-body" role="rowgroup" ref={box} onScroll={measure}>
+        <div class="grid-space" role="presentation" style={{ height: `${rows.length * view.row}px` }}>
+          <div class="grid-window" role="presentation" style={{ transform: `translateY(${first * view.row}px)` }}>
+            {visible.map((row, n) => (
+              <Row key={row.id} row={row} index={first + n} chosen={first + n === selected} select={select} />
+            ))}
+          </div>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** The largest or the latest first: nobody looks for the cheapest session. */
+function Heading({ column, sort }: { column: (typeof COLUMNS)[number]; sort: string }) {
+  if (!column.sort) {
+    return (
+      <span role="columnheader" class={`col-${column.name}`}>
+        {column.label}
+      </span>
+    );
+  }
+  const chosen = sort === column.sort;
+  return (
+    <span role="columnheader" class={`col-${column.name}`} aria-sort={chosen ? "descending" : "none"}>
+      <button onClick={() => amend({ sort: column.sort === "touched" ? null : column.sort })}>
+        {column.label}
+        <span aria-hidden="true" class="sort-mark">{chosen ? "↓" : ""}</span>
+      </button>
+    </span>
+  );
+}
+
+interface RowProps {
+  row: SessionOut;
+  index: number;
+  chosen: boolean;
+  select: (index: number) => void;
+}
+
+const Row = memo(function Row({ row, index, chosen, select }: RowProps) {
+  return (
+    <div class={`grid-row ${chosen ? "chosen" : ""}`} role="row" aria-rowindex={index + 2} aria-selected={chosen} tabIndex={chosen ? 0 : -1}
+      data-index={index} onFocus={() => select(index)} onClick={() => go(["sessions", row.id])}>
+      <span role="gridcell" class="col-status">
+        <Badge status={row.status} />
+      </span>
+      <span role="gridcell" class="col-session">
+        <a class="cut row-name" href={link(["sessions", row.id])} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
+          {row.id}
+        </a>
+        <span class="cut quiet small">{[row.project, row.agent].filter(Boolean).join(" · ") || "no project"}</span>
+      </span>
+      <span role="gridcell" class="col-model">
+        <Model model={row.model} former={row.formerModel} />
+      </span>
+      <span role="gridcell" class="col-now">
+        <Now row={row} />
+      </span>
+      <span role="gridcell" class="col-tries number">
+        {count(row.attempts)}
+        {row.failures ? <span class="quiet small"> · {count(row.failures)} failed</span> : null}
+      </span>
+      <span role="gridcell" class="col-cost number">{dollars(row.dollars)}</span>
+      <span role="gridcell" class="col-touched number quiet">
+        <Ago at={row.touchedAt} />
+      </span>
+    </div>
+  );
+}, (before, after) => before.row === after.row && before.index === after.index && before.chosen === after.chosen);
+
+function Now({ row }: { row: SessionOut }) {
+  const failure = row.lastFailure;
+  return (
+    <>
+      {row.retry ? (
+        <span class="cut retrying next-try">
+          attempt {row.retry.attempt}
+          {row.retry.of ? ` of ${row.retry.of}` : ""} <Countdown until={row.retry.until} />
+        </span>
+      ) : null}
+      {failure ? (
+        <span class="cut small last-failure" title={failure.message}>
+          <span class={`kind ${row.status === "recovered" || row.status === "succeeded" ? "past" : ""}`}>{words(failure.kind)}</span>{" "}
+          <span class="muted">{failure.message}</span>
+        </span>
+      ) : row.retry ? null : (
+        <span class="quiet small">no failure</span>
+      )}
+    </>
+  );
+}
+
+function Nothing({ filtered }: { filtered: boolean }) {
+  if (filtered) {
+    return (
+      <Empty title="No session fits">
+        <p>Nothing in the journal matches this search and these filters.</p>
+        <button class="button" onClick={() => amend({ status: null, project: null, model: null, q: null })}>
+          Show all sessions
+        </button>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No session yet">
+      <p>A session appears here as soon as an agent runs under Rung and writes to this journal. Try one now:</p>
+      <pre>{`rung run --journal ${me.value?.journal || "rung.db"} -- my-agent`}</pre>
+      <p class="small">Or, in Python: <code>rung.recover(attempt, request, session="my-session")</code></p>
+    </Empty>
   );
 }

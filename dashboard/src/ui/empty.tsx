@@ -1,6 +1,7 @@
 // What stands where there is nothing to show: why, and what to do next.
 import type { ComponentChildren } from "preact";
-import type { ApiError } from "../api";
+import { useState } from "preact/hooks";
+import { type ApiError, signIn } from "../api";
 import { Mark } from "./icons";
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
@@ -30,13 +31,27 @@ export function Failed({ error, again }: { error: ApiError; again: () => void })
 }
 
 export function SignedOut() {
+  const [token, setToken] = useState("");
+  const [wrong, setWrong] = useState<string | null>(null);
+  const enter = async (event: Event) => {
+    event.preventDefault();
+    try {
+      await signIn(token.trim());
+    } catch (error) {
+      setWrong(error instanceof Error ? error.message : String(error));
+    }
+  };
   return (
     <section class="page">
-      <Empty title="This browser has no token">
+      <Empty title="This browser is not signed in">
         <p>
-          Open the address that <code>rung up</code> printed when it started: it carries the token. To see it again:
+          Open the address that <code>rung up</code> printed when it started: it carries the token. Or give the token here.
         </p>
-        <pre>rung up --show-url</pre>
+        <form class="actions" onSubmit={enter}>
+          <input class="input" type="password" autocomplete="current-password" aria-label="Token" aria-invalid={wrong !== null} value={token} onInput={(event) => setToken(event.currentTarget.value)} />
+          <button class="button primary" disabled={token.trim() === ""}>Sign in</button>
+        </form>
+        {wrong ? <p class="wrong" role="alert">{wrong}</p> : null}
       </Empty>
     </section>
   );

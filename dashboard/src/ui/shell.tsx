@@ -3,11 +3,18 @@ import { connection, heardAt } from "../live/bus";
 import { time } from "../format";
 import type { Me } from "../wire";
 import { Icon, type IconName, Mark } from "./icons";
+import { go } from "../route";
+import { hasCrew, waiting } from "../live/waiting";
 import { Help, openHelp } from "./help";
+import { useKeys } from "./keys";
 import { ThemeSwitch } from "./theme";
 
-const PLACES: { name: IconName & string; label: string; more: string[] }[] = [
-  { name: "sessions", label: "Sessions", more: ["session"] },
+const PLACES: { name: IconName & string; label: string }[] = [
+  { name: "sessions", label: "Sessions" },
+  { name: "inbox", label: "Inbox" },
+  { name: "incidents", label: "Incidents" },
+  { name: "analytics", label: "Analytics" },
+  { name: "policies", label: "Policies" },
 ];
 
 const LINE = {
@@ -18,6 +25,11 @@ const LINE = {
 } as const;
 
 export function Shell({ here, me, children }: { here: string; me: Me | null; children: ComponentChildren }) {
+  const places = hasCrew.value ? [...PLACES, { name: "crew" as const, label: "Crew" }] : PLACES;
+  useKeys({
+    "g s": () => go(["sessions"]), "g i": () => go(["inbox"]), "g n": () => go(["incidents"]),
+    "g a": () => go(["analytics"]), "g p": () => go(["policies"]), "?": openHelp,
+  });
   return (
     <div class="shell">
       <a class="button skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>
@@ -29,10 +41,16 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
         </a>
         <nav aria-label="Pages">
           <ul>
-            {PLACES.map(({ name, label, more }) => (
+            {places.map(({ name, label }) => (
               <li key={name}>
-                <a href={`#/${name}`} aria-current={here === name || more.includes(here) ? "page" : undefined}>
+                <a href={`#/${name}`} aria-current={here === name ? "page" : undefined}>
                   <Icon name={name} /> {label}
+                  {name === "inbox" && waiting.value > 0 ? (
+                    <span class="bubble">
+                      {waiting.value}
+                      <span class="unseen"> waiting</span>
+                    </span>
+                  ) : null}
                 </a>
               </li>
             ))}
@@ -51,6 +69,13 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
       </header>
       <main id="content" tabIndex={-1}>
         <Stale />
+        {me?.demo ? (
+          <p class="banner">
+            <span>A demo: scripted agents fail and recover in a journal of their own.</span>
+            <span>In earnest: <code>rung up --journal rung.db</code></span>
+          </p>
+        ) : null}
+        {me?.trouble ? <p class="banner failed" role="alert">{me.trouble}</p> : null}
         {children}
       </main>
       <Help />

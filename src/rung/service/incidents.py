@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from difflib import unified_diff
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -228,7 +227,7 @@ def _timeline(events: Sequence[ev.Event]) -> list[wire.Moment]:
 
 
 def _changes(events: Sequence[ev.Event]) -> list[wire.FieldChange]:
-    """What each rung changed in the request, as a diff."""
+    """What each rung changed in the request."""
     made = [(n, event) for n, event in enumerate(events) if isinstance(event, ev.Opened | ev.Changed)]
     found = []
     for (_, one), (n, other) in pairwise(made):
@@ -239,14 +238,7 @@ def _changes(events: Sequence[ev.Event]) -> list[wire.FieldChange]:
             if field == "recovery":
                 continue  # it is part of the prompt or the messages
             old, new = (_words(getattr(request, field)) for request in (before, after))
-            diff = "\n".join(
-                line
-                for line in unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
-                if line[:3] not in ("---", "+++")
-            )
-            found.append(
-                wire.FieldChange(n=n, at=other.at, field=field, before=old[:FIELD], after=(diff or new)[:FIELD])
-            )
+            found.append(wire.FieldChange(n=n, at=other.at, field=field, before=old[:FIELD], after=new[:FIELD]))
     return found
 
 

@@ -1,0 +1,325 @@
+import type { ComponentChildren } from "preact";
+import { type Query, address, get, mayNot, me, post } from "../api";
+import { Bars } from "../charts/bars";
+import { Days } from "../charts/days";
+import { Spark } from "../charts/spark";
+import { count, dollars, duration, percent, plural, words } from "../format";
+import { type Resource, useResource } from "../live/resource";
+import { amend, link } from "../route";
+import { Empty, Failed } from "../ui/empty";
+import { Icon } from "../ui/icons";
+import { Ago, Select, Tabs } from "../ui/parts";
+import { complain, say } from "../ui/toast";
+import type { FailureAnalytics, GroupOut, RecoveryOut, RescueOut, Tile } from "../wire";
+
+const PERIODS = [
+  { value: "1", label: "24 h" },
+  { value: "7", label: "7 days" },
+  { value: "30", label: "30 days" },
+  { value: "all", label: "All" },
+];
+const AXES = ["kind", "model", "project", "prompt", "tool"];
+const DAY = 86_400;
+const MOST_BARS = 10;
+const APART_MS = 10_000; // a chart that moved each second could not be read
+const HAND_OVERS = new Set(["fallback", "escalate"]);
+
+/** What is asked for, to the minute: the same question twice is answered once. */
+function asked(params: URLSearchParams): Query {
+  const period = params.get("period") ?? "7";
+  const minute = Math.floor(Date.now() / 60_000) * 60;
+  return {
+    since: period === "all" ? null : minute - Number(period) * DAY,
+    project: params.get("project"), model: params.get("model"), kind: params.get("kind"),
+  };
+}
+
+export default function Analytics({ params }: { params: URLSearchParams }) {
+  const filter = asked(params);
+  const key = JSON.stringify([params.get("period"), filter["project"], filter["model"], filter["kind"]]);
+  const by = params.get("by") ?? "kind";
+  const load = <T,>(name: string, query: Query = {}, of = key) =>
+
+    useResource(`${name} ${of}`, (signal) => get<T>(name, { ...filter, ...query }, signal), ENDS, APART_MS);
+
+  const tiles = load<Tile[]>("analytics/success");
+  const failures = load<FailureAnalytics>("analytics/failures", { by }, `${key} ${by}`);
+  const groups = load<GroupOut[]>("groups", { limit: 12, since: null, model: null });
+  const rungs = load<RescueOut[]>("analytics/rungs");
+  const recovery = load<RecoveryOut[]>("analytics/recovery");
+  const cost = load<RescueOut[]>("analytics/cost");
+
+  const nothing = failures.data?.totalAttempts === 0;
+  return (
+    <section class="page">
+      <header>
+        <div>
+          <h1>Analytics</h1>
+          <p class="muted small">{failures.data ? `${plural(failures.data.totalFailures, "failure")} in ${plural(failures.data.totalAttempts, "attempt")}, ${percent(failures.data.failureRate, 1)}` : "What fails, how often, and what helps."}</p>
+        </div>
+        <Export filter={filter} />
+      </header>
+      <Filters params={params} kinds={Object.keys(failures.data?.byErrorType ?? {})} />
+      {failures.error && !failures.data ? (
+        <Failed error={failures.error} again={failures.again} />
+      ) : nothing ? (
+        <Empty title="No attempt in this time">
+          <p>Choose a longer time, or other filters.</p>
+        </Empty>
+      ) : (
+        <>
+          <div class="tiles">{tiles.data?.map((tile) => <Figure key={tile.id} tile={tile} filter={filter} />) ?? [0, 1, 2, 3].map((n) => <div key={n} class="card tile"><p class="skeleton s1" /><p class="skeleton s0" /></div>)}</div>
+          <div class="charts">
+            <RateByDay failures={failures} filter={filter} />
+            <FailuresBy failures={failures} by={by} filter={filter} />
+            <Rungs rungs={rungs} filter={filter} />
+            <Groups groups={groups} />
+            <Ends recovery={recovery} filter={filter} />
+            <Money cost={cost} filter={filter} />
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+const ENDS = ({ name }: { name: string }) => name === "attempt_succeeded" || name === "closed" || name === "act";
+
+function Filters({ params, kinds }: { params: URLSearchParams; kinds: string[] }) {
+  const value = (name: string) => params.get(name) ?? "";
+  const any = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: words(name) || "(none)" }))];
+  const known = value("kind") && !kinds.includes(value("kind")) ? [...kinds, value("kind")] : kinds;
+  return (
+    <div class="filters">
+      <Tabs label="Time" value={params.get("period") ?? "7"} choices={PERIODS} pick={(period) => amend({ period: period === "7" ? null : period })} />
+      <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
+      <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
+      <Select label="Kind" value={value("kind")} choices={any("All kinds", known)} pick={(kind) => amend({ kind })} />
+    </div>
+  );
+}
+
+function Export({ filter }: { filter: Query }) {
+  return (
+    <details class="menu">
+      <summary class="button"><Icon name="download" size={15} /> Export</summary>
+      <div>
+        {["incidents", "attempts", "events"].map((what) => (
+          <div key={what}>
+            <h3>{what[0]?.toUpperCase()}{what.slice(1)}</h3>
+            <p class="actions">
+              {["csv", "jsonl", "parquet"].map((format) => (
+                <a key={format} class="button tiny" download={`rung-${what}.${format}`} href={address("export", { what, format, ...filter })}>{format.toUpperCase()}</a>
+              ))}
+            </p>
+          </div>
+        ))}
+      </div>
+    </details>
+  );
+}
+
+const FIGURES: Record<Tile["id"], { label: string; said: (value: number) => string; goal: (goal: number) => string; met: (value: number, goal: number) => boolean; of: (of: number) => string; status: string | null }> = {
+  autoRecovered: { label: "Recovered by itself", said: (value) => percent(value), goal: (goal) => `goal ${percent(goal)} or more`, met: (value, goal) => value >= goal, of: (of) => `of ${plural(of, "incident")}`, status: "recovered" },
+  manualInterventions: { label: "A person stepped in", said: count, goal: (goal) => `goal at most ${goal}`, met: (value, goal) => value <= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
+  stuckEscalated: { label: "Stuck, then escalated", said: count, goal: (goal) => `goal ${goal}`, met: (value, goal) => value >= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
+  meanTimeToRecovery: { label: "Mean time to recovery", said: duration, goal: (goal) => `goal under ${duration(goal)}`, met: (value, goal) => value < goal, of: (of) => `in ${plural(of, "incident")}`, status: "recovered" },
+};
+
+function Figure({ tile, filter }: { tile: Tile; filter: Query }) {
+  const { label, said, goal, met, of, status } = FIGURES[tile.id];
+  return (
+    <a class="card tile" href={incidents(filter, { status })}>
+      <span class="tile-label">{label}</span>
+      <span class="tile-value">{tile.value === null ? "–" : said(tile.value)}</span>
+      <span class="tile-foot">
+        <span>
+          {tile.goal !== null && tile.value !== null ? <span class={`goal ${met(tile.value, tile.goal) ? "met" : "unmet"}`}>{goal(tile.goal)}</span> : null}
+          {of(tile.of)}
+        </span>
+        <Spark values={tile.trend.map((one) => one.value)} label={`${label}, by day`} wide={84} />
+      </span>
+    </a>
+  );
+}
+
+/** The incidents behind a figure. */
+function incidents(filter: Query, more: Record<string, string | number | null>): string {
+  return link(["incidents"], { ...(filter as Record<string, string | number | null>), ...more });
+}
+
+function Card({ title, resource, wide = false, tools, children }: { title: string; resource: Resource<unknown>; wide?: boolean; tools?: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <section class={`card ${wide ? "whole" : ""}`}>
+      <header>
+        <h2>{title}</h2>
+        {tools}
+      </header>
+      <div class="inside">
+        {resource.data ? children : resource.error ? <Failed error={resource.error} again={resource.again} /> : <><p class="skeleton s0" /><p class="skeleton s1" /><p class="skeleton s2" /></>}
+      </div>
+    </section>
+  );
+}
+
+function RateByDay({ failures, filter }: { failures: Resource<FailureAnalytics>; filter: Query }) {
+  const days = failures.data?.failureRateByDay ?? [];
+  return (
+    <Card title="Failure rate by day" resource={failures} wide>
+      <Days
+        label="Failure rate by day"
+        days={days.map((one) => ({
+          at: one.at, value: one.attempts ? one.rate : null,
+          said: `${percent(one.rate, 1)}, ${count(one.failures)} of ${count(one.attempts)} attempts`,
+          href: incidents(filter, { since: one.at, until: one.at + DAY }),
+        }))}
+      />
+    </Card>
+  );
+}
+
+function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalytics>; by: string; filter: Query }) {
+  const rows = failures.data?.rates.filter((row) => row.failures > 0).slice(0, MOST_BARS) ?? [];
+  return (
+    <Card title="Failures by" resource={failures}
+      tools={<Tabs label="Failures by" value={by} choices={AXES.map((name) => ({ value: name, label: name }))} pick={(axis) => amend({ by: axis === "kind" ? null : axis })} />}>
+      {rows.length === 0 ? <p class="muted small">{by === "prompt" ? "No recovery prompt was used in this time." : by === "tool" ? "No failure named a tool in this time." : "None in this time."}</p> : null}
+      <Bars
+        label={`Failures by ${by}`}
+        bars={rows.map((row) => ({
+          key: row.key, label: words(row.key) || "(none)", value: row.failures,
+          said: <><b>{count(row.failures)}</b> · {percent(row.rate, 1)}</>,
+          href: incidents(filter, { [by]: row.key }),
+        }))}
+      />
+      {rows.length > 0 ? <p class="quiet small">Failures, and their share of {by === "kind" || by === "tool" ? "all attempts" : "the attempts there"}.</p> : null}
+    </Card>
+  );
+}
+
+function Rungs({ rungs, filter }: { rungs: Resource<RescueOut[]>; filter: Query }) {
+  const rows = rungs.data?.filter((row) => row.rung) ?? [];
+  return (
+    <Card title="Recovery by rung" resource={rungs}
+      tools={<span class="legend"><span class="recovered">saved</span><span class="running">tried</span></span>}>
+      {rows.length === 0 ? <p class="muted small">No rung was climbed in this time.</p> : null}
+      <Bars
+        label="Recovery by rung"
+        bars={rows.map((row) => ({
+          key: row.rung, label: row.rung, value: row.tried, part: row.saved,
+          said: <><b>{percent(row.tried ? row.saved / row.tried : null)}</b> of {count(row.tried)} · {row.meanSeconds == null ? "–" : duration(row.meanSeconds)}</>,
+          href: incidents(filter, { rung: row.rung }),
+        }))}
+      />
+      {rows.length > 0 ? <p class="quiet small">Share of tries that saved it, and the mean time to recovery.</p> : null}
+    </Card>
+  );
+}
+
+const STATES: Record<string, { label: string; tone: string }> = {
+  open: { label: "open", tone: "open" }, regression: { label: "back again", tone: "failed" },
+  resolved: { label: "resolved", tone: "recovered" }, snoozed: { label: "snoozed", tone: "succeeded" },
+};
+
+function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
+  const refused = mayNot("act");
+  const act = async (group: GroupOut, what: "resolve" | "reopen" | "snooze") => {
+    try {
+      await post(`groups/${encodeURIComponent(group.project || "-")}/${encodeURIComponent(group.fingerprint)}/${what}`);
+      say(what === "resolve" ? "Resolved: you hear of it when it comes back" : what === "snooze" ? "Snoozed for a day" : "Open again");
+      groups.again();
+    } catch (error) {
+      complain(error);
+    }
+  };
+  return (
+    <Card title="The same trouble" resource={groups} wide>
+      {groups.data?.length === 0 ? <p class="muted small">No failure is recorded.</p> : (
+        <div class="scroll-x" tabIndex={0} role="region" aria-label="Groups of failures">
+          <table class="table groups">
+            <thead>
+              <tr><th>Failure</th><th>Two weeks</th><th class="number">Seen</th><th>Last</th><th>State</th><th><span class="unseen">Actions</span></th></tr>
+            </thead>
+            <tbody>
+              {groups.data?.map((group) => {
+                const state = STATES[group.state] ?? { label: group.state, tone: "running" };
+                const closed = group.state === "resolved" || group.state === "snoozed";
+                return (
+                  <tr key={`${group.project}/${group.fingerprint}`}>
+                    <td class="failure-cell">
+                      <a class="row-name" href={link(["incidents"], { fingerprint: group.fingerprint })}>{words(group.kind)}</a>
+                      <span class="quiet small"> {group.project}</span>
+                      <span class="muted small cut" title={group.message}>{group.message}</span>
+                    </td>
+                    <td><Spark values={group.trend} label={`Seen by day: ${group.trend.join(", ")}`} /></td>
+                    <td class="number">{count(group.seen)}</td>
+                    <td class="quiet small"><Ago at={group.lastAt} /></td>
+                    <td><span class={`badge ${state.tone}`}>{state.label}</span></td>
+                    <td>
+                      <span class="actions nowrap">
+                        {group.example ? <a class="button tiny plain" href={link(["incidents", group.example])}>Example</a> : null}
+                        {closed ? (
+                          <button class="button tiny" disabled={refused !== null} title={refused ?? undefined} onClick={() => act(group, "reopen")}>Reopen</button>
+                        ) : (
+                          <>
+                            <button class="button tiny" disabled={refused !== null} title={refused ?? undefined} onClick={() => act(group, "resolve")}>Resolve</button>
+                            <button class="button tiny plain" disabled={refused !== null} title={refused ?? undefined} onClick={() => act(group, "snooze")}>Snooze</button>
+                          </>
+                        )}
+                      </span>
+                    </td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Card>
+  );
+}
+
+function Ends({ recovery, filter }: { recovery: Resource<RecoveryOut[]>; filter: Query }) {
+  const tones = ["recovered", "partial", "blocked", "failed"] as const;
+  return (
+    <Card title="How incidents ended, by kind" resource={recovery} tools={<span class="legend">{tones.map((tone) => <span key={tone} class={tone}>{tone}</span>)}</span>}>
+      {recovery.data?.length === 0 ? <p class="muted small">No incident ended in this time.</p> : null}
+      <ul class="bars">
+        {recovery.data?.slice(0, MOST_BARS).map((row) => (
+          <li key={row.kind}>
+            <a class="bar" href={incidents(filter, { kind: row.kind })} aria-label={`${words(row.kind)}: ${tones.map((tone) => `${row[tone]} ${tone}`).join(", ")}`}>
+              <span class="bar-label cut">{words(row.kind)}</span>
+              <span class="ends" aria-hidden="true">{tones.map((tone) => <i key={tone} class={tone} style={{ width: `${(row[tone] / Math.max(1, row.incidents)) * 100}%` }} />)}</span>
+              <span class="bar-said"><b>{percent(row.rate)}</b> of {count(row.incidents)} · {duration(row.meanSeconds)}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function Money({ cost, filter }: { cost: Resource<RescueOut[]>; filter: Query }) {
+  const rows = cost.data?.filter((row) => HAND_OVERS.has(row.rung)) ?? [];
+  const sum = (pick: (row: RescueOut) => number, from = rows) => from.reduce((total, row) => total + pick(row), 0);
+  const spent = sum((row) => row.dollars);
+  const saved = sum((row) => row.saved);
+  return (
+    <Card title="What escalation cost and saved" resource={cost}>
+      <dl class="money">
+        <div><dt>Handed over</dt><dd>{count(sum((row) => row.tried))}</dd></div>
+        <div><dt>Saved</dt><dd>{count(saved)}</dd></div>
+        <div><dt>Spent on it</dt><dd>{dollars(spent)}</dd></div>
+        <div><dt>For each one saved</dt><dd>{saved ? dollars(spent / saved) : "–"}</dd></div>
+      </dl>
+      <Bars
+        label="Escalation by model"
+        bars={rows.map((row) => ({
+          key: `${row.rung} ${row.model}`, label: row.model || "(none)", value: row.tried, part: row.saved,
+          said: <><b>{dollars(row.dollars)}</b> · {count(row.saved)} of {count(row.tried)}</>,
+          href: incidents(filter, { rung: row.rung, model: row.model }),
+        }))}
+      />
+    </Card>
+  );
+}

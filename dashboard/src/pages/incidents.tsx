@@ -1,0 +1,125 @@
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, type Query, get, me } from "../api";
+import { count, day, dollars, duration, words } from "../format";
+import { useResource } from "../live/resource";
+import { amend, link } from "../route";
+import { Empty, Failed, Loading } from "../ui/empty";
+import { Ago, Badge, Select } from "../ui/parts";
+import { complain } from "../ui/toast";
+import type { IncidentOut, IncidentPage } from "../wire";
+
+const PAGE = 50;
+const STATUSES = ["open", "recovered", "partial", "blocked", "failed", "succeeded"];
+const SAID: Record<string, string> = { fingerprint: "group", rung: "rung", kind: "kind", tool: "tool", prompt: "prompt", since: "since", until: "until", session: "session" };
+
+export default function Incidents({ params }: { params: URLSearchParams }) {
+  const { all, ...named } = Object.fromEntries(params);
+  // What went well at once is no news, unless it is asked for.
+  const filter: Query = { ...named, troubled: all || named["status"] ? null : true };
+  const key = `incidents ${params}`;
+  const [more, setMore] = useState<{ key: string; items: IncidentOut[]; cursor: string | null }>({ key, items: [], cursor: null });
+  const first = useResource(key, (signal) => get<IncidentPage>("incidents", { ...filter, limit: PAGE }, signal), () => true);
+  useEffect(() => setMore({ key, items: [], cursor: null }), [key]);
+
+  const cursor = more.items.length > 0 ? more.cursor : (first.data?.nextCursor ?? null);
+  const next = async () => {
+    try {
+      const page = await get<IncidentPage>("incidents", { ...filter, cursor, limit: PAGE });
+      setMore((old) => ({ key, items: [...old.items, ...page.items], cursor: page.nextCursor }));
+    } catch (error) {
+      if (error instanceof ApiError) complain(error);
+    }
+  };
+
+  const head = first.data?.items ?? [];
+  const seen = new Set(head.map((one) => one.id));
+  const items = [...head, ...more.items.filter((one) => !seen.has(one.id))];
+  return (
+    <section class="page">
+      <header>
+        <div class="page-head-text">
+          <h1>Incidents</h1>
+          {first.data ? <p class="muted small">{count(first.data.total)}</p> : null}
+        </div>
+      </header>
+      <Filters params={params} />
+      {first.error && !first.data ? (
+        <Failed error={first.error} again={first.again} />
+      ) : !first.data ? (
+        <Loading rows={8} />
+      ) : items.length === 0 ? (
+        <Empty title="No incident fits">
+          <p>{[...params].length > 0 ? "No recovery in the journal matches these filters." : "An incident is one recovery: it appears here when an attempt fails."}</p>
+          {[...params].length > 0 ? <a class="button" href={link(["incidents"])}>Show all incidents</a> : null}
+        </Empty>
+      ) : (
+        <Table items={items} />
+      )}
+      {cursor !== null && items.length > 0 ? (
+        <p class="center"><button class="button" onClick={next}>Show more</button></p>
+      ) : null}
+    </section>
+  );
+}
+
+function Filters({ params }: { params: URLSearchParams }) {
+  const value = (name: string) => params.get(name) ?? "";
+  const any = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name === "open" ? "going on" : name }))];
+  const chips = Object.keys(SAID).filter((name) => value(name));
+  return (
+    <div class="filters">
+      <Select label="Status" value={value("status")} choices={any("Any status", STATUSES)} pick={(status) => amend({ status })} />
+      <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
+      <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
+      <button class="button" aria-pressed={value("all") !== ""} onClick={() => amend({ all: value("all") ? null : "1" })}>
+        Also without failures
+      </button>
+      {chips.map((name) => (
+        <button key={name} class="button tiny" onClick={() => amend({ [name]: null })} aria-label={`Remove the filter ${SAID[name]}`}>
+          {SAID[name]}: {name === "since" || name === "until" ? day(Number(value(name))) : words(value(name)).slice(0, 40)} ×
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Table({ items }: { items: IncidentOut[] }) {
+  return (
+    <div class="card scroll-x" tabIndex={0} role="region" aria-label="Incidents">
+      <table class="table incidents">
+        <thead>
+          <tr>
+            <th>Status</th>
+            <th>Failure</th>
+            <th>Session</th>
+            <th>Ladder</th>
+            <th class="number">Attempts</th>
+            <th class="number">Time</th>
+            <th class="number">Cost</th>
+            <th class="number">Began</th>
+          </tr>
+        </thead>
+        <tbody>
+          {items.map((one) => (
+            <tr key={one.id}>
+              <td><Badge status={one.status} /></td>
+              <td class="failure-cell">
+                <a class="row-name" href={link(["incidents", one.id])}>{one.kind ? words(one.kind) : "no failure"}</a>
+                <span class="quiet small cut">{one.message}</span>
+              </td>
+              <td>
+                {one.session ? <a href={link(["sessions", one.session])}>{one.session}</a> : <span class="quiet">none</span>}
+                <span class="quiet small block">{one.project}</span>
+              </td>
+              <td>{one.ladder}<span class="quiet small block">{one.rung}</span></td>
+              <td class="number">{count(one.attempts)}</td>
+              <td class="number">{one.endedAt === null ? "going on" : duration(one.endedAt - one.openedAt)}</td>
+              <td class="number">{dollars(one.dollars)}</td>
+              <td class="number quiet"><Ago at={one.openedAt} /></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,253 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, call, get, mayNot, me } from "../api";
+import { duration } from "../format";
+import { useResource } from "../live/resource";
+import { amend, link } from "../route";
+import { Dialog } from "../ui/dialog";
+import { Diff } from "../ui/diff";
+import { Failed, Loading } from "../ui/empty";
+import { Ago, Select } from "../ui/parts";
+import { Backtest } from "../ui/backtest";
+import { PolicyForm, type Settings } from "../ui/policyform";
+import { say } from "../ui/toast";
+import type { EffectivePolicy, PolicyIn, PolicyOut, ProjectPolicy, Template, Valid } from "../wire";
+
+const PAUSE_MS = 350;
+
+export default function Policies({ params }: { params: URLSearchParams }) {
+  const project = params.get("project") ?? "";
+  const path = project ? `projects/${encodeURIComponent(project)}/retry-policy` : "retry-policy";
+  const stored = useResource(path, async (signal) => call<PolicyOut>("GET", path, { signal }));
+  const own = useResource("project policies", (signal) => get<ProjectPolicy[]>("projects/retry-policies", {}, signal));
+  const templates = useResource("templates", (signal) => get<Template[]>("retry-policy/templates", {}, signal));
+  return (
+    <section class="page">
+      <header>
+        <div>
+          <h1>Policies</h1>
+          <p class="muted small">How failures are recovered, by default and where a project differs.</p>
+        </div>
+        <Choose project={project} own={own.data ?? []} />
+      </header>
+      {stored.data ? (
+        <Editor key={`${path} ${stored.data.etag}`} path={path} project={project} stored={stored.data.data} etag={stored.data.etag ?? '"0"'} templates={templates.data ?? []}
+          again={() => { stored.again(); own.again(); }} />
+      ) : stored.error ? (
+        <Failed error={stored.error} again={stored.again} />
+      ) : (
+        <Loading rows={8} />
+      )}
+      {project ? <Effective project={project} /> : null}
+    </section>
+  );
+}
+
+function Choose({ project, own }: { project: string; own: ProjectPolicy[] }) {
+  const differs = new Map(own.map((one) => [one.project, one]));
+  const names = [...new Set([...differs.keys(), ...(me.value?.projects ?? []), ...(project ? [project] : [])])].filter(Boolean).sort();
+  const chosen = differs.get(project);
+  return (
+    <div class="actions">
+      {chosen ? <span class="quiet small">version {chosen.version}, by {chosen.who}, <Ago at={chosen.at} /></span> : null}
+      <Select label="Whose policy" value={project} pick={(name) => amend({ project: name })}
+        choices={[{ value: "", label: "Default" }, ...names.map((name) => ({ value: name, label: differs.has(name) ? `${name} (own settings)` : name }))]} />
+    </div>
+  );
+}
+
+interface EditorProps {
+  path: string;
+  project: string;
+  stored: PolicyOut;
+  etag: string;
+  templates: Template[];
+  again: () => void;
+}
+
+/** Form and TOML are two views of one draft; the service itself turns each into the other. */
+function Editor({ path, project, stored, etag, templates, again }: EditorProps) {
+  const [toml, setToml] = useState(stored.toml);
+  const [policy, setPolicy] = useState(stored);
+  const [problem, setProblem] = useState<Valid | null>(null);
+  const [saving, setSaving] = useState(false);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const turn = useRef(0);
+  const refused = mayNot("admin");
+  const dirty = toml.trim() !== stored.toml.trim();
+
+  const check = async (draft: PolicyIn) => {
+    const mine = ++turn.current;
+    try {
+      const query = project ? { project } : {};
+      const { data } = await call<Valid>("POST", "retry-policy/validate", { query, body: draft });
+      if (mine !== turn.current) return; // typed on meanwhile
+      setProblem(data.valid ? null : data);
+      if (data.valid && data.policy) {
+        setPolicy(data.policy);
+        if (draft.toml === undefined) setToml(data.policy.toml);
+      }
+    } catch (error) {
+      if (mine !== turn.current) return;
+      const told = error instanceof ApiError ? error : new ApiError(0, String(error));
+      setProblem({ valid: false, field: told.field, message: told.message });
+    }
+  };
+  const write = (text: string) => {
+    setToml(text);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => void check({ toml: text }), PAUSE_MS);
+  };
+  const fill = (settings: Settings) => {
+    setPolicy((old) => ({ ...old, settings }));
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => void check({ settings }), PAUSE_MS);
+  };
+  const reset = () => {
+    turn.current++;
+    setToml(stored.toml);
+    setPolicy(stored);
+    setProblem(null);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  return (
+    <>
+      <TemplateRow templates={templates} now={policy.settings["template"]} pick={fill} disabled={refused !== null} />
+      <div class="policy">
+        <section class="card">
+          <header><h2>Settings</h2></header>
+          <div class="inside">
+            <PolicyForm policy={policy} wrong={problem} change={fill} disabled={refused !== null} />
+          </div>
+        </section>
+        <div class="beside">
+          <section class="card">
+            <header>
+              <h2>The same as TOML</h2>
+              {dirty ? <span class="tag">changed</span> : null}
+            </header>
+            <div class="inside">
+              <textarea class="textarea toml" aria-label="Policy as TOML" spellcheck={false} rows={Math.max(9, Math.min(24, toml.split("\n").length + 1))} value={toml} readOnly={refused !== null}
+                placeholder={project ? "# nothing of its own: the default holds" : "# nothing set: the ladder and template decide"} onInput={(event) => write(event.currentTarget.value)} />
+              {problem ? <p class="wrong" role="alert">{problem.field ? <b>{problem.field}: </b> : null}{problem.message}</p> : null}
+            </div>
+          </section>
+          <Schedule policy={policy} />
+          <Backtest toml={toml} project={project} ready={problem === null} />
+        </div>
+      </div>
+      {dirty || refused ? <div class="save-bar">
+        {refused ? <span class="why-not">{refused}</span> : problem ? <span class="wrong">Not valid yet.</span> : <span class="muted small">Not saved yet.</span>}
+        <button class="button" disabled={!dirty} onClick={reset}>Undo changes</button>
+        <button class="button primary" disabled={!dirty || problem !== null || refused !== null} onClick={() => setSaving(true)}>Review and save</button>
+      </div> : null}
+      {saving ? <Save path={path} before={stored.toml} after={toml} etag={etag} close={() => setSaving(false)} saved={() => { setSaving(false); again(); }} /> : null}
+    </>
+  );
+}
+
+function TemplateRow({ templates, now, pick, disabled }: { templates: Template[]; now: unknown; pick: (settings: Settings) => void; disabled: boolean }) {
+  if (templates.length === 0) return null;
+  return (
+    <div class="templates" role="group" aria-label="Begin with a template">
+      {templates.map((one) => (
+        <button key={one.id} class="card template" aria-pressed={now === one.id} disabled={disabled} onClick={() => pick(one.policy.settings)}>
+          <b>{one.id}</b>
+          <span class="muted small">{one.about}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** The pauses as they would be, and the worst the policy allows. */
+function Schedule({ policy }: { policy: PolicyOut }) {
+  const most = Math.max(...policy.waits, 0.001);
+  const worst = [
+    policy.worstAttempts === null ? null : `${policy.worstAttempts} attempts`,
+    policy.worstSeconds === null ? null : duration(policy.worstSeconds),
+    policy.worstDollars === null ? null : `$${policy.worstDollars.toFixed(2)}`,
+  ].filter(Boolean);
+  return (
+    <section class="card">
+      <header><h2>What it comes to</h2></header>
+      <div class="inside">
+        {policy.waits.length > 0 ? (
+          <>
+            <p class="muted small">Longest pause before each retry</p>
+            <ol class="pauses">
+              {policy.waits.map((wait, n) => (
+                <li key={n}>
+                  <span class="pause-track" aria-hidden="true"><span style={{ height: `${Math.max(4, (wait / most) * 100)}%` }} /></span>
+                  <span class="quiet small">{duration(wait)}</span>
+                </li>
+              ))}
+            </ol>
+          </>
+        ) : (
+          <p class="muted small">It never repeats a request unchanged.</p>
+        )}
+        <p class="small">At the very most: {worst.length > 0 ? <b>{worst.join(", ")}</b> : "no limit"}.</p>
+      </div>
+    </section>
+  );
+}
+
+function Save({ path, before, after, etag, close, saved }: { path: string; before: string; after: string; etag: string; close: () => void; saved: () => void }) {
+  const [wrong, setWrong] = useState<string | null>(null);
+  const [busy, setBusy] = useState(false);
+  const save = async () => {
+    setBusy(true);
+    try {
+      await call<PolicyOut>("PUT", path, { body: { toml: after }, headers: { "If-Match": etag } });
+      say("Saved: it holds from the next recovery on");
+      saved();
+    } catch (error) {
+      const stale = error instanceof ApiError && (error.status === 412 || error.status === 409);
+      setWrong(stale ? "Somebody else saved it meanwhile. Copy your text, reload, and look at theirs first." : error instanceof Error ? error.message : String(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Save these changes?" close={close}>
+      <Diff before={before.trim()} after={after.trim()} label="What changes in the policy" />
+      <footer>
+        {wrong ? <span class="wrong" role="alert">{wrong}</span> : null}
+        <button class="button" onClick={close}>Cancel</button>
+        <button class="button primary" disabled={busy} onClick={save}>Save</button>
+      </footer>
+    </Dialog>
+  );
+}
+
+const ORIGINS: Record<string, string> = { preset: "the preset", file: "rung.toml", service: "the default here", "project file": "rung.toml, this project", project: "this project" };
+
+function Effective({ project }: { project: string }) {
+  const found = useResource(`effective ${project}`, (signal) => get<EffectivePolicy>(`projects/${encodeURIComponent(project)}/retry-policy/effective`, {}, signal), ({ name }) => name === "act");
+  if (!found.data) return null;
+  return (
+    <section class="card">
+      <header><h2>In force for {project}, and where it comes from</h2><a class="small" href={link(["sessions"], { project })}>its sessions</a></header>
+      <div class="inside scroll-x" tabIndex={0} role="region" aria-label="Values in force">
+        <table class="table">
+          <thead><tr><th>Key</th><th>Value</th><th>From</th></tr></thead>
+          <tbody>
+            {found.data.values.map((one) => (
+              <tr key={one.key}>
+                <td><code>{one.key}</code></td>
+                <td class="wrap">{shown(one.value)}</td>
+                <td><span class={one.origin === "preset" ? "quiet" : ""}>{ORIGINS[one.origin]}</span></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function shown(value: unknown): string {
+  if (value === null) return "none";
+  if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(", ") || "none";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,298 @@
+import { useState } from "preact/hooks";
+import { get, mayNot, post } from "../api";
+import { count, dollars, duration, exactly, plural, time, words } from "../format";
+import { useResource } from "../live/resource";
+import { link } from "../route";
+import { Failed, Loading } from "../ui/empty";
+import { EscalateDialog } from "../ui/escalate";
+import { Icon } from "../ui/icons";
+import { useKeys } from "../ui/keys";
+import { Ago, Badge, Countdown, Facts, Model, Since } from "../ui/parts";
+import { RetryDialog } from "../ui/retry";
+import { complain, say } from "../ui/toast";
+import type { AttemptOut, Done, Escalation, SessionDetail } from "../wire";
+
+const LIVE = new Set(["running", "retrying", "waiting", "open"]);
+
+export default function Session({ path }: { path: readonly string[] }) {
+  const id = path[0] ?? "";
+  const session = useResource(
+    id,
+    (signal) => get<SessionDetail>(`sessions/${encodeURIComponent(id)}`, {}, signal),
+    ({ name, data }) => name === "act" || (data as { session?: string }).session === id,
+  );
+  const [dialog, setDialog] = useState<"retry" | "escalate" | null>(null);
+  useKeys({ r: () => session.data && setDialog("retry"), e: () => session.data && setDialog("escalate") });
+
+  const data = session.data;
+  return (
+    <section class="page">
+      <nav class="crumbs" aria-label="Where you are">
+        <a href={link(["sessions"])}>Sessions</a> <span aria-hidden="true">/</span> <span class="cut">{id}</span>
+      </nav>
+      {data ? (
+        <>
+          <Head data={data} open={setDialog} />
+          <div class="columns">
+            <Attempts data={data} />
+            <Beside data={data} />
+          </div>
+        </>
+      ) : session.error ? (
+        <Failed error={session.error} again={session.again} />
+      ) : (
+        <Loading rows={7} />
+      )}
+      {dialog === "retry" ? <RetryDialog session={id} close={() => setDialog(null)} /> : null}
+      {dialog === "escalate" ? <EscalateDialog session={id} close={() => setDialog(null)} /> : null}
+    </section>
+  );
+}
+
+function Head({ data, open }: { data: SessionDetail; open: (what: "retry" | "escalate") => void }) {
+  return (
+    <>
+      <div class="page-head">
+        <div class="title">
+          <h1 class="cut">{data.id}</h1>
+          <Badge status={data.status} />
+        </div>
+        <div class="actions">
+          <button class="button" onClick={() => open("retry")} title="r">
+            <Icon name="again" size={15} /> Retry with error context
+          </button>
+          <button class="button" onClick={() => open("escalate")} title="e">
+            <Icon name="up" size={15} /> Escalate
+          </button>
+          <Stop data={data} />
+        </div>
+      </div>
+      <Facts
+        items={[
+          ["Project", data.project || "none"],
+          ["Agent", data.agent || "unnamed"],
+          ["Model", <Model model={data.model} former={data.formerModel} />],
+          ["Attempts", `${count(data.attempts)}, ${count(data.failures)} failed`],
+          ["Cost", dollars(data.dollars)],
+          ["Began", <Ago at={data.beganAt} />],
+          ["Last", <Ago at={data.touchedAt} />],
+        ]}
+      />
+    </>
+  );
+}
+
+function Stop({ data }: { data: SessionDetail }) {
+  const [busy, setBusy] = useState(false);
+  const live = data.recoveries.find((one) => one.endedAt === null);
+  const whyNot = mayNot("act") ?? (live ? null : "nothing is running");
+  const stop = async () => {
+    if (!live || !confirm("Stop this recovery? What was finished is kept.")) return;
+    setBusy(true);
+    try {
+      const done = await post<Done>(`incidents/${encodeURIComponent(live.id)}/cancel`);
+      say(done.note || "It stops at the next step");
+    } catch (error) {
+      complain(error);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <button class="button danger" disabled={busy || whyNot !== null} onClick={stop}>
+        <Icon name="stop" size={14} /> Stop
+      </button>
+      {whyNot ? <span class="why-not">{whyNot}</span> : null}
+    </>
+  );
+}
+
+type Piece = { at: number; attempt: AttemptOut } | { at: number; change: Escalation };
+
+interface Part {
+  incident: string;
+  pieces: Piece[];
+}
+
+const SHOWN_PARTS = 6;
+
+/** Attempts and changes of model in the order of time, those of one recovery together. */
+function parts(data: SessionDetail): Part[] {
+  const made: Piece[] = data.attemptsMade.map((attempt) => ({ at: attempt.timestamp, attempt }));
+  const changes: Piece[] = data.modelChanges.map((change) => ({ at: change.timestamp, change }));
+  const found: Part[] = [];
+  for (const piece of [...made, ...changes].sort((one, other) => one.at - other.at)) {
+    const incident = "attempt" in piece ? piece.attempt.incident : (found.at(-1)?.incident ?? "");
+    if (found.at(-1)?.incident !== incident) found.push({ incident, pieces: [] });
+    found.at(-1)?.pieces.push(piece);
+  }
+  return found;
+}
+
+function Attempts({ data }: { data: SessionDetail }) {
+  const [all, setAll] = useState(false);
+  const found = parts(data);
+  const shown = all ? found : found.slice(-SHOWN_PARTS);
+  const names = new Map(data.recoveries.map((one) => [one.id, one]));
+  return (
+    <section aria-label="Attempts">
+      {shown.length < found.length ? (
+        <p class="part"><button class="button tiny" onClick={() => setAll(true)}>Show {plural(found.length - shown.length, "earlier recovery", "earlier recoveries")}</button></p>
+      ) : null}
+      {shown.map((part, n) => (
+        <div key={part.incident}>
+          {part.incident ? (
+            <p class="part">
+              <a href={link(["incidents", part.incident])}>{names.get(part.incident)?.ladder ?? "recovery"} · {part.incident}</a>
+              {names.has(part.incident) ? <Badge status={names.get(part.incident)?.status ?? ""} /> : null}
+            </p>
+          ) : null}
+          <ol class="talk">
+            {part.pieces.map((piece, m) =>
+              "attempt" in piece ? <Attempt key={`a${m}`} attempt={piece.attempt} /> : <Change key={`c${m}`} change={piece.change} />,
+            )}
+            {n === shown.length - 1 ? <Pending data={data} /> : null}
+          </ol>
+        </div>
+      ))}
+      {found.length === 0 ? (LIVE.has(data.status) ? <ol class="talk"><Pending data={data} /></ol> : <p class="muted">No attempt is recorded.</p>) : null}
+    </section>
+  );
+}
+
+/** What comes next, in its place: a retry must never look stuck. */
+function Pending({ data }: { data: SessionDetail }) {
+  if (data.retry) {
+    return (
+      <li class="turn pending retrying">
+        <span class="turn-mark" aria-hidden="true">{data.retry.attempt}</span>
+        <div class="turn-body">
+          <p>
+            Attempt {data.retry.attempt}
+            {data.retry.of ? ` of ${data.retry.of}` : ""} begins <Countdown until={data.retry.until} />
+          </p>
+        </div>
+      </li>
+    );
+  }
+  if (data.status === "waiting") {
+    const asking = data.recoveries.find((one) => one.endedAt === null);
+    return (
+      <li class="turn pending waiting">
+        <span class="turn-mark" aria-hidden="true">?</span>
+        <div class="turn-body">
+          <p>It waits for your answer. {asking ? <a href={link(["incidents", asking.id])}>Answer it</a> : null}</p>
+        </div>
+      </li>
+    );
+  }
+  if (!LIVE.has(data.status)) return null;
+  return (
+    <li class="turn pending running">
+      <span class="turn-mark breathing" aria-hidden="true" />
+      <div class="turn-body">
+        <p>An attempt is running, for <Since at={data.touchedAt} /> so far</p>
+      </div>
+    </li>
+  );
+}
+
+function Attempt({ attempt }: { attempt: AttemptOut }) {
+  const good = attempt.succeeded;
+  return (
+    <li class={`turn ${good ? "recovered" : "failed"}`}>
+      <span class="turn-mark" aria-hidden="true">{good ? <Icon name="check" size={13} /> : attempt.attemptNumber}</span>
+      <div class="turn-body">
+        <p class="turn-head">
+          <b>{good ? "Succeeded" : words(attempt.error || "failed")}</b>
+          {attempt.rung ? <a class="tag" href={link(["incidents", attempt.incident])}>{attempt.rung}</a> : null}
+          <span class="quiet small turn-time" title={exactly(attempt.timestamp)}>{time(attempt.timestamp)}</span>
+        </p>
+        {good || !attempt.errorMessage ? null : <pre class="said">{attempt.errorMessage}</pre>}
+        <p class="quiet small dots">
+          <span>attempt {attempt.attemptNumber}</span>
+          {attempt.model ? <span>{attempt.model}</span> : null}
+          <span>{duration(attempt.seconds)}</span>
+          <span>{dollars(attempt.dollars)}</span>
+          {attempt.delayMs > 0 ? <span>after a pause of {duration(attempt.delayMs / 1000)}</span> : null}
+          {attempt.prompt ? <span>told: {attempt.prompt}</span> : null}
+          {attempt.rule ? <span>named by <code>{attempt.rule}</code></span> : null}
+        </p>
+      </div>
+    </li>
+  );
+}
+
+function Change({ change }: { change: Escalation }) {
+  return (
+    <li class="turn change">
+      <span class="turn-mark" aria-hidden="true">
+        <Icon name="up" size={13} />
+      </span>
+      <div class="turn-body">
+        <p class="turn-head">
+          <b>
+            {change.fromModel || "unknown"} → {change.toModel}
+          </b>
+          <span class="tag">{words(change.reason)}</span>
+          <span class="quiet small turn-time" title={exactly(change.timestamp)}>{time(change.timestamp)}</span>
+        </p>
+        <p class="quiet small dots">
+          {change.costEstimate !== null ? <span>estimated {dollars(change.costEstimate)}</span> : null}
+          {change.cost !== null ? <span>cost {dollars(change.cost)}</span> : null}
+          {change.by ? <span>by {change.by}</span> : null}
+        </p>
+      </div>
+    </li>
+  );
+}
+
+function Beside({ data }: { data: SessionDetail }) {
+  const most = Math.max(...data.cost.map((one) => one.dollars), 1e-9);
+  return (
+    <aside class="beside">
+      {data.lastFailure ? (
+        <section class="card">
+          <header><h2>Last failure</h2></header>
+          <div class="inside">
+            <p><span class="kind">{words(data.lastFailure.kind)}</span></p>
+            <p class="muted small wrap">{data.lastFailure.message}</p>
+            <p class="quiet small">named by the rule <code>{data.lastFailure.rule || "none"}</code></p>
+          </div>
+        </section>
+      ) : null}
+      <section class="card">
+        <header><h2>Recoveries</h2></header>
+        <ul class="inside list">
+          {data.recoveries.map((one) => (
+            <li key={one.id}>
+              <a class="list-link" href={link(["incidents", one.id])}>
+                <span class="list-main">
+                  <b>{one.kind ? words(one.kind) : "no failure"}</b>
+                  <span class="quiet small">{one.ladder}{one.rung ? ` · ${one.rung}` : ""} · {plural(one.attempts, "attempt")} · <Ago at={one.openedAt} /></span>
+                </span>
+                <Badge status={one.status} />
+              </a>
+            </li>
+          ))}
+          {data.recoveries.length === 0 ? <li class="quiet small">none</li> : null}
+        </ul>
+      </section>
+      {data.cost.length > 0 ? (
+        <section class="card">
+          <header><h2>Cost by model</h2></header>
+          <ul class="inside list">
+            {data.cost.map((one) => (
+              <li key={one.model} class="cost-line">
+                <span class="cut">{one.model || "unknown"}</span>
+                <span class="quiet small">{plural(one.attempts, "attempt")}</span>
+                <b>{dollars(one.dollars)}</b>
+                <meter value={one.dollars} max={most} aria-label={`${one.model}: ${dollars(one.dollars)}`} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      ) : null}
+    </aside>
+  );
+}

@@ -1,0 +1,77 @@
+// To a dearer model: from which, to which, for how much, out of what is left. Nothing happens before it is confirmed.
+import { useState } from "preact/hooks";
+import { mayNot, me, post } from "../api";
+import { dollars } from "../format";
+import { useResource } from "../live/resource";
+import type { EscalateOut } from "../wire";
+import { Dialog } from "./dialog";
+import { Icon } from "./icons";
+import { complain, say } from "./toast";
+
+export function EscalateDialog({ session, close }: { session: string; close: () => void }) {
+  const path = `sessions/${encodeURIComponent(session)}/escalate`;
+  const refused = mayNot("act");
+  const [to, setTo] = useState("");
+  const [busy, setBusy] = useState(false);
+  const estimate = useResource(refused ? null : `${path} ${to}`, () => post<EscalateOut>(path, to ? { toModel: to } : {}));
+  const data = estimate.data;
+  const over = data?.costEstimate != null && data.budgetLeft !== null && data.costEstimate > data.budgetLeft;
+  const models = [...new Set([...(data ? [data.toModel] : to ? [to] : []), ...(me.value?.models ?? [])])].filter((name) => name && name !== data?.fromModel);
+
+  const confirm = async () => {
+    setBusy(true);
+    try {
+      const done = await post<EscalateOut>(path, { confirm: data?.token });
+      say(done.note || `The session goes on with ${done.toModel}`);
+      close();
+    } catch (error) {
+      complain(error);
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Dialog title="Escalate to another model" close={close}>
+      <div class="from-to">
+        <div>
+          <small>from</small>
+          <b class="cut">{data?.fromModel || "its model"}</b>
+        </div>
+        <Icon name="arrow" size={20} />
+        <label>
+          <small>to</small>
+          <select class="select" value={data?.toModel ?? to} onChange={(event) => setTo(event.currentTarget.value)}>
+            {data || to ? null : <option value="">choose a model</option>}
+            {models.map((name) => (
+              <option key={name} value={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      {data ? (
+        <>
+          <dl class="sums">
+            <div>
+              <dt>Estimated cost of the next attempt</dt>
+              <dd>{dollars(data.costEstimate)}</dd>
+            </div>
+            <div>
+              <dt>Budget left</dt>
+              <dd>{data.budgetLeft === null ? "no budget set" : dollars(data.budgetLeft)}</dd>
+            </div>
+          </dl>
+          <p class="muted small">The session uses this model from its next call on, and says so.</p>
+        </>
+      ) : null}
+      {estimate.error ? <p class="notice failed" role="alert">{estimate.error.message}</p> : null}
+      {!data && !estimate.error && !refused ? <p class="muted" role="status">Asking for an estimate</p> : null}
+      <footer>
+        {refused ? <span class="why-not">{refused}</span> : over ? <span class="wrong">This is more than is left.</span> : null}
+        <button class="button" onClick={close}>Cancel</button>
+        <button class="button primary" disabled={busy || !data?.token || estimate.loading} onClick={confirm}>
+          {data?.costEstimate != null ? `Escalate for about ${dollars(data.costEstimate)}` : "Escalate"}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,91 @@
+// The small things every page is made of.
+import type { ComponentChildren } from "preact";
+import { ago, duration, exactly, words } from "../format";
+import { now } from "../live/clock";
+import { Icon } from "./icons";
+
+const SAID: Record<string, string> = {
+  waiting: "needs you", // "waiting" alone reads like a retry
+  open: "running",
+  "": "idle",
+};
+
+export function Badge({ status }: { status: string }) {
+  const name = status === "open" ? "running" : status || "succeeded";
+  return <span class={`badge ${name}`}>{SAID[status] ?? words(status)}</span>;
+}
+
+/** How long ago, going on by itself; the exact time is its title. */
+export function Ago({ at }: { at: number }) {
+  return (
+    <time title={exactly(at)} dateTime={new Date(at * 1000).toISOString()}>
+      {ago(at, now.value)}
+    </time>
+  );
+}
+
+/** The seconds until then, counted down. */
+export function Countdown({ until }: { until: number }) {
+  const left = until - now.value;
+  return <span class="countdown">{left > 0.5 ? `in ${duration(Math.ceil(left))}` : "starting"}</span>;
+}
+
+/** How long something has been going on. */
+export function Since({ at }: { at: number }) {
+  return <>{duration(Math.max(0, Math.floor(now.value - at)))}</>;
+}
+
+export function Model({ model, former }: { model: string; former: string }) {
+  if (!former || former === model) return <span class="cut">{model || "–"}</span>;
+  return (
+    <span class="model-change cut" title={`Changed from ${former} to ${model}`}>
+      <span class="former cut">{former}</span>
+      <Icon name="arrow" size={12} />
+      <span class="cut">{model}</span>
+      <span class="unseen">(changed)</span>
+    </span>
+  );
+}
+
+interface Choice {
+  value: string;
+  label: string;
+}
+
+export function Select({ label, value, choices, pick }: { label: string; value: string; choices: readonly Choice[]; pick: (value: string) => void }) {
+  return (
+    <select class="select" aria-label={label} value={value} onChange={(event) => pick(event.currentTarget.value)}>
+      {choices.map((one) => (
+        <option key={one.value} value={one.value} selected={one.value === value}>
+          {one.label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** One of several, as a row of buttons. */
+export function Tabs({ label, value, choices, pick }: { label: string; value: string; choices: readonly Choice[]; pick: (value: string) => void }) {
+  return (
+    <div class="tabs" role="group" aria-label={label}>
+      {choices.map((one) => (
+        <button key={one.value} type="button" aria-pressed={one.value === value} onClick={() => pick(one.value)}>
+          {one.label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function Facts({ items }: { items: readonly [string, ComponentChildren][] }) {
+  return (
+    <dl class="facts">
+      {items.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,92 @@
+// "Retry with error context": what will be sent is shown, and may be changed, before it is sent.
+import { useState } from "preact/hooks";
+import { get, mayNot, post } from "../api";
+import { count } from "../format";
+import { useResource } from "../live/resource";
+import type { Done, Preview, RetryIn } from "../wire";
+import { Dialog } from "./dialog";
+import { Failed } from "./empty";
+import { complain, say } from "./toast";
+
+type Mode = "context" | "plain" | "model";
+
+const MODES: { mode: Mode; label: string; about: string }[] = [
+  { mode: "context", label: "With the error beside it", about: "The next attempt is told what went wrong." },
+  { mode: "plain", label: "The same again", about: "The recorded request, unchanged." },
+  { mode: "model", label: "On another model", about: "The recorded request, given to the model you choose." },
+];
+
+export function RetryDialog({ session, close }: { session: string; close: () => void }) {
+  const path = `sessions/${encodeURIComponent(session)}`;
+  const preview = useResource(path, (signal) => get<Preview>(`${path}/retry-preview`, {}, signal));
+  const [mode, setMode] = useState<Mode>("context");
+  const [prompt, setPrompt] = useState<string | null>(null);
+  const [model, setModel] = useState("");
+  const [busy, setBusy] = useState(false);
+
+  const data = preview.data;
+  const others = data?.models.filter((name) => name !== data.model) ?? [];
+  const chosen = model || others[0] || "";
+  const whyNot = mayNot("act") ?? (data && !data.possible ? data.whyNot : null) ?? (mode === "model" && !chosen ? "The policy names no other model." : null);
+
+  const send = async () => {
+    const edited = prompt !== null && prompt !== data?.prompt;
+    const order: RetryIn =
+      mode === "plain" ? { mode } : mode === "model" ? { mode, model: chosen } : edited ? { mode: "prompt", prompt } : { mode };
+    setBusy(true);
+    try {
+      const done = await post<Done>(`${path}/retry`, order);
+      say(done.note || "The retry is on its way");
+      close();
+    } catch (error) {
+      complain(error);
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Dialog title="Retry" close={close}>
+      {preview.error ? <Failed error={preview.error} again={preview.again} /> : null}
+      <fieldset class="choices">
+        <legend class="unseen">How</legend>
+        {MODES.map((one) => (
+          <label key={one.mode} class="choice">
+            <input type="radio" name="mode" checked={mode === one.mode} onChange={() => setMode(one.mode)} />
+            <span>
+              <b>{one.label}</b>
+              <small>{one.about}</small>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      {mode === "context" ? (
+        <label class="field">
+          <span>The prompt that will be sent</span>
+          <textarea class="textarea" rows={11} value={prompt ?? data?.prompt ?? ""} onInput={(event) => setPrompt(event.currentTarget.value)} disabled={!data} />
+          <small>
+            {count((prompt ?? data?.prompt ?? "").length)} characters
+            {data?.model ? ` · to ${data.model}` : ""}
+            {prompt !== null && prompt !== data?.prompt ? " · edited" : ""}
+          </small>
+        </label>
+      ) : null}
+      {mode === "model" ? (
+        <label class="field">
+          <span>Model</span>
+          <select class="select" value={chosen} onChange={(event) => setModel(event.currentTarget.value)}>
+            {others.map((name) => (
+              <option key={name} value={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      ) : null}
+      <footer>
+        {whyNot ? <span class="why-not">{whyNot}</span> : null}
+        <button class="button" onClick={close}>Cancel</button>
+        <button class="button primary" disabled={busy || !data || whyNot !== null} onClick={send}>
+          {busy ? "Sending" : "Retry"}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
