@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.lab_try import command as try_command
 from rung.cli.screen import as_json, print_json
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if ctx.invoked_subcommand is not None:
         return
     _serve(_lab(options))
+
+
+command.add_command(try_command)
 
 
 @command.command("faults")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ class Chooser:
         script = self.script
         if not script.rate:
             return None
-        dice = random.Random(f"{script.seed}/{number}")  # noqa: S311  # the same seed, the same faults
-        if dice.random() >= script.rate:
+        dice = blake2b(f"{script.seed}/{number}".encode(), digest_size=16).digest()  # same seed, same faults
+        if int.from_bytes(dice[:8]) >= script.rate * 2**64:
             return None
         rules = [rule for rule in script.faults if _fits(rule, number, asked, {})]
-        return dice.choice(rules) if rules else None
+        return rules[int.from_bytes(dice[8:]) % len(rules)] if rules else None
 
 
 def _overflow(rule: Rule, use: _Use, asked: Asked) -> dict[str, int] | None:

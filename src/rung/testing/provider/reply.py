@@ -24,6 +24,7 @@ PATHS: Final = {
     Wire.CHAT: "/v1/chat/completions",
     Wire.RESPONSES: "/v1/responses",
 }
+ELSEWHERE: Final = "http://127.0.0.1:9/elsewhere"  # nobody listens there
 EVENTS: Final = "text/event-stream; charset=utf-8"
 PAGE: Final = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Sign in</h1></body></html>\n"
 _REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
@@ -245,7 +246,7 @@ def _breaks_off(_: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
 
 _SENT: Final[Mapping[str, Callable[[Asked, Reply, Mapping[str, Any]], Reply]]] = {
     "redirect": lambda _, reply, given: Reply(
-        status=307, headers=(*reply.headers, ("location", given["to"] or "http://elsewhere.invalid/v1/messages"))
+        status=307, headers=(*reply.headers, ("location", given["to"] or ELSEWHERE))
     ),
     "reset": lambda _, reply, __: replace(reply, head=False, parts=(), counts=(), ending=Ending.RESET),
     "reset_headers": lambda _, reply, __: replace(

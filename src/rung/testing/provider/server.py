@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from rung.core.errors import ConfigError
 from rung.testing.provider import errors, messages
@@ -203,7 +203,7 @@ class Lab:
     def _controlled(self, request: HttpRequest, path: str) -> tuple[int, Any]:
         match request.method, path:
             case "GET", "/lab/requests":
-                return 200, self.table()
+                return 200, self.table(_last(request.target))
             case "DELETE", "/lab/requests":
                 self.forget()
                 return 200, {"attempts": 0}
@@ -218,13 +218,13 @@ class Lab:
         allowed = "GET or DELETE /lab/requests, GET /lab/faults, PUT /lab/script"
         return 404, {"error": f"{request.method} {path}: allowed is {allowed}"}
 
-    def table(self) -> dict[str, Any]:
-        """What was asked so far, as JSON."""
+    def table(self, last: int | None = None) -> dict[str, Any]:
+        """What was asked so far, as JSON; only so many of the last."""
         records = self.records
         return {
             "attempts": records.attempts,
             "faults": dict(records.faults),
-            "requests": [record.table() for record in records.kept],
+            "requests": [record.table() for record in list(records.kept)[-last if last else None :]],
         }
 
     # Starting and stopping
@@ -292,6 +292,11 @@ class Lab:
     def _there(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._loop is not None  # noqa: S101  # set just before
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _last(target: str) -> int | None:
+    said = parse_qs(urlsplit(target).query).get("last", [""])[0]
+    return int(said) if said.isdecimal() else None
 
 
 def _key(record: Record) -> str:

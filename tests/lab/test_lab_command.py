@@ -1,0 +1,163 @@
+"""`rung lab`: serving, listing, and trying a command under each fault."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import httpx2
+import pytest
+
+from rung.testing import FAULTS, words
+from rung.testing.provider.survival import Run, Verdict, compare, judge
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# An agent of three lines: it tries twice, and believes whatever ends cleanly.
+AGENT = """
+import json, os, urllib.error, urllib.request
+def ask():
+    body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "say something to me"}]}
+    call = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", json.dumps(body).encode(),
+                                  {"x-api-key": os.environ["ANTHROPIC_API_KEY"]})
+    return json.load(urllib.request.urlopen(call, timeout=20))["content"]
+try:
+    said = ask()
+except urllib.error.HTTPError as error:
+    if error.code < 429:
+        raise
+    said = ask()
+print(*[part["text"] for part in said])
+"""
+
+
+def rung(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rung", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, input="", timeout=120)
+
+
+def attempt(agent: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return rung("lab", "try", *arguments, "--", sys.executable, "-S", str(agent))
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    path = tmp_path / "agent.py"
+    path.write_text(AGENT)
+    return path
+
+
+def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    """It says where it listens and what to export, goes by its script, and sums up when it is ended."""
+    script = tmp_path / "faults.toml"
+    script.write_text('words = 4\n[[rules]]\nrequest = 1\nfault = "overloaded"\n')
+    command = [sys.executable, "-m", "rung", "lab", "--script", str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout is not None
+        url = served.stdout.readline().split()[-1]
+        ask = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+        answers = [httpx2.post(f"{url}/v1/messages", json=ask) for _ in range(2)]
+        served.send_signal(signal.SIGTERM)
+        rest = served.stdout.read()
+    assert [answer.status_code for answer in answers] == [529, 200]
+    assert answers[1].json()["content"][0]["text"] == words(4)
+    assert f"ANTHROPIC_BASE_URL={url}\n" in rest
+    assert f"OPENAI_BASE_URL={url}/v1\n" in rest
+    assert "2 attempts; overloaded 1" in rest
+    assert served.returncode == 0
+
+
+def test_the_faults_are_listed() -> None:
+    """Each by its name; as JSON with what it may be told."""
+    assert all(re.search(rf"^{name} ", rung("lab", "faults").stdout, re.MULTILINE) for name in FAULTS)
+    told = json.loads(rung("lab", "faults", "--json").stdout)
+    assert told["cut"]["takes"] == {"after": 5, "how": "close"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--rate", "3"), "rate = 3.0: allowed is from 0 to 1"),
+        (("--script", "nowhere.toml"), "nowhere.toml"),
+        (("--fault", "cutt"), "faults[0].fault = 'cutt'"),
+        (("try", "--fault", "cutt", "--", "true"), "did you mean cut"),
+        (("try", "--fault", "cut:after", "--", "true"), "cut:KEY=VALUE"),
+        (("try", "--fault", "cut:aftr=3", "--", "true"), "rules[0].aftr = 3"),
+        (("try", "--", "no-such-command"), "a command that can be run"),
+        (("try", "--", "false"), "one that succeeds when nothing fails; it exits 1"),
+        (("try", "--", "true"), "one that asks a model"),
+        (("try", "--seconds", "0.2", "--", "sleep", "9"), "enough for the command when nothing fails"),
+    ],
+)
+def test_misuse(arguments: tuple[str, ...], said: str) -> None:
+    """One line on stderr, exit code 2, nothing on stdout."""
+    done = rung("lab", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_an_agent_survives(agent: Path) -> None:
+    """Survived, told, failed, wrong, unmet and hung are each found where they are."""
+    faults = ["overloaded", "unauthorized", "cut", "max_tokens", "no_end", "stall"]
+    chosen = [word for name in faults for word in ("--fault", name)]
+    done = attempt(agent, *chosen, "--seconds", "6", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["fault"]: row for row in json.loads(done.stdout)["faults"]}
+    assert {name: row["verdict"] for name, row in rows.items()} == {
+        "overloaded": "survived", "unauthorized": "told", "cut": "failed", "max_tokens": "wrong", "no_end": "unmet",
+        "stall": "hung",
+    }  # fmt: skip
+    assert (rows["overloaded"]["attempts"], rows["overloaded"]["answer"]) == (2, "complete")
+    assert (rows["max_tokens"]["exit_code"], rows["max_tokens"]["answer"]) == (0, "5 of 40 words")
+    assert (rows["stall"]["exit_code"], rows["stall"]["attempts"]) == (None, 1)
+
+
+def test_a_table_for_people_and_an_exit_code_for_scripts(agent: Path) -> None:
+    """A row for each fault and a sum; with --strict the exit code is 1 if anything was lost."""
+    arguments = ("--fault", "overloaded", "--fault", "empty:times=1", "--strict", "--expect", words(40))
+    done = attempt(agent, *arguments)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("without faults: 1 attempt")
+    assert re.match(r"overloaded +survived +0 +complete +2 ", lines[2])
+    assert re.match(r"empty +wrong +0 +(none|different) +1 ", lines[3])
+    assert lines[4] == "survived 1, wrong 1"
+    assert attempt(agent, "--fault", "overloaded", "--strict").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (words(40), "complete"),
+        (f"> {words(20)}\n{words(40, first=21)}", "complete"),
+        (words(12), "12 of 40 words"),
+        (f"{words(12)} {words(40, first=10)}", "doubled"),
+        ("Error: overloaded", "none"),
+        ("", "none"),
+    ],
+)
+def test_answers_are_compared_word_by_word(output: str, said: str) -> None:
+    """Nothing lost, nothing twice, in this order: that is complete, however it is wrapped."""
+    assert compare(output, f"{words(40)}\n") == said
+
+
+def test_other_answers_are_compared_as_they_are() -> None:
+    """An agent that prints its own words must print the same ones; what is expected may be said instead."""
+    assert compare("done: 3", "done: 3") == "complete"
+    assert compare("done: 4", "done: 3") == "different"
+    assert compare("took 4 s, done", "took 3 s, done", "done") == "complete"
+    assert compare(" ", "done: 3") == "none"
+
+
+def test_a_run_that_says_it_went_well_is_held_to_it() -> None:
+    """The same exit code with less of an answer is wrong, not survived."""
+    usual = Run(exit_code=0, output=words(9), seconds=1.0)
+    for output, verdict in ((words(9), Verdict.SURVIVED), (words(8), Verdict.WRONG)):
+        run = Run(exit_code=0, output=output, seconds=1.0)
+        assert judge(FAULTS["cut"], run, usual, struck=True, attempts=1).verdict is verdict

@@ -1,0 +1,178 @@
+"""Scripts: which request meets which fault, by number, by match, by time and by chance; and what a script may not be."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rung
+from rung.testing import FAULTS, FakeClock
+from rung.testing.provider.asked import Asked, Tool, Turn, Wire
+from rung.testing.provider.chooser import Chooser
+from rung.testing.provider.faults import COMMON
+from rung.testing.provider.script import script_from
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAIN = Asked(wire=Wire.MESSAGES, model="small", turns=(Turn(role="user", text="hello there"),), tokens=100)
+STREAM = Asked(wire=Wire.CHAT, model="large", stream=True, tools=(Tool(name="read", schema={}),), tokens=100)
+
+
+def struck(script: Any, asked: list[Asked], headers: dict[str, str] | None = None) -> list[str]:
+    """The fault each of these requests meets, "" for none."""
+    chooser = Chooser(script_from(script), 0.0)
+    met = [chooser.choose(number, one, headers or {}, 0.0) for number, one in enumerate(asked, 1)]
+    return ["" if rule is None else rule.fault.name for rule in met]
+
+
+@pytest.mark.parametrize(
+    ("request_", "hit"),
+    [(2, [2]), ("2-3", [2, 3]), ([1, "4-5"], [1, 4, 5]), ("3", [3])],
+)
+def test_requests_by_number(request_: Any, hit: list[int]) -> None:
+    """A number, a span or a list of them, counted from 1."""
+    met = struck([{"fault": "reset", "request": request_}], [PLAIN] * 5)
+    assert [number for number, name in enumerate(met, 1) if name] == hit
+
+
+def test_the_first_rule_that_fits_and_is_not_spent() -> None:
+    """Rules stand in order; a spent one lets the next have its turn."""
+    script = [{"fault": "reset", "times": 2}, {"fault": "quota", "times": 1}]
+    assert struck(script, [PLAIN] * 4) == ["reset", "reset", "quota", ""]
+
+
+def test_every_so_many() -> None:
+    """`every` counts the requests that fit, from the first."""
+    assert struck([{"fault": "reset", "every": 3}], [PLAIN] * 7) == ["reset", "", "", "reset", "", "", "reset"]
+
+
+@pytest.mark.parametrize(
+    ("match", "plain", "stream"),
+    [
+        ({"model": "small"}, True, False),
+        ({"model": "l*"}, False, True),
+        ({"wire": "chat"}, False, True),
+        ({"stream": True}, False, True),
+        ({"stream": False}, True, False),
+        ({"tools": True}, False, True),
+        ({"tools": False}, True, False),
+        ({"contains": "hello"}, True, False),
+        ({"header": {"X-Who": "me"}}, True, True),
+        ({"header": {"X-Who": "you"}}, False, False),
+    ],
+)
+def test_requests_by_what_they_are(match: dict[str, Any], plain: bool, stream: bool) -> None:
+    """Model, wire, stream, tools, words and headers decide whom a rule is meant for."""
+    met = struck([{"fault": "reset", **match}], [PLAIN, STREAM], {"x-who": "me"})
+    assert [bool(name) for name in met] == [plain, stream]
+
+
+def test_a_wall_stands_for_its_time() -> None:
+    """Ten minutes from the first request it meets, unless told otherwise; then it is gone for good."""
+    clock = FakeClock()
+    chooser = Chooser(script_from(["wall"]), clock.now())
+    met = []
+    clock.advance(50)
+    for wait in (0, 599, 2, 1_000):
+        clock.advance(wait)
+        met.append(chooser.choose(1, PLAIN, {}, clock.now()) is not None)
+    assert met == [True, True, False, False]
+
+
+def test_an_outage_at_a_given_time() -> None:
+    """`start` and `lasts` are seconds from the beginning."""
+    clock = FakeClock()
+    chooser = Chooser(script_from([{"fault": "unavailable", "start": 10, "lasts": 60}]), clock.now())
+    met = []
+    for _ in range(9):
+        met.append(chooser.choose(1, PLAIN, {}, clock.now()) is not None)
+        clock.advance(10)
+    assert met == [False, *[True] * 6, False, False]
+
+
+@settings(deadline=None, max_examples=30)
+@given(rate=st.sampled_from([0.1, 0.3, 0.7]), seed=st.integers(0, 1_000))
+def test_chance_is_as_often_as_told_and_the_same_again(rate: float, seed: int) -> None:
+    """The same seed gives the same faults to the same numbers, about as many as the rate says, of all common kinds."""
+    script = {"rate": rate, "seed": seed}
+    met = struck(script, [STREAM] * 600)
+    assert met == struck(script, [STREAM] * 600)
+    assert abs(sum(map(bool, met)) / 600 - rate) < 0.12
+    assert set(met) - {""} <= set(COMMON)
+    assert met != struck({"rate": rate, "seed": seed + 1}, [STREAM] * 600)
+
+
+def test_chance_among_named_faults() -> None:
+    """Only what is named strikes, told what it is told."""
+    chooser = Chooser(script_from({"rate": 1, "faults": [{"fault": "cut", "after": 9}]}), 0.0)
+    rule = chooser.choose(1, STREAM, {}, 0.0)
+    assert rule is not None
+    assert (rule.fault.name, rule.given["after"]) == ("cut", 9)
+
+
+@pytest.mark.parametrize("suffix", ["toml", "json"])
+def test_a_script_from_a_file(tmp_path: Path, suffix: str) -> None:
+    """TOML and JSON say the same; settings by name go before the file's."""
+    path = tmp_path / f"faults.{suffix}"
+    path.write_text(
+        'words = 12\n[[rules]]\nrequest = 1\nfault = "overloaded"\nretry_after = 2\n'
+        if suffix == "toml"
+        else json.dumps({"words": 12, "rules": [{"request": 1, "fault": "overloaded", "retry_after": 2}]})
+    )
+    script = script_from(path, words=9)
+    assert (script.words, script.rules[0].given["retry_after"]) == (9, 2)
+    assert script_from(str(path)).words == 12
+    assert script_from(script) == script
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ([{"fault": "overload"}], "rules[0].fault = 'overload': allowed is one of bad_request, "),
+        ([{"request": 1}], "a fault's name, or a table with fault"),
+        ([{"fault": "cut", "aftr": 3}], "rules[0].aftr = 3: allowed is for cut one of request, model"),
+        ([{"fault": "cut", "after": "x"}], "rules[0].after = 'x': allowed is a number of tokens"),
+        ([{"fault": "cut", "request": "x"}], "rules[0].request = 'x': allowed is a number from 1"),
+        ([{"fault": "cut", "times": 0}], "rules[0].times = 0"),
+        ([{"fault": "cut", "wire": "smtp"}], "one of messages, chat, responses"),
+        ([{"fault": "rate_limit", "form": "stone"}], "one of seconds, ms, date, text, reset"),
+        ([{"fault": "status", "status": 200}], "a status from 400 to 599"),
+        ({"rate": 2}, "rate = 2: allowed is from 0 to 1"),
+        ({"wrds": 2}, "wrds = 2: allowed is one of words, "),
+        ({"words": -1}, "words = -1"),
+        ({"rules": 5}, "rules = 5: allowed is a list"),
+        ({"turns": [7]}, "turns[0].turn = 7"),
+        ({"models": {"m": {"size": 3}}}, "models.m"),
+        ({"models": {"m": {"window": 0}}}, "models.m.window = 0"),
+        ({"keys": [1]}, "keys = [1]: allowed is a list of texts"),
+        (5, "script = 5"),
+        ("no/such/file.toml", "No such file or directory"),
+    ],
+)
+def test_what_a_script_may_not_be(script: Any, said: str) -> None:
+    """One line that names the key, the value and what is allowed."""
+    with pytest.raises(rung.ConfigError) as caught:
+        script_from(script)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "text"), [("bad.toml", "= 3"), ("bad.json", "{"), ("text.json", '"x"')])
+def test_a_file_that_is_no_script(tmp_path: Path, name: str, text: str) -> None:
+    """It is named, with what is wrong in it."""
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(rung.ConfigError, match=name):
+        script_from(path)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_fault_can_be_asked_for_by_name_alone(name: str) -> None:
+    """No fault needs to be told anything."""
+    rule = script_from([name]).rules[0]
+    assert rule.given == dict(FAULTS[name].takes)
