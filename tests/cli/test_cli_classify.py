@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -92,13 +94,27 @@ def test_a_header_without_a_name_or_value(header: str) -> None:
     assert done.stderr == f"rung: --header = {header!r}: allowed is NAME:VALUE, such as retry-after:20\n"
 
 
-def test_nothing_to_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_to_name() -> None:
     """At a terminal, without text or facts, it asks for them instead of waiting for input."""
-    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
-    done = run("classify")
-    assert done.exit_code == 2
-    assert "Nothing to name" in done.stderr
-    assert run("classify", "--status", "500", "--json").exit_code == 0
+    there, here = pty.openpty()
+    try:
+        bare, told = (
+            subprocess.run(
+                [sys.executable, "-m", "rung", "classify", *more],
+                stdin=here,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            for more in ([], ["--status", "500", "--json"])
+        )
+    finally:
+        os.close(there)
+        os.close(here)
+    assert bare.returncode == 2
+    assert "Nothing to name" in bare.stderr
+    assert told.returncode == 0
 
 
 @pytest.mark.parametrize("kind", list(Kind))

@@ -511,6 +511,23 @@ class TestSweeper:
         asyncio.run(main())
         assert ended == ["time up"] * 2
 
+    def test_one_that_is_overdue_does_not_disturb_another(self) -> None:
+        """While some other attempt is being ended a good one comes back as it was; it is cancelled only once."""
+
+        async def main() -> None:
+            task = await begun(asyncio.sleep(LONG))
+            RUNNING["other"] = (0.0, task, 0)
+            sweeper_here()._look()
+            sweeper_here()._look()
+            assert task.cancelling() == 1
+            assert await Attempts(good).guarded()() == "good"
+            assert OVERDUE == {"other": 0}
+            RUNNING.clear()
+            OVERDUE.clear()
+            await asyncio.gather(task, return_exceptions=True)
+
+        asyncio.run(main())
+
     def test_work_without_a_task(self) -> None:
         """What nobody could cancel is left alone."""
         work = object()

@@ -76,6 +76,7 @@ class Breaker:
     """The state of one key (a provider, a model, a decorated function)."""
 
     __slots__ = (
+        "__weakref__",  # whoever has to close all short ways must not keep any alive
         "_lock",
         "_look_at",
         "_patience",

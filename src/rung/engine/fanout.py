@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rung.core.request import Request
     from rung.engine.ports import Clock
 
+_LOOK_EVERY: Final = 0.5
 DEFAULT_INTENSITY: Final = Intensity()
 
 
@@ -108,7 +109,8 @@ def gather_sync(
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join()
+                while thread.is_alive():  # a Ctrl-C that comes just as a join begins would wait for its end
+                    thread.join(_LOOK_EVERY)
         except BaseException:
             stop.set()
             raise

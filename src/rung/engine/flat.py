@@ -20,7 +20,7 @@ from rung.core.breaker import Circuit, Vote
 from rung.core.budget import RetryBudget
 from rung.core.errors import TimeUp
 from rung.core.request import Request
-from rung.engine.interrupt import LOOK_EVERY, MAIN, WATCHDOG, Overdue, in_main, release
+from rung.engine.interrupt import LOOK_EVERY, WATCHDOG, Overdue, in_main, release
 from rung.engine.ports import EPOCH
 from rung.engine.reports import REPORTED, Reports, anything, take
 from rung.engine.run import CURRENT, name, vote
@@ -122,8 +122,7 @@ class Lane:
     def watch(self) -> None:
         """Start the watchdog; in the thread it watches calls can go the short way while the circuit is closed."""
         if in_main():
-            WATCHDOG.start()
-            self.breaker.home = MAIN
+            WATCHDOG.settle(self.breaker)
             if self.breaker.circuit is not _CLOSED:  # asked last: another thread may open it at any moment
                 self.breaker.home = None
 

@@ -1,7 +1,8 @@
 """Ending a blocking attempt whose time is up: for real, in the middle of whatever it is doing.
 
 Main thread: one watchdog thread for the process sends a signal when an attempt is overdue, and its
-    handler raises inside the attempt; that gets out of sleeps, reads and loops alike.
+    handler raises inside the attempt; that gets out of sleeps, reads and loops alike. Should other code put
+    a handler of its own in the place of ours, that is noticed, said once, and attempts go the other way.
 Other threads (or a system without the signal): no signal reaches them, so the attempt runs in a thread
     of its own and is left behind: control comes back on time, and what the straggler returns is ignored.
     It is not asked to end (PyThreadState_SetAsyncExc): while it blocks, the request stays pending and hangs
@@ -13,13 +14,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import warnings
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakSet
 
 from rung.core.errors import TimeUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rung.core.breaker import Breaker
 
 T = TypeVar("T")
 
@@ -61,6 +66,8 @@ class Watchdog:
         self._sleeps = threading.Lock()
         self._thread: threading.Thread | None = None
         self._former: Any = None
+        self._homes: WeakSet[Breaker] = WeakSet()
+        self._said = False  # that somebody has taken our signal
 
     def start(self) -> None:
         """Begin to watch; called in the main thread. Does nothing when it already does."""
@@ -71,6 +78,28 @@ class Watchdog:
         self._former = former if callable(former) else None
         self._begin()
         os.register_at_fork(after_in_child=self._begin_in_child)
+
+    @property
+    def displaced(self) -> bool:
+        """Has somebody else taken our signal? Then nobody in the main thread can be ended by it."""
+        return self._thread is not None and signal.getsignal(SIGNAL or 0) != self._handle
+
+    def say(self, *, displaced: bool) -> None:
+        """Warn, once for each time that it happens."""
+        if displaced and not self._said:
+            warnings.warn(
+                "rung: another handler was put in the place of ours for SIGURG; time limits in the main thread now"
+                " end attempts by leaving them behind in a thread",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._said = displaced
+
+    def settle(self, breaker: Breaker) -> None:
+        """Calls of this breaker need not ask in the main thread, as long as we can end them."""
+        self.start()
+        self._homes.add(breaker)
+        breaker.home = MAIN
 
     def hurry(self, due: float) -> None:
         """Do not sleep past this."""
@@ -98,7 +127,9 @@ class Watchdog:
             now = monotonic()
             due = self.due.copy()
             soon = [at for at in due if at > now]
-            if len(soon) < len(due):
+            if self.displaced:
+                self._evict()
+            elif len(soon) < len(due):
                 if now >= self._insists_at or any(looked < at <= now for at in due):
                     self._insists_at = now + _INSIST_EVERY
                     signal.pthread_kill(MAIN or 0, SIGNAL or 0)
@@ -106,6 +137,11 @@ class Watchdog:
             looked = now
             self._wakes_at = wakes_at = min([now + LOOK_EVERY, *soon])
             self._sleeps.acquire(timeout=max(0.0, wakes_at - now))
+
+    def _evict(self) -> None:
+        """All calls have to ask from now on, and are told that their limits need a thread."""
+        for breaker in self._homes.copy():
+            breaker.home = None
 
     def _handle(self, number: int, frame: Any) -> None:
         now = monotonic()
@@ -125,7 +161,11 @@ WATCHDOG: Final = Watchdog()
 
 def in_main() -> bool:
     """Can an attempt of this thread be ended by a signal?"""
-    return SIGNAL is not None and threading.get_ident() == MAIN
+    if SIGNAL is None or threading.get_ident() != MAIN:
+        return False
+    displaced = WATCHDOG.displaced
+    WATCHDOG.say(displaced=displaced)
+    return not displaced
 
 
 def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float | None) -> T:
