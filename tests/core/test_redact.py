@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import string
+import time
 import timeit
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote
@@ -374,7 +375,8 @@ CLEAN = (
 
 
 def seconds(text: str, times: int) -> float:
-    return min(timeit.repeat(lambda: redacted(text), number=times, repeat=7)) / times
+    """Of this process alone: what else the machine does must not count."""
+    return min(timeit.repeat(lambda: redacted(text), number=times, repeat=7, timer=time.process_time)) / times
 
 
 def test_a_clean_text_is_nearly_free() -> None:

@@ -60,17 +60,20 @@ def classify(trouble: object) -> Failure:
         if isinstance(trouble, Failure):
             return trouble
         trouble = evidence_of(trouble)
-    trouble = without_secrets(trouble)
-    if trouble.finding is not None:
-        return _failure(
-            trouble, trouble.finding, "finding", trouble.finding in _WORTH_REPEATING, trouble.text, trouble.retry_after
-        )
-    facts = read(trouble)
+    evidence = without_secrets(trouble)
+    # What an inner ladder has already repeated in vain is not repeated again further out.
+    may_repeat = not evidence.spent
+    finding = evidence.finding
+    if finding is not None:
+        retryable = may_repeat and finding in _WORTH_REPEATING
+        return Failure(finding, retryable, "finding", evidence.text, evidence.retry_after, evidence)
+    facts = read(evidence)
+    message = facts.message or evidence.text
     rule = (_table or _made()).first(facts)
     if rule is None:
-        return _failure(trouble, Kind.UNKNOWN, "unknown", False, facts.message, trouble.retry_after)
-    wait = facts.wait if rule.kind in _WAITED_FOR else trouble.retry_after
-    return _failure(trouble, rule.kind, rule.id, rule.retryable, facts.message, wait)
+        return Failure(Kind.UNKNOWN, False, "unknown", message, evidence.retry_after, evidence)
+    wait = facts.wait if rule.kind in _WAITED_FOR else evidence.retry_after
+    return Failure(rule.kind, rule.retryable and may_repeat, rule.id, message, wait, evidence)
 
 
 def is_retryable(trouble: object) -> bool:
@@ -81,15 +84,3 @@ def is_retryable(trouble: object) -> bool:
 # Where whoever noticed it has named it: a blip, a sample that did not parse, a tool that may work now.
 _WAITED_FOR: Final = TRANSIENT | {Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN}
 _WORTH_REPEATING: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
-
-
-def _failure(evidence: Evidence, kind: Kind, rule: str, retryable: bool, message: str, wait: float | None) -> Failure:  # noqa: FBT001
-    return Failure(
-        kind=kind,
-        # What an inner ladder has already repeated in vain is not repeated again further out.
-        retryable=retryable and not evidence.spent,
-        rule=rule,
-        message=message or evidence.text,
-        retry_after=wait,
-        evidence=evidence,
-    )

@@ -44,6 +44,8 @@ def register_reader(package: str, reader: Reader) -> None:
 
 def evidence_of(trouble: object) -> Evidence:
     """The facts in an exception, an HTTP-like mapping, a text, or evidence itself."""
+    if type(trouble) is dict:
+        return _of_mapping(trouble)
     if isinstance(trouble, Evidence):
         return trouble
     if isinstance(trouble, str):
@@ -237,20 +239,19 @@ _PHASES: Final = {"tool": Phase.TOOL, "output": Phase.RESULT}
 def _of_mapping(facts: Mapping[object, object]) -> Evidence:
     """A response-like mapping: status, headers, body or message, exception_type, exit_code."""
     get = facts.get if type(facts) is dict else partial(_item, facts)
-    headers = get("headers")
-    kept = NO_HEADERS if headers is None or (isinstance(headers, dict) and not headers) else lowered(headers)
-    code, provider, raised = get("code"), get("provider"), get("exception_type")
-    form = get("form")
+    status, code, provider, raised = get("status"), get("code"), get("provider"), get("exception_type")
+    exit_code, form, headers = get("exit_code"), get("form"), get("headers")
+    kept = NO_HEADERS if headers is None or (type(headers) is dict and not headers) else lowered(headers)
     return Evidence(
-        text=_known_text(get("body")) or _known_text(get("message")),
-        status=whole(get("status")),
-        code=code[:CODE_LIMIT] if isinstance(code, str) else "",
-        provider=provider[:CODE_LIMIT] if isinstance(provider, str) else "",
-        headers=kept,
-        exceptions=(raised[:CODE_LIMIT],) if isinstance(raised, str) and raised else (),
-        exit_code=whole(get("exit_code")),
-        retry_after=wait_in_headers(kept) if kept else None,
+        _known_text(get("body")) or _known_text(get("message")),
+        status if type(status) is int else whole(status),
+        code[:CODE_LIMIT] if isinstance(code, str) else "",
+        provider[:CODE_LIMIT] if isinstance(provider, str) else "",
+        kept,
+        (raised[:CODE_LIMIT],) if isinstance(raised, str) and raised else (),
+        exit_code=exit_code if type(exit_code) is int else whole(exit_code),
         phase=_PHASES.get(form, Phase.CALL) if isinstance(form, str) else Phase.CALL,
+        retry_after=wait_in_headers(kept) if kept else None,
     )
 
 
@@ -262,6 +263,8 @@ def _item(facts: Mapping[object, object], name: str) -> object:
 
 
 def _known_text(value: object) -> str:
+    if type(value) is str and len(value) <= TEXT_LIMIT:
+        return value
     return "" if value is None else text_of(value)
 
 

@@ -1,6 +1,6 @@
 """Phrases: what rules look for in a text, in words rather than in regular expressions.
 
-A text is brought into one shape: small letters, one space between words, punctuation gone, " | " for the
+A text is brought into one shape: small letters, one space between words, punctuation gone, a "|" for the
 end of a line. A phrase is words in that shape, with three signs: `a/b` is either word, `*` a gap of up to
 GAP characters, `^` and `$` the start and the end of a line. Nothing here can take more than linear time,
 whoever writes the phrase or the text.
@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 GAP: Final = 100
 _SIGNS: Final = frozenset({"*", "|"})
@@ -29,8 +29,8 @@ _NO_LEAD: Final = bytes(byte for byte in range(256) if byte not in range(0xE3, 0
 _WIDE: Final = bytes(_SHAPE[byte] if byte in _ASCII else byte for byte in range(256))
 
 
-def shaped(text: str) -> tuple[str, list[str]]:
-    """A text in the one shape, with a line's end before and after it, and its words."""
+def words_of(text: str) -> list[str]:
+    """The words of a text, with the ends of its lines, also before the first and after the last."""
     flat = text.encode("utf-8", "replace")
     table = _SHAPE
     if len(flat) != len(text):
@@ -40,8 +40,12 @@ def shaped(text: str) -> tuple[str, list[str]]:
             flat = _SIGN.sub(r" \1 ", flat.decode()).encode()
     # Without its apostrophes: "don't" is one word.
     flat = flat.translate(table, b"'").replace(b"\n", b" | ")
-    words = flat.decode().split()
-    return f" | {' '.join(words)} | ", words
+    return (b"| " + flat + b" |").decode().split()
+
+
+def shaped(words: Sequence[str]) -> str:
+    """Words as a text in the one shape."""
+    return f" {' '.join(words)} "
 
 
 class Phrase(NamedTuple):
@@ -51,7 +55,7 @@ class Phrase(NamedTuple):
     words: tuple[str, ...]
 
     def found_in(self, text: str) -> bool:
-        """Is it in a text that was shaped?"""
+        """Is it in a shaped text?"""
         first = self.parts[0]
         if len(self.parts) == 1:
             return first in text

@@ -10,11 +10,11 @@ has the same place in both.
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     _Span = tuple[int, int, str]  # from, to, kind
 
@@ -26,7 +26,7 @@ def redacted(text: str) -> str:
     """The text with `<secret:what>` for each secret in it; the very same object if there is none."""
     flat = text.encode("ascii", "replace")
     names = flat.translate(_NAMES, _DROPPED).decode()
-    if _NAMED in names or _PASSWORD in names or _FLAG in names or _ADDRESS in names:
+    if _sign(names):
         return _cut(text, flat)
     runs = flat.translate(_RUNS).decode()
     return _cut(text, flat) if _RUN in runs and _has_strange_run(flat, runs) else text
@@ -34,6 +34,9 @@ def redacted(text: str) -> str:
 
 def redacted_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     """The headers without their secrets: by name the whole value, else as in text; the same object if unchanged."""
+    told = "\n".join(headers.values())
+    if redacted(told) is told and not any(map(_names_a_secret, headers)):
+        return headers  # mostly: looked at once, not one by one
     cut = {name: "<secret:header>" if _names_a_secret(name) else redacted(value) for name, value in headers.items()}
     return cut if any(cut[name] != value for name, value in headers.items()) else headers
 
@@ -61,28 +64,31 @@ def _table(others: str, **classes: str) -> bytes:
 
 
 # First: a name that takes a value. Each such name has a rare letter in it, and after that only letters dropped
-# here: [k]ey, to[k]en, coo[k]ie, se[c]ret, authori[z]ation leave "ka" (key, assign), pass[w]or[d] and p[w][d]
-# leave "wda". Quotes, backslashes and blanks are dropped too, so JSON, escaped JSON and `key = value` look alike.
-# A small s stays, so that "tokens: 4096" does not count. A capital I counts as an assignment and a capital S as
-# a name: so AKIA and ASIA, the only shapes too short for a run, leave "ka" as well.
-_NAMES: Final = _table("x", key="ckzCKZS", d="dD", w="wW", assign=":=%I", flag="-", u="@&")
-_DROPPED: Final = b"eynirtaoEYNRTAO\"'\\ \t"
-_NAMED: Final = "ka"
-_PASSWORD: Final = "wda"  # noqa: S105 - what a password's name leaves
-_FLAG: Final = "ff"  # --password; and the line around a private key
-_ADDRESS: Final = "u"  # user:password@host, and ?a=b&sig=c
+# here: [k]ey, to[k]en, coo[k]ie leave "ka" (key, assign), COO[K]IE "kia", [s]e[c]ret leaves "sca", authori[z]ation "za" or, in
+# capitals, "zBia", pass[w]or[d] and p[w][d] "wda". Quotes, backslashes and blanks are dropped too, so JSON, escaped
+# JSON and `key = value` look alike. AKIA and ASIA, the only shapes too short for a run, leave "BkiB" and "BsiB";
+# "--" (a flag, the line around a private key) "ff", user:password@host and ?a=b&sig=c a "u".
+_NAMES: Final = _table(
+    "x", key="kK", cred="cC", z="zZ", s="sS", B="A", i="I", d="dD", w="wW", assign=":=%", flag="-", u="@&"
+)
+_DROPPED: Final = b"eynirtaoEYNRTO\"'\\ \t"
+_sign: Final = re.compile("ki?a|z(?:Bi)?a|sca|wda|ff|u|B[ks]iB").search
 
 # Second: a long unbroken run. No other key that is known by its shape is shorter.
 _WORD: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _RUNS: Final = _table(" ", run=_WORD)
 _RUN: Final = "r" * 24
 
-# A run that is no secret: words and numbers (a model, an error code, a header), an id, a UUID, a hash.
+# A run that is no secret: words and numbers (a model, an error code, a header, a file), a NAME_IN_CAPITALS, a
+# ClassOrMethod (humps of three letters and more: nothing random looks so), a line drawn, an id, a UUID, a hash.
 # Not after "Bearer": there it may be one.
 _HARMLESS: Final = re.compile(
     rb"(?<!earer )(?:"
-    rb"(?:req|msg|toolu|call|chatcmpl|resp|run|batch|file|gen|org)[_-][0-9A-Za-z]{16,40}+"
-    rb"|[a-z]{1,16}+(?:[_-](?:[a-z]{1,16}+|[0-9]{1,8}+))*+"
+    rb"(?:req|msg|toolu|call|chatcmpl|resp|run|batch|file|gen|org|user|rs|fc)[_-][0-9A-Za-z]{16,64}+"
+    rb"|(?:[a-z]{1,16}+[0-9]{0,4}+|[0-9]{1,8}+)(?:[_-]{1,2}+(?:[a-z]{1,16}+[0-9]{0,4}+|[0-9]{1,8}+))*+"
+    rb"|[A-Z]{2,16}+(?:[_-][A-Z]{1,16}+[0-9]{0,2}+)++"
+    rb"|_?[a-z]{0,16}+(?:[A-Z]{1,6}[a-z]{2,16}+)++(?:[_-](?:[A-Z]{1,6}[a-z]{2,16}+)++)*+"
+    rb"|([0-9A-Za-z_-])\1{23,}+"
     rb"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     rb"|[0-9a-f]{24,64}+"
     rb")(?![0-9A-Za-z_-])"
@@ -231,15 +237,18 @@ def _value(bare: str, check: str = "") -> str:
 # What stands before "key" when it opens something (api, access, secret, private, auth, account, subscription,
 # signing, master, license, admin, client, service), and not when it is a column's or a cache's.
 _OPENS: Final = "(?:api|ess|ret|ate|uth|unt|ion|ing|ter|nse|min|ent|ice)"
-# Names of secrets, and (not `s`) names that are often harmless: then the value must look like a secret.
-_NAME: Final = (
-    rf"(?:key(?=[\"'\\ \t:=%])(?:(?P<s>(?<={_OPENS}key)|(?<={_OPENS}[_ .-]key))|(?<=[?&;]key)|(?<=u0026key))"
-    r"|ken(?<=token)(?P<s2>(?<=[a-z0-9_-]token))?|cret(?<=secret)(?<!<secret)(?P<s3>)"
-    r"|g(?<=sig)(?:nature)?+|credential(?<=[_-]credential)s?+)"
-)
+_NEVER: Final = "(?P<s>(?!))?"
+# Names of secrets by their marks, and (not `s`) names that are often harmless: then the value must look like a secret.
+_NAME: Final = {
+    "key": rf"key(?=[\"'\\ \t:=%])(?:(?P<s>(?<={_OPENS}key)|(?<={_OPENS}[_ .-]key))|(?<=[?&;]key)|(?<=u0026key))",
+    "token": "token(?P<s>(?<=[a-z0-9_-]token))?",
+    "secret": "secret(?<!<secret)(?P<s>)",
+    "sig": f"sig(?:nature)?+{_NEVER}",
+    "credential": f"credential(?<=[_-]credential)s?+{_NEVER}",
+}
 # A variable that is passed on is none: `token=self.token`, in the source lines of a traceback.
 _CHECK: Final = (
-    rf"(?(t)(?(s)(?={_CHAR}{{6}})|(?(s2)(?={_CHAR}{{6}})|(?(s3)(?={_CHAR}{{6}})|(?={_RANDOM}))))|(?={_RANDOM}))"
+    rf"(?(t)(?(s)(?={_CHAR}{{6}})|(?={_RANDOM}))|(?={_RANDOM}))"
     r"(?!(?:[a-z]{1,24}[_.]){0,4}(?:key|token|secret)(?![a-z0-9=]))"
 )
 _SCHEMES: Final = "bearer|basic|token|apikey|key|negotiate"
@@ -248,12 +257,8 @@ _PARTED: Final = "digest|oauth|hawk|aws4-hmac-sha256"  # schemes with many parts
 
 class _Row(NamedTuple):
     kind: str
-    marks: tuple[str, ...]  # the pattern runs only on a text with any of them
+    mark: str  # the pattern runs only on a text with it, and begins with letters: those C looks for by itself
     pattern: str
-
-
-def _row(kind: str, marks: str, pattern: str) -> _Row:
-    return _Row(kind, tuple(marks.split()), pattern)
 
 
 @lru_cache(maxsize=32)
@@ -263,43 +268,37 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _ROWS: Final = (
     # The body goes with it; to the end of the text if that was cut off.
-    _row(
+    _Row(
         "private-key",
         "private",
         r"(?P<v>-----begin [a-z0-9 ]{0,40}private key[a-z ]{0,8}-----"
         r"(?:[^-]++|-(?!----end ))*+(?:-----end [a-z0-9 ]{0,60}-----)?)",
     ),
     # Of an address, only the password: user and host say what was tried.
-    _row("password", "@", r":\\?/\\?/[^\s/?#@:\"'<>\\]{0,128}:(?P<v>[^\s/?#@\"'<>\\]{1,1024})@"),
-    _row(
+    _Row("password", "@", r":\\?/\\?/[^\s/?#@:\"'<>\\]{0,128}:(?P<v>[^\s/?#@\"'<>\\]{1,1024})@"),
+    _Row(
         "authorization",
         "authorization",
-        rf"zation(?<=authorization){_LISTED}"
+        rf"authorization{_LISTED}"
         + _value(
             rf"(?:{_PARTED}) [^\r\n\\]++|(?:(?:{_SCHEMES}) {{1,4}})?+{_CHAR}++",
             rf"(?=(?:{_PARTED}) |(?:{_SCHEMES}) {{1,4}}{_CHAR}{{6}}|{_RANDOM})",
         ),
     ),
-    _row(
+    _Row(
         "cookie",
         "cookie",
-        rf"kie(?<=cookie){_LISTED}(?=(?:{_QUOTE})?[^\s\"'\\=]{{1,80}}=)"
-        + _value(r"(?:=\"[^\"\r\n]*+\"|[^\r\n\"'\\])*+"),
+        rf"cookie{_LISTED}(?=(?:{_QUOTE})?[^\s\"'\\=]{{1,80}}=)" + _value(r"(?:=\"[^\"\r\n]*+\"|[^\r\n\"'\\])*+"),
     ),
-    _row("bearer", "bearer", rf"bearer(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
-    _row("basic", "basic", rf"basic(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
-    _row(
-        "password",
-        "passw passphrase pwd",
-        rf"(?:word(?<=password)|wd(?<=[ps]wd)|phrase(?<=passphrase)){_ASSIGN}" + _value(r"[^\s\"'\\]++"),
+    _Row("bearer", "bearer", rf"bearer(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
+    _Row("basic", "basic", rf"basic(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
+    *(
+        _Row("password", name, rf"{name}{_ASSIGN}" + _value(r"[^\s\"'\\]++"))
+        for name in ("password", "passwd", "passphrase", "pwd")
     ),
-    _row(
-        "named",
-        "key token secret sig credential",
-        _NAME + _LISTED + _value(f"{_CHAR}++", _CHECK),
-    ),
+    *(_Row("named", mark, name + _LISTED + _value(f"{_CHAR}++", _CHECK)) for mark, name in _NAME.items()),
     # --password hunter2, also as a list of arguments. Not a word of prose: "use --token instead".
-    _row(
+    _Row(
         "argument",
         "--",
         r"--[a-z0-9]++(?:-[a-z0-9]++)*+"
@@ -310,45 +309,38 @@ _ROWS: Final = (
 )
 
 
-# A row is tried once for each mark that is there; what it then finds twice is cut once.
-_MARKED: Final = tuple((mark, row) for row in _ROWS for mark in row.marks)
-
-
 def _cut(text: str, flat: bytes) -> str:
+    spans = _found(flat)
+    if not spans:
+        return text
     parts: list[str] = []
     at = 0
     # Of two that begin together the longer; of two alike the one that was found by its shape, which says more.
-    for start, end, kind in sorted(_found(flat), key=lambda span: (span[0], -span[1])):
+    for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if end > max(start, at):
             parts += (text[at:start], f"<secret:{kind}>")
             at = end
-    return "".join((*parts, text[at:])) if parts else text
+    return "".join((*parts, text[at:]))
 
 
-def _found(flat: bytes) -> Iterator[_Span]:
+def _found(flat: bytes) -> list[_Span]:
     """Where secrets stand in the text, and of what kind."""
+    spans: list[_Span] = []
     plain = flat.decode()
     if "AKIA" in plain or "ASIA" in plain or _has_strange_run(flat, flat.translate(_RUNS).decode()):
-        for keys in _all_keys():
-            yield from _spans(keys.pattern, plain, partial(_key_span, keys))
+        for pattern, kinds, heads in _all_keys():
+            for count, match in enumerate(pattern.finditer(plain)):
+                if count == _MANY:
+                    spans.append((match.start(), len(plain), "rest"))
+                    break
+                row = (match.lastindex or 0) - 1
+                spans.append((match.start() - heads[row], match.end(), kinds[row]))
     small = plain.lower()
-    for mark, row in _MARKED:
+    for kind, mark, pattern_text in _ROWS:
         if mark in small:
-            yield from _spans(_compiled(row.pattern), small, partial(_named_span, row))
-
-
-def _key_span(keys: _Keys, match: re.Match[str]) -> _Span:
-    row = (match.lastindex or 0) - 1
-    return match.start() - keys.heads[row], match.end(), keys.kinds[row]
-
-
-def _named_span(row: _Row, match: re.Match[str]) -> _Span:
-    return *match.span("v"), row.kind
-
-
-def _spans(pattern: re.Pattern[str], text: str, span: Callable[[re.Match[str]], _Span]) -> Iterator[_Span]:
-    for count, match in enumerate(pattern.finditer(text)):
-        if count == _MANY:
-            yield match.start(), len(text), "rest"
-            break
-        yield span(match)
+            for count, match in enumerate(_compiled(pattern_text).finditer(small)):
+                if count == _MANY:
+                    spans.append((match.start(), len(small), "rest"))
+                    break
+                spans.append((*match.span("v"), kind))
+    return spans

@@ -78,40 +78,42 @@ _CONDITIONS: Final = ("status", "phase", "provider", "mentions", "wait_over", "w
 SIGNS: Final = ("code", "raised", "errno", "exit_code", "says", "prints")
 
 
-class _Ready:
+class _Conditions:
     """A rule's conditions, made ready to be asked."""
 
-    __slots__ = ("bare", "rule", "unless", "waits")
+    __slots__ = ("_mentions", "_over_limit", "_phase", "_provider", "_status", "_unless", "_wait")
 
     def __init__(self, rule: Rule) -> None:
-        self.rule = rule
-        self.unless = tuple((phrase.parts[0].strip(), phrase) for phrase in phrases(rule.unless))
-        self.waits = rule.wait_over is not None or rule.wait_under is not None
-        self.bare = not (
-            rule.status or rule.phase or rule.provider or rule.mentions or rule.unless or self.waits or rule.over_limit
-        )
+        self._status = frozenset(rule.status)
+        self._phase = rule.phase
+        self._provider = rule.provider
+        self._wait: tuple[float, float] | None = None
+        if rule.wait_over is not None or rule.wait_under is not None:
+            self._wait = (rule.wait_over or 0.0, float("inf") if rule.wait_under is None else rule.wait_under)
+        self._over_limit = rule.over_limit
+        self._mentions = rule.mentions
+        self._unless = tuple((phrase.parts[0].strip(), phrase) for phrase in phrases(rule.unless))
 
-    def holds(self, facts: Facts) -> bool:
-        if self.bare:
-            return True
-        rule = self.rule
-        if rule.status and facts.status not in rule.status:
+    def any(self) -> bool:
+        """Is there anything to ask?"""
+        return any(getattr(self, name) for name in self.__slots__)
+
+    def hold(self, facts: Facts) -> bool:
+        if self._status and facts.status not in self._status:
             return False
-        if rule.phase and facts.phase not in rule.phase:
+        if self._phase and facts.phase not in self._phase:
             return False
-        if rule.provider and facts.provider not in rule.provider:
+        if self._provider and facts.provider not in self._provider:
             return False
-        if self.waits and not (
-            facts.wait is not None and (rule.wait_over or 0.0) <= facts.wait <= (rule.wait_under or float("inf"))
-        ):
+        if self._wait and not (facts.wait is not None and self._wait[0] <= facts.wait <= self._wait[1]):
             return False
-        if rule.over_limit and not _over_limit(facts.message):
+        if self._over_limit and not _over_limit(facts.message):
             return False
-        if rule.mentions:
-            raw = facts.raw.lower()
-            if not any(part in raw for part in rule.mentions):
+        if self._mentions:
+            small = facts.raw.lower()
+            if not any(part in small for part in self._mentions):
                 return False
-        return not (self.unless and _any_in(self.unless, facts.output))
+        return not (self._unless and _any_in(self._unless, facts.output))
 
 
 def _over_limit(message: str) -> bool:
@@ -128,120 +130,48 @@ def _any_in(wanted: tuple[tuple[str, Phrase], ...], text: str) -> bool:
 
 
 # Words that every second error has: poor to search by.
-_EVERYDAY: Final = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "api",
-        "are",
-        "at",
-        "be",
-        "been",
-        "before",
-        "by",
-        "can",
-        "cannot",
-        "code",
-        "could",
-        "did",
-        "do",
-        "does",
-        "error",
-        "failed",
-        "file",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "i",
-        "if",
-        "in",
-        "is",
-        "it",
-        "key",
-        "limit",
-        "limits",
-        "max",
-        "maximum",
-        "message",
-        "model",
-        "models",
-        "more",
-        "must",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "please",
-        "request",
-        "requests",
-        "response",
-        "should",
-        "that",
-        "the",
-        "this",
-        "to",
-        "token",
-        "tokens",
-        "try",
-        "used",
-        "use",
-        "using",
-        "was",
-        "were",
-        "when",
-        "with",
-        "you",
-        "your",
-        "1",
-        "2",
-        "3",
-        "4",
-        "5",
-        "again",
-        "exceeded",
-        "exceeds",
-        "found",
-        "reached",
-        "requested",
-        "organization",
-        "available",
-        "access",
-        "provided",
-        "invalid",
-    ]
+_EVERYDAY_TEXT: Final = (
+    "a an and api are at be been before by can cannot code could did do does error failed file for from had has have "
+    "i if in is it key limit limits max maximum message model models more must no not of on or please request "
+    "requests response should that the this to token tokens try used use using was were when with you your 1 2 3 4 5 "
+    "again exceeded exceeds found reached requested organization available access provided invalid command input "
+    "output length context rate quota prompt size version server directory type id line usage number current |"
 )
+_EVERYDAY: Final = frozenset(_EVERYDAY_TEXT.split())
 
 
 class _Look(NamedTuple):
     """A phrase to look for once its rarest word was seen, and the rule whose sign it is."""
 
     place: int
+    other: str  # its next rarest word: mostly not there, and then nothing has to be searched for
     in_said: bool
-    bare: str  # the phrase's first words: found, or not found, faster than with the spaces around them
-    phrase: Phrase
+    first: str  # its first part
+    gapped: Phrase | None  # the phrase, where there is more to it than its first part
 
 
 class Table:
-    """Rules in their order, indexed by their signs: only those with a sign that is there are asked."""
+    """Rules in their order, indexed by their signs: only those with a sign that is there are asked.
+
+    The place of the best rule yet bounds the search: whatever stands after it is not even looked for.
+    """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules: tuple[Rule, ...] = tuple(rules)
-        self._ready = tuple(_Ready(rule) for rule in self.rules)
+        conditions = [_Conditions(rule) for rule in self.rules]
+        self._conditions = tuple(asked if asked.any() else None for asked in conditions)
+        # Each from a sign to the places of the rules that have it, in their order.
         self._codes: dict[str, list[int]] = {}
         self._names: dict[str, list[int]] = {}
         self._errnos: dict[int | None, list[int]] = {}
         self._exits: dict[int | None, list[int]] = {}
         self._statuses: dict[int | None, list[int]] = {}
-        self._words: dict[str, list[_Look]] = {}
         self._phases: dict[Phase, list[int]] = {}
         for place, rule in enumerate(self.rules):
             self._add(place, rule)
+        self._looks: dict[str, list[_Look]] = {}
         self._add_phrases()
-        self._known_words = frozenset(self._words)
+        self._known_words = frozenset(self._looks)
 
     def _add(self, place: int, rule: Rule) -> None:
         for code in rule.code:
@@ -255,9 +185,8 @@ class Table:
         if any(getattr(rule, sign) for sign in SIGNS):
             return
         if rule.status:
-            for status in range(100, 600):
-                if status in rule.status:
-                    self._statuses.setdefault(status, []).append(place)
+            for status in rule.status:
+                self._statuses.setdefault(status, []).append(place)
         else:
             for phase in rule.phase or Phase:
                 self._phases.setdefault(phase, []).append(place)
@@ -272,35 +201,58 @@ class Table:
         ]
         common = Counter(word for _, _, phrase in looked_for for word in phrase.words)
         for place, in_said, phrase in looked_for:
-            key = min(phrase.words, key=lambda word: (word in _EVERYDAY, common[word], -len(word)))
-            self._words.setdefault(key, []).append(_Look(place, in_said, phrase.parts[0].strip(), phrase))
+            rarest = sorted(phrase.words, key=lambda word: (word in _EVERYDAY, common[word], -len(word)))
+            first, *more = phrase.parts
+            look = _Look(place, rarest[min(1, len(rarest) - 1)], in_said, first, phrase if more else None)
+            self._looks.setdefault(rarest[0], []).append(look)
 
     def first(self, facts: Facts) -> Rule | None:
         """The first rule that matches."""
-        ready = self._ready
-        for place in sorted(self._signs(facts)):
-            if ready[place].holds(facts):
-                return ready[place].rule
-        return None
+        best = self._by_words(facts, self._by_facts(facts))
+        return self.rules[best] if best < len(self.rules) else None
 
-    def _signs(self, facts: Facts) -> set[int]:
-        """The places of the rules of which a sign is there."""
-        places = set(self._phases.get(facts.phase, ()))
-        for index, signs in ((self._codes, facts.codes), (self._names, facts.names)):
-            for sign in signs:
-                if sign in index:
-                    places.update(index[sign])
-        for numbers, number in (
-            (self._errnos, facts.errno),
-            (self._exits, facts.exit_code),
-            (self._statuses, facts.status),
+    def _by_facts(self, facts: Facts) -> int:
+        """The place of the first rule with a sign that is no words."""
+        best = len(self.rules)
+        for number, places in (
+            (facts.status, self._statuses),
+            (facts.exit_code, self._exits),
+            (facts.errno, self._errnos),
         ):
-            if number in numbers:
-                places.update(numbers[number])
-        said, output = facts.said, facts.output
-        for word in self._known_words.intersection(facts.words):
-            for place, in_said, bare, phrase in self._words[word]:
-                text = said if in_said else output
-                if bare in text and phrase.found_in(text):
-                    places.add(place)
-        return places
+            if number in places:
+                best = self._earlier(places[number], best, facts)
+        for code in facts.codes:
+            if code in self._codes:
+                best = self._earlier(self._codes[code], best, facts)
+        for name in facts.names:
+            if name in self._names:
+                best = self._earlier(self._names[name], best, facts)
+        if facts.phase in self._phases:
+            best = self._earlier(self._phases[facts.phase], best, facts)
+        return best
+
+    def _earlier(self, places: list[int], best: int, facts: Facts) -> int:
+        """The first of these places whose rule's conditions hold, if it is before the best one yet."""
+        for place in places:
+            if place >= best:
+                break
+            conditions = self._conditions[place]
+            if conditions is None or conditions.hold(facts):
+                return place
+        return best
+
+    def _by_words(self, facts: Facts, best: int) -> int:
+        """The place of the first rule of which a phrase is there, if it is before the best one yet."""
+        there = facts.there
+        for word in there & self._known_words:
+            for place, other, in_said, first, gapped in self._looks[word]:
+                if place >= best:
+                    break
+                if other in there:
+                    text = facts.said if in_said else facts.output
+                    if first in text and (gapped is None or gapped.found_in(text)):
+                        conditions = self._conditions[place]
+                        if conditions is None or conditions.hold(facts):
+                            best = place
+                            break
+        return best
