@@ -40,10 +40,10 @@ types: $(VENV)/.ready dashboard/node_modules/.tools
 	@$(BIN)/python hatch_build.py types
 
 unit: $(VENV)/.ready
-	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/docs tests/engine tests/properties tests/contract
+	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/detectors tests/docs tests/engine tests/properties tests/contract
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
-	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/durable tests/lab
+	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/durable tests/detectors tests/lab
 	@$(BIN)/pytest -n $(CORES) tests/store
 	@$(BIN)/pytest -m stress tests/engine
 
@@ -62,8 +62,9 @@ bench: $(VENV)/.ready  ## us and our peers in one run, as ratios to a bare loop
 	@$(BIN)/python -m pip install -q --group bench 2>/dev/null || uv pip install -q --python $(BIN)/python --group bench
 	@$(BIN)/python bench/overhead.py
 
-corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## how many real errors are named right, beside a status table and LiteLLM
+corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## how many real errors are named right and loops noticed, beside our peers
 	@$(VENV)/corpus/bin/python bench/corpus.py $(FILE) --speed
+	@$(BIN)/python bench/loops.py $(TRAJECTORIES) --speed
 
 # LiteLLM wants an older openai than the SDKs' own tests: beside them it would take theirs away.
 $(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready

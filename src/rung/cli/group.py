@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "run": "Run a command and recover it when it fails.",
     "resume": "Take up what a crash left open.",
     "classify": "Name a failure: its kind, and whether repeating helps.",
+    "detect": "Notice trouble nobody raised: agents that go in circles.",
     "explain": "What a kind is, what helps, where it enters the ladders.",
     "ladder": "List, draw and check ladders.",
     "policy": "Show and check policies, with the worst case they allow.",

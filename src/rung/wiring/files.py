@@ -11,6 +11,7 @@ from rung.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rung.core.config import PolicyBook
+    from rung.detectors.watching import Watching
 
 
 class FileError(ConfigError):
@@ -26,9 +27,23 @@ def load_policy(path: str | Path) -> PolicyBook:
     """The policies a file holds; all of it is checked now."""
     table = read_table(path)
     try:
+        if "loops" in table:
+            _watching(table)
         return book_from(table)
     except ConfigError as error:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None
+
+
+def load_watching(path: str | Path) -> Watching:
+    """The `[loops]` table of a file; without one, what is watched for by default."""
+    load_policy(path)
+    return _watching(read_table(path))
+
+
+def _watching(table: dict[str, Any]) -> Watching:
+    from rung.detectors.watching import watching_from
+
+    return watching_from(table.get("loops", {}))
 
 
 def load_rules(path: str | Path) -> None:

@@ -1,0 +1,117 @@
+"""How well a detector tells loops from work: precision, recall, and how late it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rung.core.errors import ConfigError
+from rung.detectors.step import Step, step_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from loops_peers import Detector
+
+
+class BadFile(Exception):
+    """The file cannot be scored; the message says where and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """One run of an agent, and what is right: `loop` is None where people would not agree."""
+
+    id: str
+    steps: tuple[Step, ...]
+    numbers: tuple[int, ...]
+    loop: bool | None
+    loop_at: int | None
+    kind: str
+    note: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Score:
+    """What a detector got right and wrong."""
+
+    right: int = 0
+    false: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)
+    rules: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def precision(self) -> float:
+        said = self.right + len(self.false)
+        return self.right / said if said else 1.0
+
+    @property
+    def recall(self) -> float:
+        there = self.right + len(self.missed)
+        return self.right / there if there else 1.0
+
+    @property
+    def median_late(self) -> float | None:
+        return median(self.late) if self.late else None
+
+
+def read(path: Path) -> list[Trajectory]:
+    """All trajectories of a file, or what is wrong with the first bad line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(f"{path}: {error}") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                rows.append(_trajectory(json.loads(line)))
+            except (ValueError, KeyError, TypeError, ConfigError) as error:
+                raise BadFile(f"{path}: line {number}: {error!r}") from error
+    if not rows:
+        raise BadFile(f"{path}: no trajectories")
+    return rows
+
+
+def _trajectory(row: dict[str, Any]) -> Trajectory:
+    if row["loop"] not in (True, False, None):
+        raise ValueError(f"loop: {row['loop']!r} is not true, false or null")
+    return Trajectory(
+        id=row["id"],
+        steps=tuple(step_from(step) for step in row["steps"]),
+        numbers=tuple(step.get("i", place) for place, step in enumerate(row["steps"])),
+        loop=row["loop"],
+        loop_at=row.get("loop_at"),
+        kind=row.get("kind") or "",
+        note=row.get("note") or "",
+    )
+
+
+def score(make: Callable[[], Detector], rows: Iterable[Trajectory]) -> Score:
+    """Ask after every step, as if live; the first alarm counts."""
+    found = Score()
+    for row in rows:
+        if row.loop is None:
+            continue
+        detector = make()
+        at = rule = None
+        for number, step in zip(row.numbers, row.steps, strict=True):
+            rule = detector.see(step)
+            if rule is not None:
+                at = number
+                break
+        if at is None:
+            if row.loop:
+                found.missed.append(row.id)
+        elif row.loop:
+            found.right += 1
+            found.rules[str(rule)] = found.rules.get(str(rule), 0) + 1
+            if row.loop_at is not None:
+                found.late.append(at - row.loop_at)
+        else:
+            found.false.append(row.id)
+    return found

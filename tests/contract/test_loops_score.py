@@ -1,0 +1,58 @@
+"""`bench/loops.py` counts right, says what is wrong with a file, and can be held against needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+STUCK = [{"i": n, "tool": "bash", "args": "make", "result": "no rule to make it", "error": True} for n in range(6)]
+FINE = [
+    {"i": n, "tool": "read", "args": {"path": f"{n}"}, "result": f"{'x' * n} {n}", "error": False} for n in range(9)
+]
+POLL = [{"i": n, "tool": "get_job", "args": {"id": 1}, "result": f"{n} percent", "error": False} for n in range(9)]
+ROWS: list[dict[str, Any]] = [
+    {"id": "stuck", "steps": STUCK, "loop": True, "loop_at": 2},
+    {"id": "missed", "steps": FINE, "loop": True, "loop_at": 4},
+    {"id": "fine", "steps": FINE, "loop": False, "loop_at": None},
+    {"id": "poll", "steps": POLL, "loop": False, "loop_at": None},
+    {"id": "unclear", "steps": STUCK, "loop": None, "loop_at": None},
+]
+
+
+def score(tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = [sys.executable, str(ROOT / "bench" / "loops.py"), str(path), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_sums(tmp_path: Path) -> None:
+    """Precision, recall and lateness of ours and of the others are what a hand count gives."""
+    out = tmp_path / "out.json"
+    done = score(tmp_path, ROWS, "--json", str(out), "--wrong")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    assert found["rung"] == {"precision": 1.0, "recall": 0.5, "late": [0], "false": [], "missed": ["missed"]}
+    assert found["OpenHands-like"]["late"] == [0]  # three errors of one action
+    assert found["gemini-cli-like"]["false"] == ["poll"]
+    assert found["gemini-cli-like"]["late"] == [2]
+    assert found["same call, 3 in a row"]["precision"] == 0.5
+    assert found["same call and result, 3 times"]["false"] == []
+    assert "4 trajectories, 2 of them loops" in done.stdout
+
+
+def test_needs(tmp_path: Path) -> None:
+    """What is needed and not reached ends with exit code 1."""
+    assert score(tmp_path, ROWS, "--need", "95,50").returncode == 0
+    assert score(tmp_path, ROWS, "--need", "95,60").returncode == 1
+
+
+def test_a_bad_file(tmp_path: Path) -> None:
+    """A line that is no trajectory is named; exit code 2."""
+    done = score(tmp_path, [*ROWS, {"id": "x", "steps": [{"tool": 3}], "loop": True}])
+    assert done.returncode == 2
+    assert "line 6" in done.stderr
