@@ -5,73 +5,90 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
-from collections import Counter
-from pathlib import Path
-
-import pytest
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
 
 from rung.core.incident import Incident
 from rung.store import open_journal
+from tests.durable import worker
 
-WORKER = Path(__file__).with_name("worker.py")
-KILLS = int(os.environ.get("RUNG_KILLS", "25"))
-RUNS = 2 * KILLS
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-def worker(where: str, side: Path, seed: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, str(WORKER), where, str(side), str(RUNS), str(seed)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def killed_until_done(where: str, side: Path, seed: int, kills: int) -> int:
-    """Start it, kill it after a random while, and so on; then let it end. How often it was hit at work."""
-    chance = random.Random(seed)
-    hit = 0
-    for _ in range(kills):
-        process = worker(where, side, seed)
-        time.sleep(0.2 + chance.random() * 0.25)
-        if process.poll() is None:
-            hit += 1
-            process.send_signal(signal.SIGKILL)
-        process.communicate()
-    for _ in range(6):
-        process = worker(where, side, seed)
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err.decode()
-        assert b"all done" in out
-    return hit
+KILLS = int(os.environ.get("RUNG_KILLS", "20"))
+RUNS = max(60, 2 * KILLS)
+LONG = 120.0
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_kill_minus_nine(tmp_path: Path, seed: int) -> None:
-    """What the side file saw and what the journal holds agree, run by run."""
-    where, side = str(tmp_path / "journal.db"), tmp_path / "side.txt"
-    hit = killed_until_done(where, side, seed, KILLS)
-    assert hit >= KILLS * 0.8, "killed after its work: give it more"
-    check(where, side)
+class Storm:
+    """Starts a worker, kills it at work after a random while, and so on; then lets it end."""
+
+    def __init__(self, where: str, side: Path, seed: int) -> None:
+        self.where, self.side, self.seed = where, side, seed
+        self.chance = random.Random(seed)
+        side.mkdir()
+        (side / "lives").touch()
+        self.context: Any = get_context("forkserver")
+        self.context.set_forkserver_preload(["tests.durable.worker", "rung.store.sqlite", "rung.store.postgres"])
+
+    def begin(self) -> Any:
+        process = self.context.Process(target=worker.main, args=(self.where, self.side, RUNS, self.seed))
+        process.start()
+        return process
+
+    def strike(self) -> bool:
+        """One life, which is cut off in the middle of its work; False when there was no more to do."""
+        before = self._attempts()
+        process = self.begin()
+        until = time.monotonic() + LONG
+        while self._attempts() == before and process.is_alive() and time.monotonic() < until:
+            time.sleep(0.001)
+        time.sleep(self.chance.random() * 0.08)
+        process.kill()
+        process.join()
+        return bool(process.exitcode == -signal.SIGKILL)
+
+    def end(self) -> None:
+        """Undisturbed lives: all is done, and then nothing is done again."""
+        for _ in range(2):
+            process = self.begin()
+            process.join(LONG)
+            assert process.exitcode == 0
+
+    def _attempts(self) -> int:
+        return (self.side / "lives").stat().st_size
+
+
+def test_kill_minus_nine(url: str, tmp_path: Path) -> None:
+    """What the side files saw and what the journal holds agree, run by run."""
+    storm = Storm(url, tmp_path / "side", seed=KILLS)
+    kills = sum(storm.strike() for _ in range(KILLS))
+    assert kills >= KILLS * 0.9, "killed after its work: give it more"
+    storm.end()
+    check(url, tmp_path / "side")
 
 
 def check(where: str, side: Path) -> None:
-    lines = side.read_text().splitlines()
-    begun = Counter(line.split()[0] for line in lines if line.endswith(" begun"))
+    cuts = 0
     with open_journal(where) as journal:
         states: dict[str, str] = dict(journal.read("SELECT id, state FROM run"))
         for number in range(RUNS):
             name = f"run-{number}"
             assert states[name] == "done", name
+            begun = (side / name).read_text().count("begun") if (side / name).exists() else 0
             events = journal.events(name)
             incident = Incident.of(events)
             assert incident.status is not None
             cut = sum(getattr(getattr(event, "failure", None), "rule", "") == "cut-off" for event in events)
+            cuts += cut
             ((ended,),) = journal.read("SELECT count(*) FROM step WHERE run = ? AND key NOT LIKE '%.begun'", (name,))
             # Every attempt has one result, or was cut off; if one that had ended were made again, more would have begun.
             assert incident.attempts == ended + cut, name
-            assert begun[name] <= incident.attempts <= begun[name] + cut, (name, begun[name], incident.attempts, cut)
+            assert begun <= incident.attempts <= begun + cut, (name, begun, incident.attempts, cut)
             if number % 2 and cut:  # not idempotent: it is not made again
                 assert (cut, incident.status) == (1, "partial"), name
+        assert cuts, "no attempt was ever cut off: the kills came at the wrong time"
         before = {
             table: sorted(map(str, journal.read(f"SELECT * FROM {table}")))
             for table in ("attempt", "incident", "by_hour")

@@ -19,7 +19,9 @@ from rung.store.runs import Runs
 if TYPE_CHECKING:
     from pathlib import Path
 
-RACES = int(os.environ.get("RUNG_RACES", "300"))
+RACES = int(os.environ.get("RUNG_RACES", "200"))
+HEAT = 20
+LONG = 60.0
 RACER = """
 import sys, os
 from rung.store import open_journal
@@ -35,39 +37,48 @@ with open_journal(sys.argv[1]) as journal:
 """
 
 
-def racer(where: Path) -> subprocess.Popen[str]:
+def racer(where: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", RACER, str(where)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", RACER, where], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
 
 
-def test_two_processes_race(tmp_path: Path) -> None:
+def test_two_processes_race(url: str) -> None:
     """Two processes claim the same runs at the same time: each run has exactly one owner."""
-    where = tmp_path / "journal.db"
-    open_journal(where).close()
-    racers = [racer(where), racer(where)]
+    open_journal(url).close()
+    racers = [racer(url), racer(url)]
     for process in racers:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     names = [f"run-{number}" for number in range(RACES)]
-    for process in racers:
-        assert process.stdin is not None
-        process.stdin.write("\n".join(names) + "\n")
-        process.stdin.flush()
-    answers = []
-    for process in racers:
-        assert process.stdout is not None
-        answers.append([process.stdout.readline().split()[0] for _ in names])
+    answers: list[list[str]] = [[], []]
+    # In heats: whoever was ahead waits for the other, so that they meet again and again.
+    for begin in range(0, RACES, HEAT):
+        heat = names[begin : begin + HEAT]
+        for process in racers:
+            assert process.stdin is not None
+            process.stdin.write("\n".join(heat) + "\n")
+            process.stdin.flush()
+        for process, said in zip(racers, answers, strict=True):
+            assert process.stdout is not None
+            said += [process.stdout.readline().strip() for _ in heat]
+    with open_journal(url) as journal:
+        owners_: dict[str, str] = dict(journal.read("SELECT id, owner FROM run"))
+        epochs = {epoch for (epoch,) in journal.read("SELECT DISTINCT epoch FROM run")}
     for process in racers:
         process.communicate()
-    assert set(zip(*answers, strict=True)) <= {("mine", "taken"), ("taken", "mine")}
+    assert set(zip(*answers, strict=True)) <= {("mine 1", "taken 0"), ("taken 0", "mine 1")}
+    assert epochs == {1}
+    pids = [json.loads(owners_[name])[3] for name in names]
+    assert pids == [racers[0].pid if one == "mine 1" else racers[1].pid for one in answers[0]]
+    assert set(pids) == {process.pid for process in racers}, "it was no race: one won them all"
 
 
-def test_a_sleeper_is_fenced(tmp_path: Path) -> None:
-    """Stopped, overtaken, woken: what it writes then is refused, and it ends."""
-    where = tmp_path / "journal.db"
+def test_a_sleeper_is_fenced(url: str) -> None:
+    """Stopped, overtaken, woken: whatever it writes then is refused, and it ends."""
     code = """
 import sys, time
+from rung.core import events as ev
 from rung.store import open_journal
 from rung.store.port import Fenced
 from rung.store.runs import Runs
@@ -76,42 +87,66 @@ claim = Runs(journal, lease=0.3).claim("r")
 claim.record("one", 1)
 print("working", flush=True)
 sys.stdin.readline()
-try:
-    claim.record("two", "from the sleeper")
-except Fenced:
-    print("fenced", flush=True)
+late = [
+    lambda: claim.record("two", "from the sleeper"),
+    lambda: claim.append("r", 0, [ev.Opened(1.0, "r", ev.Terms("task", "task"))]).result(),
+    lambda: claim.renew(),
+    lambda: claim.release(),
+    lambda: claim.finish("by the sleeper"),
+]
+for write in late:
+    try:
+        write()
+        print("written", flush=True)
+    except Fenced:
+        print("fenced", flush=True)
 """
     sleeper = subprocess.Popen(
-        [sys.executable, "-c", code, str(where)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert sleeper.stdout is not None
     assert sleeper.stdout.readline() == "working\n"
     sleeper.send_signal(signal.SIGSTOP)
-    with open_journal(where) as journal:
-        runs = Runs(journal, lease=0.3)
-        with pytest.raises(Taken):  # alive as far as anybody can tell, and its lease lasts
-            runs.claim("r")
+    with open_journal(url) as journal:
         time.sleep(0.35)
-        claim = runs.claim("r")
+        claim = Runs(journal, lease=LONG).claim("r")
         assert claim.epoch == 2
         claim.record("two", "from the new owner")
         sleeper.send_signal(signal.SIGCONT)
-        out, _ = sleeper.communicate("go\n", timeout=20)
-        assert out == "fenced\n"
+        out, _ = sleeper.communicate("go\n", timeout=LONG)
+        assert out == "fenced\n" * 5
         assert claim.steps() == {"one": 1, "two": "from the new owner"}
+        assert journal.events("r") == []
+        with pytest.raises(Taken):
+            Runs(journal).claim("r")
 
 
-def test_the_dead_are_found_at_once(tmp_path: Path) -> None:
-    """A killed owner's run is taken over without waiting for its lease."""
-    where = tmp_path / "journal.db"
-    process = racer(where)
+def test_the_living_keep_theirs(url: str) -> None:
+    """One that is stopped is alive as far as anybody can tell: while its lease lasts nobody takes it over."""
+    process = racer(url)
     assert process.stdout is not None
     assert process.stdin is not None
     process.stdout.readline()
     process.stdin.write("r\n")
     process.stdin.flush()
     assert process.stdout.readline() == "mine 1\n"
-    with open_journal(where) as journal:
+    process.send_signal(signal.SIGSTOP)
+    with open_journal(url) as journal, pytest.raises(Taken, match="another process is at work on it"):
+        journal.runs.claim("r")
+    process.kill()
+    process.communicate()
+
+
+def test_the_dead_are_found_at_once(url: str) -> None:
+    """A killed owner's run is taken over without waiting for its lease."""
+    process = racer(url)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    process.stdout.readline()
+    process.stdin.write("r\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "mine 1\n"
+    with open_journal(url) as journal:
         with pytest.raises(Taken, match="another process"):
             journal.runs.claim("r")
         process.kill()

@@ -3,66 +3,61 @@
 from __future__ import annotations
 
 import os
-import sys
+import random
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rung
 from rung.store import open_journal
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def main(where: str, side: str, runs: int, seed: int) -> None:
+    from rung.store.journal import Journal
+
+
+def main(where: str, side: Path, runs: int, seed: int) -> None:
+    """Take every run to its end; one that has ended is asked for again now and then, and must not be made again."""
     with open_journal(where) as journal:
+        done = {name for (name,) in journal.read("SELECT id FROM run WHERE state = 'done'")}
+        again = random.Random(len(done)).choice(sorted(done)) if done else ""
         for number in range(runs):
             name = f"run-{number}"
-            plan = [(seed * 31 + number * 7 + place) % 5 for place in range(8)]
-
-            def attempt(request: rung.Request, name: str = name, plan: list[int] = plan) -> dict[str, int]:
-                tried = note(side, f"{name} begun")
-                time.sleep(0.01)
-                fate = plan[tried % len(plan)] if tried < 6 else 2
-                if fate in {0, 3, 4}:
-                    note(side, f"{name} failed {tried}")
-                    raise TimeoutError(f"attempt {tried} timed out")
-                if fate == 1:
-                    note(side, f"{name} failed {tried}")
-                    raise FileNotFoundError(2, f"no file {tried}")
-                note(side, f"{name} good {tried}")
-                return {"tried": tried}
-
-            request = rung.Request(prompt=name, model="small", idempotent=number % 2 == 0)
-            policy = rung.policy("task", models=["small", "large"], attempts=12, backoff={"base": 0.001, "cap": 0.01})
-            try:
-                outcome = rung.recover_sync(
-                    attempt,
-                    request,
-                    policy=policy,
-                    journal=journal,
-                    run_id=name,
-                    retry_budget=None,
-                    breakers=rung.Breakers(),
-                )
-            except rung.RungError as error:  # another worker has it
-                note(side, f"{name} refused {error}")
-                continue
-            note(side, f"{name} ended {outcome.status}")
-
-    sys.stdout.write("all done\n")
+            if name not in done or name == again:
+                recover(journal, side, name, number, seed)
+    note(side / "lives", "over")
 
 
-def note(side: str, line: str) -> int:
-    """Write a line down for good; how many of the same beginning there were before."""
-    before = (
-        sum(text.startswith(line.split(" ended", maxsplit=1)[0]) for text in Path(side).read_text().splitlines())
-        if Path(side).exists()
-        else 0
+def recover(journal: Journal, side: Path, name: str, number: int, seed: int) -> None:
+    """One run, whose attempts fail as the seed says."""
+    plan = [(seed * 31 + number * 7 + place) % 5 for place in range(8)]
+
+    def attempt(_: rung.Request) -> dict[str, int]:
+        tried = note(side / name, "begun")
+        note(side / "lives", f"{name} begun")
+        time.sleep(0.01)
+        fate = plan[tried % len(plan)] if tried < 6 else 2
+        if fate in {0, 3, 4}:
+            raise TimeoutError(f"attempt {tried} timed out")
+        if fate == 1:
+            raise FileNotFoundError(2, f"no file {tried}")
+        return {"tried": tried}
+
+    rung.recover_sync(
+        attempt,
+        rung.Request(prompt=name, model="small", idempotent=number % 2 == 0),
+        policy=rung.policy("task", models=["small", "large"], attempts=12, backoff={"base": 0.001, "cap": 0.01}),
+        journal=journal,
+        run_id=name,
+        retry_budget=None,
+        breakers=rung.Breakers(),
     )
-    handle = os.open(side, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+
+
+def note(file: Path, line: str) -> int:
+    """Write a line down, which a kill does not undo; how many there were before."""
+    before = file.read_text().count("\n") if file.exists() else 0
+    handle = os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
     os.write(handle, f"{line}\n".encode())
-    os.fsync(handle)
     os.close(handle)
     return before
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -110,10 +110,10 @@ class Disk(apsw.VFS):
             raise broken("no power")
         self.fault(what, path)
 
-    def xOpen(self, name: Any, flags: list[int]) -> DiskFile:  # noqa: N802
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
         if self.off:
             raise broken("no power")
-        return DiskFile(self, name, flags)
+        return DiskFile(self, name, flags) if name is not None else apsw.VFSFile("", None, flags)  # or a scratch file
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
         path = Path(filename)
