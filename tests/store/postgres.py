@@ -1,10 +1,12 @@
 """A real PostgreSQL for tests, thrown away afterwards.
 
-`python tests/store/postgres.py COMMAND…` runs a command with its address in RUNG_POSTGRES.
+`python tests/store/postgres.py COMMAND…` runs a command with its address in RUNG_POSTGRES. Where PostgreSQL is
+not installed it is, if that is ours to do; if not, or if that fails, the tests fail: they are never skipped.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import shlex
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GIVEN: Final = "RUNG_POSTGRES"  # the address of a server that is there already: no other is started
+ROOT: Final = "RUNG_POSTGRES_ROOT"  # where Debian's packages put the programs, by version
 USER: Final = "postgres"  # PostgreSQL does not run as root
 
 # Nothing here survives a power cut, nor should it: tests are quicker so.
@@ -36,16 +39,31 @@ def programs() -> Path:
     """The directory with PostgreSQL's programs; installs them where it may, else says in one line what is missing."""
     found = _found()
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "install", "-y", "-q", "postgresql"], env=quiet, check=False, capture_output=True)
-        found = _found()
+        with Path(tempfile.gettempdir(), "rung-postgres.lock").open("w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)  # of several test processes one installs it
+            found = _found() or _install()
     if found is None:
         raise RuntimeError("the tests of the store need PostgreSQL: apt-get install postgresql")
     return found
 
 
+def _install() -> Path | None:
+    """Debian's package; its lists may be old, or not there at all."""
+    sys.stderr.write("PostgreSQL is not here: installing it (apt-get install postgresql)\n")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ("apt-get", "install", "-y", "-q", "--no-install-recommends", "postgresql")
+    for command in (install, ("apt-get", "update", "-q"), install):
+        done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+        found = _found()
+        if found is not None:
+            return found
+    sys.stderr.write(f"apt-get: {' '.join((done.stderr or done.stdout).split())[-400:]}\n")
+    return None
+
+
 def _found() -> Path | None:
-    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: float(place.parent.name))
+    root = Path(os.environ.get(ROOT, "/usr/lib/postgresql"))
+    installed = sorted(root.glob("*/bin"), key=lambda place: float(place.parent.name))
     places = [str(place) for place in reversed(installed)]
     if on_path := shutil.which("pg_ctl"):
         places.insert(0, str(Path(on_path).resolve().parent))
@@ -111,6 +129,18 @@ def _run(user: pwd.struct_passwd | None, *command: str | Path) -> None:
             raise RuntimeError(f"{Path(command[0]).name}: {said.read().decode(errors='replace').strip()}")
 
 
+def main() -> int:
+    """Run a command beside a server of its own, or the one that was given."""
+    if os.environ.get(GIVEN):
+        return subprocess.run(sys.argv[1:], check=False).returncode
+    try:
+        with server() as address:
+            sys.stderr.write(f"PostgreSQL for the tests: {programs()}, started in a directory of its own\n")
+            return subprocess.run(sys.argv[1:], env={**os.environ, GIVEN: address}, check=False).returncode
+    except RuntimeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+
+
 if __name__ == "__main__":
-    with server() as address:
-        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, GIVEN: address}, check=False).returncode)
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from contextlib import suppress
@@ -86,6 +87,16 @@ class Machine(RuleBasedStateMachine):
         now = self.now()
         self._tell(name, [succeeded(now) if good else ev.Closed(now, ev.Status.FAILED, "no")], wait=wait)
 
+    @rule(which=st.integers(0, 1), session=st.sampled_from("ab"))
+    def note(self, which: int, session: str) -> None:
+        """A call that went well at once."""
+        name = f"i{len(self.told)}"
+        self.home[name] = which
+        events: list[ev.Event] = [opened(name, when=self.now(), session=session), succeeded(self.now())]
+        self.told[name] = list(events)
+        self.journals[which].append_later(lambda: events)
+        self.flushed = False
+
     def _tell(self, name: str, events: list[ev.Event], *, wait: bool) -> None:
         journal, first = self.journals[self.home[name]], len(self.told[name])
         self.told[name] += events
@@ -166,8 +177,8 @@ class Machine(RuleBasedStateMachine):
 
 
 small = settings(
-    max_examples=20,
-    stateful_step_count=20,
+    max_examples=400 if os.environ.get("RUNG_STORM") else 15,
+    stateful_step_count=30 if os.environ.get("RUNG_STORM") else 20,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
