@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
+# Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
+BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: page browser wire store run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready  ## a narrated demo: flaky agents recovered on all five ladders
 	@$(BIN)/rung demo
@@ -43,8 +45,8 @@ unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/detectors tests/docs tests/engine tests/properties tests/contract
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
-	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/durable tests/detectors tests/lab
-	@$(BIN)/pytest -n $(CORES) tests/store
+	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/detectors tests/lab
+	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable
 	@$(BIN)/pytest -m stress tests/engine
 
 cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it
@@ -52,8 +54,16 @@ cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it
 	@$(BIN)/coverage run -m pytest -m "not stress" tests/core tests/docs tests/engine tests/properties
 	@$(BIN)/coverage combine -q && $(BIN)/coverage report
 
-store: $(VENV)/.ready  ## everything about both stores, faults included: some minutes
-	@$(BIN)/pytest -n $(CORES) tests/store tests/store_faults
+store: $(VENV)/.ready  ## both stores, with a slice of every storm: as the gate has it
+	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable
+
+storm-journal: $(VENV)/.ready  ## both stores through 600 power cuts, 600 faults and kills, 200 kills of recoveries each, 10,000 races each
+	@RUNG_STORM=1 RUNG_KILLS=$(or $(RUNG_KILLS),200) RUNG_RACES=$(or $(RUNG_RACES),10000) \
+	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) --durations=10 tests/store_faults tests/durable tests/store/test_model.py tests/store/test_model_runs.py
+
+bench-journal: $(VENV)/.ready  ## what a journal costs: appends beside raw SQLite, callers with and without, reports over a million events
+	@$(BIN)/python bench/journal.py
+	@$(BIN)/python bench/journal_reports.py $(REPORTS)
 
 wheel: $(VENV)/.ready  ## what people install: built, put into an empty environment, used
 	@$(BIN)/python scripts/try_wheel.py

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SEEDS = 300 if os.environ.get("RUNG_STORM") else 40
+SEEDS = 300 if os.environ.get("RUNG_STORM") else 12
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.store_faults.stories import Part
 
 LIVES = 3  # the power fails so often for each seed
-SEEDS = 200 if os.environ.get("RUNG_STORM") else 20
+SEEDS = 200 if os.environ.get("RUNG_STORM") else 6
 
 
 class OnDisk(SqliteBackend):
