@@ -95,6 +95,14 @@ def test_unattended(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LADDERS)
+def test_helper(name: str) -> None:
+    """Helper: a conductor's own helpers get three fixes where its workers get five; all else is as it was."""
+    policy, default = preset(name, "helper"), preset(name)
+    assert [rung.tries for rung in policy.ladder.rungs if rung.action is Action.FIX] == [3] * (name == "crew")
+    assert policy.with_tries(Action.FIX, 5) == default.but(name="helper")
+
+
+@pytest.mark.parametrize("name", LADDERS)
 def test_off(name: str) -> None:
     """Off: every failure goes straight to the ladder's ending, which has no try, and nothing is repeated."""
     policy = preset(name, "off")

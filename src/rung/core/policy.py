@@ -174,6 +174,11 @@ def _unattended(policy: Policy) -> Policy:
     )
 
 
+def _helper(policy: Policy) -> Policy:
+    """Whoever helps a crew's conductor: three fixes, where a worker gets five. Other ladders have no such rung."""
+    return policy.with_tries(Action.FIX, 3)
+
+
 def _off(policy: Policy) -> Policy:
     """No recovery at all: the first failure goes straight to the ladder's ending."""
     ending = policy.ladder.rungs[-1]
@@ -187,6 +192,7 @@ TEMPLATES: Final[Mapping[str, Callable[[Policy], Policy]]] = MappingProxyType(
         "conservative": _conservative,
         "aggressive": _aggressive,
         "unattended": _unattended,
+        "helper": _helper,
         "off": _off,
     }
 )

@@ -32,6 +32,7 @@ ABOUT: Final = {
     "conservative": "Few attempts, long pauses, and a person agrees before a dearer model takes over.",
     "aggressive": "Many attempts, short pauses, patient with servers that say when to come back.",
     "unattended": "Nobody can be asked: long waits are taken, and what needs a person ends blocked with a report.",
+    "helper": "For the helpers of a crew's conductor: three fixes where a worker gets five; else as default.",
     "off": "No recovery: the first failure goes straight to the ladder's ending.",
 }
 SHOWN: Final = 100  # of the incidents that would have gone otherwise
