@@ -20,6 +20,7 @@ from rung.core.ladder import Action
 from rung.engine import reports
 from rung.engine.numbers import NUMBERS
 from rung.engine.reports import MAIN_THREAD, REPORTED, Reports, equip
+from rung.testing import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,6 +207,23 @@ def test_before_and_after() -> None:
     assert outcome.steps == ()
 
 
+def test_on_a_clock_of_ones_own() -> None:
+    """Where time is not the real one, what was once said to nobody is not taken for the call's."""
+    made = 0
+
+    @rung.guarded(FAST, clock=FakeClock(), idempotent=True, **alone())
+    def numbers() -> Any:
+        nonlocal made
+        made += 1
+        yield 1
+        if made == 1:
+            raise ConnectionResetError("x")
+        yield 2
+
+    rung.completed("something else")
+    assert list(numbers()) == [1, 2]
+
+
 @pytest.mark.parametrize("attempt", [1, 2, 3])
 def test_spend_and_completed(attempt: int) -> None:
     """What an attempt costs is its own, and counted once; finished steps are kept."""
@@ -289,7 +307,6 @@ def test_who_is_above() -> None:
     async def chain(left: int) -> tuple[int, int]:
         task = asyncio.current_task()
         equip(task)
-        equip(task)  # has them already
         here = REPORTED.get()
         assert here is not None
         if not left:

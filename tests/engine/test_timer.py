@@ -528,6 +528,25 @@ class TestSweeper:
 
         asyncio.run(main())
 
+    def test_a_call_without_a_task(self) -> None:
+        """A coroutine that is driven by hand, in a loop and in no task, is a call like any other."""
+        call = Attempts(good).guarded()
+
+        async def main() -> Any:
+            loop = asyncio.get_running_loop()
+            ended: asyncio.Future[Any] = loop.create_future()
+
+            def by_hand() -> None:
+                try:
+                    call().send(None)
+                except StopIteration as end:
+                    ended.set_result(end.value)
+
+            loop.call_soon(by_hand)
+            return await ended
+
+        assert asyncio.run(main()) == "good"
+
     def test_work_without_a_task(self) -> None:
         """What nobody could cancel is left alone."""
         work = object()

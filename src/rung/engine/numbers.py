@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from itertools import count
 from typing import Final
 
@@ -18,7 +19,7 @@ class Numbers:
         """An id that nobody has."""
         if not self._process:
             self._begin()
-            if hasattr(os, "register_at_fork"):
+            with suppress(AttributeError):  # Windows has no fork
                 os.register_at_fork(after_in_child=self._begin)
         return f"{self._process}-{next(self._count)}"
 

@@ -12,6 +12,7 @@ from collections import deque
 from contextvars import ContextVar
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import ref
 
 from rung.engine.interrupt import MAIN, WATCHDOG
 
@@ -63,12 +64,8 @@ REPORTED: ContextVar[Reports | None] = ContextVar("rung_reported", default=None)
 
 
 def equip(task: Any) -> None:
-    """Give the running task reports of its own, unless it has them; above it are those it was started with."""
-    from weakref import ref
-
+    """Give the running task reports of its own; above them are those it was started with."""
     here = REPORTED.get()
-    if here is not None and here.owner is not None and here.owner() is task:
-        return
     above = () if here is None else tuple(each for each in (here, *here.above) if each.alive)
     if get_ident() == MAIN and WATCHDOG.due and MAIN_THREAD not in above:
         above = (*above, MAIN_THREAD)  # a blocking call is at work, and runs this loop

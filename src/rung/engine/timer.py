@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.errors import TimeUp
 from rung.engine.interrupt import LOOK_EVERY
-from rung.engine.reports import equip
+from rung.engine.reports import REPORTED, equip
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -66,9 +66,13 @@ class Sweeper:
 
     def attend(self, task: Task | None) -> None:
         """Another task than the last makes a call: count its cancellations, and let it hear its children."""
-        self.cancels = 0 if task is None else task.cancelling()
-        self.task = None if self.cancels else task
-        if task is not None:
+        if task is None:
+            self.task, self.cancels = None, 0
+            return
+        self.cancels = cancels = task.cancelling()
+        self.task = None if cancels else task
+        here = REPORTED.get()
+        if here is None or here.owner is None or here.owner() is not task:
             equip(task)
 
     async def limited(self, work: Awaitable[T], seconds: float) -> T:
