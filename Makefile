@@ -8,8 +8,8 @@ BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
 .PHONY: page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
-run: $(VENV)/.ready  ## a narrated demo: flaky agents recovered on all five ladders
-	@$(BIN)/rung demo
+run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
+	@$(BIN)/rung up --demo
 
 test: lint types cover rest browser wheel  ## the whole gate, as CI runs it
 
@@ -45,7 +45,7 @@ unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/detectors tests/docs tests/engine tests/properties tests/contract
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
-	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/detectors tests/lab
+	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/detectors tests/lab tests/service
 	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable
 	@$(BIN)/pytest -m stress tests/engine
 

@@ -53,6 +53,8 @@ def command(
         if world is not None:
             world.end()
         hub.journal.close()
+        if world is not None:
+            world.clear()
 
 
 def _parts(journal_at: str | None, token: str | None, *, demo: bool) -> tuple[Hub, str, Any]:

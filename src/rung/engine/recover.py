@@ -8,6 +8,7 @@ from rung.core.config import policy as make_policy
 from rung.core.events import Status, Terms
 from rung.core.request import Request
 from rung.engine.loops import adrive, drive
+from rung.engine.numbers import NUMBERS
 from rung.engine.report import write_report
 from rung.engine.run import CURRENT, Run
 from rung.engine.shared import BREAKERS, RETRY_BUDGET
@@ -156,6 +157,14 @@ def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, An
     return run
 
 
+def _session(ports: Mapping[str, Any]) -> str:
+    """What the journal calls the session; where none is given, all recoveries of this process are one."""
+    session = ports.get("session")
+    if session is not None:
+        return str(session.id)
+    return NUMBERS.process if ports.get("journal") is not None else ""
+
+
 def _ordered(journal: Any, session: str) -> str:
     """The model a person has put the session on, where the journal knows of one."""
     look = getattr(journal, "model_for", None)
@@ -185,7 +194,7 @@ def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> 
             idempotent,
             tuple(rung.name for rung in policy.ladder.rungs),
             getattr(ports.get("journal"), "project", ""),
-            getattr(ports.get("session"), "id", ""),
+            _session(ports),
         ),
         "asker": asker,
         "retry_budget": ports.get("retry_budget", RETRY_BUDGET),

@@ -22,8 +22,12 @@ from rung.engine.telling import spend
 from rung.testing import FakeClock, HttpError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.core.events import Event
     from rung.core.policy import Policy
     from rung.store.journal import Journal
+    from rung.store.port import Ticket
 
 DAYS: Final = 14
 PAST: Final = 420  # recoveries of those days
@@ -100,8 +104,11 @@ class World:
             ).start()
 
     def end(self) -> None:
-        """Stop, and throw the journal away."""
+        """Stop."""
         self._ended.set()
+
+    def clear(self) -> None:
+        """Throw the journal away."""
         with suppress(OSError):
             shutil.rmtree(self.place.parent)
 
@@ -132,7 +139,7 @@ class World:
         return self._attempt(request, self._random, fails=FAILS * 0.8, pause=0)
 
     def _live(self, journal: Journal, agent: Agent, random: Random, number: int) -> None:
-        view = View(journal, agent.project)
+        view = View(journal, agent.project, self._ended)
         for turn in range(1, 1_000_000):
             session = Session("swift-1", f"{agent.name}-{number}{turn:03}")
             asks = agent.ladder == "model"
@@ -159,7 +166,7 @@ class World:
                 partial(self._attempt_then, clock),
                 Request(prompt=agent.work, model="swift-1", agent=agent.name, idempotent=True),
                 policy=_policy(agent, confirm="never", live=False),
-                journal=View(journal, agent.project, orders=False),
+                journal=Past(journal, agent.project),
                 session=Session("swift-1", f"{agent.name}-{number // 5:03}"),
                 breakers=Breakers(),
                 retry_budget=None,
@@ -167,15 +174,27 @@ class World:
             )
 
 
-class View:
-    """The journal as a project sees it."""
+class Past:
+    """The journal of what is over: nobody orders anything there."""
 
-    def __init__(self, journal: Journal, project: str, *, orders: bool = True) -> None:
+    def __init__(self, journal: Journal, project: str) -> None:
         self.project = project
         self.append = journal.append
-        if orders:
-            self.order = journal.order
-            self.model_for = journal.model_for
+
+
+class View:
+    """The journal as a project sees it, until the curtain falls."""
+
+    def __init__(self, journal: Journal, project: str, ended: threading.Event) -> None:
+        self.project = project
+        self._journal = journal
+        self._ended = ended
+        self.order = journal.order
+        self.model_for = journal.model_for
+
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None] | None:
+        """Keep these events."""
+        return None if self._ended.is_set() else self._journal.append(incident, first, events)
 
 
 def _policy(agent: Agent, *, confirm: str, live: bool) -> Policy:

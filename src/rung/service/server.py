@@ -33,6 +33,7 @@ class Server(uvicorn.Server):
         """A signal: end the streams, then the rest."""
         self._stream.end()
         super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # it would raise them again at the end: what is left to tidy up would not be
 
 
 def serve(app: Any, stream: Stream, listening: socket.socket) -> None:

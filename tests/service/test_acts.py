@@ -1,0 +1,207 @@
+"""What a person does on the page is done: retried, escalated, answered, stopped; each once, each on record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.testing import HttpError, Script
+from tests.service.conftest import MODELS, eventually, in_background
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Running
+
+BAD = rung.AttemptError("step 3 does not follow", finding="low_quality")
+
+
+def waiting(service: Running, *items: Any, session: str = "s-1", **settings: Any) -> tuple[Any, Script]:
+    """A recovery in this process that waits for a minute after its first failure."""
+    script = Script(*items)
+    slow = {"base": 60, "cap": 60, "jitter": False}
+    result = in_background(
+        lambda: rung.recover_sync(
+            script,
+            rung.Request(prompt="the task", model="small"),
+            policy=rung.policy("model", models=MODELS, backoff=slow, **settings),
+            journal=service.journal,
+            session=rung.Session("small", session),
+            breakers=rung.Breakers(),
+            ask=service.journal.asker(),
+        )
+    )
+    eventually(lambda: service.journal.read("SELECT 1 FROM session WHERE id = ? AND failures > 0", (session,)))
+    return result, script
+
+
+def test_a_waiting_recovery_is_retried(service: Running) -> None:
+    """The one who waits gets the result; the list shows it waiting, with the moment it would go on by itself."""
+    result, script = waiting(service, HttpError(503, "busy"), "fine")
+    (row,) = eventually(lambda: [one for one in service.get("/api/sessions")["items"] if one["status"] == "retrying"])
+    assert (row["retry"]["attempt"], row["retry"]["of"]) == (1, 3)
+    assert row["retry"]["until"] - row["touchedAt"] == pytest.approx(60, abs=1)
+    assert row["lastFailure"]["kind"] == "overloaded"
+    done = service.post("/api/sessions/s-1/retry", {"mode": "prompt", "prompt": "try the other door"}, 202)
+    assert done["how"] == "ordered"
+    assert result().status == "recovered"
+    assert script.requests[-1].prompt == "try the other door"
+    assert [one["action"] for one in service.get("/api/audit")] == ["retry"]
+
+
+def test_one_that_has_ended_is_made_again(service: Running, past: None) -> None:
+    """With the error beside the task; the earlier attempt stays, and the session is no longer a failed one."""
+    preview = service.get("/api/sessions/lost/retry-preview")
+    assert preview["possible"]
+    assert all(words in preview["prompt"] for words in ("invalid x-api-key", "the task of lost"))
+    done = service.post("/api/sessions/lost/retry", {"mode": "context"}, 202)
+    assert done["how"] == "replayed"
+    session = eventually(lambda: _with_status(service, "lost", "succeeded"))
+    assert [one["succeeded"] for one in session["attemptsMade"]] == [False, True]
+    assert service.echo.asked[0].prompt == preview["prompt"]
+    found = eventually(lambda: _result(service, done["incident"]))
+    assert found == "done by small"
+
+
+def test_again_with_another_model(service: Running, past: None) -> None:
+    """And with recovery: it fails once more, and is retried as the policy says."""
+    service.admin.put("/api/retry-policy", json={"backoffBase": 0}, headers={"if-match": '"0"'})
+    service.hub.policies._known.clear()
+    service.echo.fails = [HttpError(503, "busy")]
+    done = service.post("/api/sessions/lost/retry", {"mode": "model", "model": "large"}, 202)
+    eventually(lambda: _result(service, done["incident"]) == "done by large")
+    assert [request.model for request in service.echo.asked] == ["large", "large"]
+
+
+def _with_status(service: Running, session: str, status: str) -> Any:
+    found = service.get(f"/api/sessions/{session}")
+    return found if found["status"] == status else None
+
+
+def _result(service: Running, incident: str) -> Any:
+    answer = service.admin.get(f"/api/incidents/{incident}")
+    return answer.json()["result"] if answer.status_code == 200 else None
+
+
+def test_what_cannot_be_retried_says_why(service: Running, past: None) -> None:
+    """Beside the button: which fact is missing, and what to do."""
+    service.hub.replayers.known.clear()
+    assert "ANTHROPIC_API_KEY" in service.get("/api/sessions/lost/retry-preview")["whyNot"]
+    refused = service.post("/api/sessions/lost/retry", {}, 409)
+    assert "nothing here can reach small" in refused["detail"]
+    assert service.post("/api/sessions/none/retry", {}, 404)["detail"] == "there is no session 'none'"
+    for body, field in (({"mode": "model"}, "model"), ({"mode": "prompt"}, "prompt"), ({"mode": "x"}, "mode")):
+        assert service.post("/api/sessions/lost/retry", body, 422)["field"] == field
+
+
+def test_once(service: Running, past: None) -> None:
+    """A key that comes twice is answered twice and acted on once; for something else it is refused."""
+    key = {"Idempotency-Key": "k-1"}
+    one = service.post("/api/sessions/lost/retry", {}, 202, **key)
+    assert service.post("/api/sessions/lost/retry", {}, 202, **key) == one
+    assert len(service.get("/api/audit")) == 1
+    service.post("/api/sessions/lost/retry", {"mode": "prompt", "prompt": "x"}, 422, **key)
+    service.hub.replayers.known.clear()
+    service.post("/api/sessions/saved/retry", {}, 409, **{"Idempotency-Key": "k-2"})
+    service.post("/api/sessions/saved/retry", {}, 409, **{"Idempotency-Key": "k-2"})  # nothing was done: try again
+
+
+def test_escalation(service: Running) -> None:
+    """First what it would cost, then done: what waits goes on with the new model, and so does the next call."""
+    result, script = waiting(service, HttpError(503, "busy"), "fine")
+    estimate = service.post("/api/sessions/s-1/escalate", {})
+    assert (estimate["fromModel"], estimate["toModel"], estimate["costEstimate"]) == ("small", "large", 0.1)
+    assert (estimate["done"], len(script.requests)) == (False, 1)
+    done = service.post("/api/sessions/s-1/escalate", {"confirm": estimate["token"]})
+    assert done["done"]
+    assert result().status == "recovered"
+    assert script.requests[-1].model == "large"
+    (change,) = service.get("/api/sessions/s-1")["modelChanges"]
+    assert (change["reason"], change["by"], change["toModel"]) == ("manual", "admin", "large")
+    eventually(lambda: _model_of_the_next_call(service) == "large")
+
+
+def _model_of_the_next_call(service: Running) -> str:
+    script = Script("fine")
+    request, session = rung.Request(prompt="x", model="small"), rung.Session("small", "s-1")
+    rung.recover_sync(script, request, journal=service.journal, session=session)
+    return script.requests[0].model
+
+
+def test_escalation_that_is_not_possible(service: Running, past: None) -> None:
+    """No model above, a budget that is spent, a token of something else: said, and nothing changed."""
+    token = service.post("/api/sessions/lost/escalate", {})["token"]
+    assert "not of this session" in service.post("/api/sessions/saved/escalate", {"confirm": token}, 409)["detail"]
+    service.admin.put("/api/budgets", json={"session": 0.05})
+    assert "has $0.05 left" in service.post("/api/sessions/lost/escalate", {}, 409)["detail"]
+    assert service.journal.runs.received("model/lost") is None
+
+
+def test_a_question_is_answered(service: Running) -> None:
+    """It stands in the inbox, with what it would cost; the answer reaches the one who waits."""
+    script = Script(BAD, BAD, "fine")
+    result = in_background(
+        lambda: rung.recover_sync(
+            script,
+            rung.Request(prompt="the task", model="small"),
+            policy=rung.policy("model", models=MODELS, confirm="always", backoff={"base": 0}),
+            journal=service.journal,
+            session=rung.Session("small", "s-1"),
+            ask=service.journal.asker(),
+        )
+    )
+    (item,) = eventually(lambda: service.get("/api/inbox"))
+    assert (item["kind"], item["ask"]["estimate"]) == ("ask", 0.1)
+    incident = item["incident"]
+    assert service.get(f"/api/incidents/{incident}")["ask"]["question"] == item["detail"]
+    assert [one["id"] for one in service.get("/api/sessions", status="waiting")["items"]] == ["s-1"]
+    wrong = service.post(f"/api/incidents/{incident}/answer", {"option": "maybe"}, 422)
+    assert "approve" in wrong["detail"]
+    assert "answer that instead" in service.post("/api/sessions/s-1/retry", {}, 409)["detail"]
+    service.post(f"/api/incidents/{incident}/answer", {"option": "approve"})
+    service.post(f"/api/incidents/{incident}/answer", {"option": "approve"}, 409)
+    assert result().status == "recovered"
+    assert script.requests[-1].model == "large"
+    assert not service.get("/api/inbox")
+
+
+def test_stopping(service: Running) -> None:
+    """It ends at once where it waits; one that has ended cannot be stopped."""
+    result, _ = waiting(service, HttpError(503, "busy"), "never")
+    (row,) = service.get("/api/incidents", status="open")["items"]
+    service.post(f"/api/incidents/{row['id']}/cancel")
+    outcome = result()
+    assert (outcome.status, outcome.reason) == ("partial", "stopped by admin")
+    assert service.journal.flush()
+    assert "it has ended: partial" in service.post(f"/api/incidents/{row['id']}/cancel", None, 409)["detail"]
+
+
+def test_an_incident_whole(service: Running, past: None) -> None:
+    """The ladder with what was done on it, the timeline, the diff, and the contract."""
+    (row,) = service.get("/api/incidents", session="saved")["items"]
+    found = service.get(f"/api/incidents/{row['id']}")
+    first = found["rungs"][0]
+    assert (first["name"], first["state"], first["used"], first["tries"]) == ("retry", "climbed", 1, 3)
+    assert [one["state"] for one in found["rungs"][1:]] == ["ahead"] * (len(found["rungs"]) - 1)
+    assert [one["subject"] for one in found["timeline"]][:2] == ["opened", "attempt 1"]
+    assert found["outcome"]["status"] == "recovered"
+    assert service.admin.get("/api/incidents/none").status_code == 404
+
+
+def test_the_inbox(service: Running, past: None) -> None:
+    """Budgets and blocked work stand in it until somebody has seen them."""
+    service.admin.put("/api/budgets", json={"monthly": 0, "projects": {"shop": 100}})
+    rung.recover_sync(
+        Script(rung.AttemptError("which way?", finding="strategic_ambiguity")),
+        "x",
+        policy=rung.policy("pipeline", report=""),
+        journal=service.journal,
+    )
+    service.journal.flush()
+    kinds = [item["kind"] for item in service.get("/api/inbox")]
+    assert "blocked" in kinds
+    for item in service.get("/api/inbox"):
+        service.post(f"/api/alerts/{item['id']}/acknowledge")
+    assert service.get("/api/inbox") == []
+    budgets = service.get("/api/budgets")
+    assert [item["scope"] for item in budgets["items"]] == ["month", "project"]

@@ -1,0 +1,199 @@
+"""What the page reads: lists that are filtered, sorted and paged, figures with their denominators, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rung
+from rung.testing import Script
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Running
+
+
+def test_sessions(service: Running, past: None) -> None:
+    """Each once, whatever the page's size; narrowed by all that can be asked for."""
+    seen, cursor = [], None
+    while True:
+        page = service.get("/api/sessions", limit=1, **({"cursor": cursor} if cursor else {}))
+        assert page["total"] == 3
+        seen += [one["id"] for one in page["items"]]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            break
+    assert seen == ["good", "saved", "lost"]
+    for query, found in (
+        ({"status": "recovered"}, ["saved"]),
+        ({"status": "active"}, []),
+        ({"q": "SAVE"}, ["saved"]),
+        ({"q": "x-api-key"}, ["lost"]),
+        ({"q": "100%"}, []),
+        ({"project": "shop", "model": "small", "sort": "failures"}, ["lost", "saved", "good"]),
+        ({"project": "other"}, []),
+    ):
+        assert [one["id"] for one in service.get("/api/sessions", **query)["items"]] == found, query
+    for wrong, field in (
+        ({"status": "x"}, "status"),
+        ({"sort": "x"}, "sort"),
+        ({"cursor": "x"}, "cursor"),
+        ({"limit": 0}, "limit"),
+    ):
+        answer = service.admin.get("/api/sessions", params=wrong)
+        assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+def test_incidents(service: Running, past: None) -> None:
+    """Narrowed to what a chart's bar stands for."""
+    everything = service.get("/api/incidents")["items"]
+    assert len(everything) == 3
+    (lost,) = service.get("/api/incidents", kind="auth_error")["items"]
+    assert [one["id"] for one in service.get("/api/incidents", fingerprint=lost["fingerprint"])["items"]] == [
+        lost["id"]
+    ]
+    assert len(service.get("/api/incidents", troubled=True)["items"]) == 2
+    assert service.get("/api/incidents", since=lost["openedAt"] + 1e6)["items"] == []
+    assert [one["rung"] for one in service.get("/api/incidents", rung="retry")["items"]] == ["retry"]
+
+
+def test_analytics(service: Running, past: None) -> None:
+    """Every number has what it is a share of beside it."""
+    found = service.get("/api/analytics/failures")
+    assert (found["totalFailures"], found["totalAttempts"]) == (2, 4)
+    assert found["byErrorType"] == {"auth_error": 1, "overloaded": 1}
+    assert found["byModel"] == {"small": 2}
+    assert {one["message"] for one in found["topErrorMessages"]} == {"invalid x-api-key", "overloaded"}
+    assert [(one["failures"], one["attempts"]) for one in found["failureRateByDay"]] == [(2, 4)]
+    for by in ("kind", "model", "project", "day", "hour", "tool", "prompt"):
+        assert service.get("/api/analytics/failures", by=by)["by"] == by
+    assert service.admin.get("/api/analytics/failures", params={"by": "mood"}).json()["field"] == "by"
+    assert {one["kind"]: one["rate"] for one in service.get("/api/analytics/recovery")} == {
+        "auth_error": 0,
+        "overloaded": 1,
+    }
+    assert next((one["rung"], one["saved"]) for one in service.get("/api/analytics/rungs")) == ("retry", 1)
+    tiles = {one["id"]: one for one in service.get("/api/analytics/success")}
+    assert (tiles["autoRecovered"]["value"], tiles["autoRecovered"]["of"]) == (0.5, 2)
+    assert len(tiles) == 4
+    for path in ("cost", "prompts"):
+        assert isinstance(service.get(f"/api/analytics/{path}"), list)
+
+
+def test_groups(service: Running, past: None) -> None:
+    """Resolved, seen again as a regression, in the inbox; snoozed and reopened."""
+    (group,) = [one for one in service.get("/api/groups") if one["kind"] == "overloaded"]
+    assert sum(group["trend"]) == 1
+    path = f"/api/groups/{group['project']}/{group['fingerprint']}"
+    assert service.post(f"{path}/resolve")["state"] == "resolved"
+    from rung.testing import HttpError
+
+    rung.recover_sync(
+        Script(HttpError(529, "overloaded"), "fine"),
+        rung.Request(prompt="x", model="small"),
+        policy=rung.policy("model", backoff={"base": 0}),
+        journal=service.journal,
+        breakers=rung.Breakers(),
+        retry_budget=None,
+    )
+    service.journal.flush()
+    assert [one["kind"] for one in service.get("/api/groups", state="regression")] == ["overloaded"]
+    assert [one["kind"] for one in service.get("/api/inbox")] == ["group"]
+    assert service.post(f"{path}/snooze", {"hours": 1})["state"] == "snoozed"
+    assert service.post(f"{path}/reopen")["state"] == "open"
+    assert service.post("/api/groups/-/none/reopen", None, 404)["status"] == 404
+
+
+def test_exports(service: Running, past: None) -> None:
+    """The same rows in each format."""
+    text = service.admin.get("/api/export", params={"format": "csv"}).text
+    assert len(list(csv.DictReader(io.StringIO(text)))) == 4
+    lines = service.admin.get("/api/export", params={"format": "jsonl", "what": "incidents"}).text.splitlines()
+    assert {json.loads(line)["session"] for line in lines} == {"lost", "saved", "good"}
+    parquet = service.admin.get("/api/export", params={"format": "parquet", "what": "events"})
+    assert parquet.content[:4] == b"PAR1"
+    assert service.admin.get("/api/export", params={"format": "doc"}).json()["field"] == "format"
+
+
+def test_policies(service: Running) -> None:
+    """Set whole, seen by whoever recovers, refused where it is wrong or somebody was faster."""
+    policy = service.admin.get("/api/retry-policy")
+    assert policy.headers["etag"] == '"0"'
+    assert (policy.json()["maxRetries"], policy.json()["waits"]) == (3, [1.0, 2.0, 4.0])
+    wanted = {
+        "maxRetries": 5,
+        "backoffBase": 2,
+        "maxBackoff": 9,
+        "retryableErrors": ["transient"],
+        "settings": {"dollars": 3},
+    }
+    assert service.admin.put("/api/retry-policy", json=wanted).status_code == 428
+    changed = service.admin.put("/api/retry-policy", json=wanted, headers={"if-match": '"0"'})
+    assert changed.status_code == 200
+    assert changed.json()["waits"] == [2.0, 4.0, 8.0, 9.0, 9.0]
+    assert changed.json()["worstDollars"] == pytest.approx(0.88, abs=2)
+    assert service.admin.put("/api/retry-policy", json=wanted, headers={"if-match": '"0"'}).status_code == 412
+    assert service.hub.policies.effective().backoff.cap == 9
+    project = service.admin.put(
+        "/api/projects/shop/retry-policy",
+        json={"toml": "retries = 1\n[backoff]\ncap = 4\n"},
+        headers={"if-match": '"0"'},
+    )
+    assert (project.json()["maxRetries"], project.json()["backoffBase"], project.json()["maxBackoff"]) == (1, 2, 4)
+    assert project.json()["toml"] == "retries = 1\n\n[backoff]\ncap = 4\n"
+    values = {one["key"]: one["origin"] for one in service.get("/api/projects/shop/retry-policy/effective")["values"]}
+    assert (values["backoff.cap"], values["backoff.base"], values["models"], values["learn"]) == (
+        "project", "service", "file", "preset",
+    )  # fmt: skip
+    assert [one["project"] for one in service.get("/api/projects/retry-policies")] == ["shop"]
+    assert next(one["id"] for one in service.get("/api/retry-policy/templates")) == "default"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"maxRetries": True}, "maxRetries"),
+        ({"maxRetries": "3"}, "maxRetries"),
+        ({"maxRetries": -1}, "maxRetries"),
+        ({"backoffBase": 1e400}, "backoffBase"),
+        ({"retryableErrors": ["auth_error"]}, "retry"),
+        ({"retryableErrors": ["nonsense"]}, "retry"),
+        ({"unknown": 1}, "unknown"),
+        ({"settings": {"unknown": 1}}, "unknown"),
+        ({"settings": {"ladder": "stairs"}}, "ladder"),
+        ({"toml": "a ="}, "toml"),
+        ({"toml": "", "settings": {}}, "toml"),
+    ],
+)
+def test_a_policy_that_cannot_be(service: Running, body: dict[str, object], field: str) -> None:
+    """Refused whole, naming the field; nothing is changed."""
+    content = json.dumps(body)
+    headers = {"if-match": '"0"', "content-type": "application/json"}
+    answer = service.admin.put("/api/retry-policy", content=content, headers=headers)
+    assert answer.status_code == 422, answer.text
+    assert field in answer.json()["field"]
+    assert service.hub.policies.stored().version == 0
+
+
+def test_backtest(service: Running, past: None) -> None:
+    """What a policy would have done, and what nobody can know."""
+    found = service.post("/api/backtest", {"policy": {"maxRetries": 0}})
+    assert (found["incidents"], len(found["cannotKnow"])) == (2, 4)
+    valid = service.post("/api/retry-policy/validate", {"maxRetries": 2})
+    assert valid["policy"]["maxRetries"] == 2
+    wrong = service.post("/api/retry-policy/validate", {"retryableErrors": ["x"]})
+    assert (wrong["valid"], "retry" in wrong["field"]) == (False, True)
+
+
+def test_operation(service: Running, past: None) -> None:
+    """For whoever runs it."""
+    lines = service.admin.get("/metrics").text.splitlines()
+    assert 'rung_incidents_total{status="recovered"} 1' in lines
+    assert "rung_journal_in_trouble 0" in lines
+    assert service.get("/api/tasks") == []
+    service.admin.put("/api/notifications", json={"webhook": "http://127.0.0.1:9/hook"})
+    assert service.get("/api/notifications")["webhook"] == "http://127.0.0.1:9/hook"
+    assert service.admin.put("/api/notifications", json={"webhook": "file:///etc/passwd"}).status_code == 422

@@ -1,0 +1,145 @@
+"""`rung up`, as a person starts and ends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.service.conftest import TOKEN, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+RUNG = [sys.executable, "-m", "rung.cli.main"]
+
+
+@contextmanager
+def up(*options: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The service in a process of its own; what it printed as its address."""
+    process = subprocess.Popen(
+        [*RUNG, "up", "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "XDG_DATA_HOME": str(cwd)},
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://\S+", line)
+        if found is None:
+            process.kill()
+            raise AssertionError(line + process.communicate()[1])
+        address = found[0]
+        eventually(lambda: _answers(address))
+        yield process, address
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _answers(address: str) -> bool:
+    try:
+        return httpx.get(address.partition("?")[0] + "healthz").status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def test_ctrl_c_with_streams_open(tmp_path: Path) -> None:
+    """It ends within a second, quietly, though five listen; and its token opens it again after a restart."""
+    with up("--journal", str(tmp_path / "j.db"), cwd=tmp_path) as (process, address):
+        base, token = address.split("?token=")
+        headers = {"authorization": f"Bearer {token}"}
+        clients = [httpx.Client(timeout=20) for _ in range(5)]
+        answers = [
+            client.send(client.build_request("GET", base + "api/events", headers=headers), stream=True)
+            for client in clients
+        ]
+        assert all(answer.status_code == 200 for answer in answers)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.wait(10)
+        took = time.monotonic() - began
+        _, said = process.communicate()
+        assert took < 2, took  # one second on a machine that has nothing else to do
+        assert "Traceback" not in said
+        for client in clients:
+            client.close()
+    with up("--journal", str(tmp_path / "j.db"), cwd=tmp_path) as (_, again):
+        assert again.endswith(token)
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    """Something happens within seconds, and nothing is left behind."""
+    began = time.monotonic()
+    with up("--demo", "--token", TOKEN, cwd=tmp_path) as (process, address):
+        base, headers = address.partition("?")[0], {"authorization": f"Bearer {TOKEN}"}
+        eventually(lambda: httpx.get(base + "api/sessions?status=active", headers=headers).json()["items"])
+        assert time.monotonic() - began < 20
+        place = httpx.get(base + "api/me", headers=headers).json()["journal"]
+        assert httpx.get(base + "api/analytics/failures", headers=headers).json()["totalFailures"] > 50
+        process.send_signal(signal.SIGTERM)
+        process.wait(10)
+    assert not os.path.exists(place)  # noqa: PTH110  # a text, as it was told
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--port", "70000"], "70000"),
+        (["--token", "short"], "16 or more characters"),
+        (["--host", "0.0.0.0"], "--token"),  # it is refused
+        (["--demo", "--journal", "x.db"], "the demo has one of its own"),
+        (["--journal", "/proc/nowhere/x.db"], "/proc/nowhere"),
+        (["--host", "203.0.113.9", "--token", TOKEN], "one that is free on 203.0.113.9"),
+    ],
+)
+def test_what_cannot_be(tmp_path: Path, options: list[str], words: str) -> None:
+    """One line, exit 2."""
+    done = subprocess.run(
+        [*RUNG, "up", *options], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    """Said, with the way out."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [*RUNG, "up", "--port", port], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
+        )
+    assert (done.returncode, "0 takes any" in done.stderr) == (2, True)
+
+
+def test_tokens_on_the_command_line(tmp_path: Path) -> None:
+    """Made, used, listed, taken back."""
+    journal = str(tmp_path / "j.db")
+
+    def token(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*RUNG, "token", *words, "--journal", journal], capture_output=True, text=True, timeout=30, check=False
+        )
+
+    with up("--journal", journal, cwd=tmp_path) as (_, address):
+        made = token("add", "ada", "--role", "act").stdout.strip()
+        base = address.partition("?")[0]
+        assert httpx.get(base + "api/me", headers={"authorization": f"Bearer {made}"}).json()["role"] == "act"
+        assert "ada" in token("list").stdout
+        assert made not in token("list", "--json").stdout
+        assert token("revoke", "ada").returncode == 0
+        assert token("revoke", "ada").returncode == 2
