@@ -97,6 +97,14 @@ def as_list(value: Any) -> list[dict[str, Any]]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
+def as_table(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object of the body; none is an empty one."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise Invalid(f"{name}: Input should be an object", name, "invalid_type")
+    return value or {}
+
+
 def joined(parts: list[dict[str, Any]]) -> str:
     """The words of those parts that have any."""
     return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.testing.provider.asked import Asked, Invalid, Tool, Turn, Wire, as_list, count, joined, whole
+from rung.testing.provider.asked import Asked, Invalid, Tool, Turn, Wire, as_list, as_table, count, joined, whole
 from rung.testing.provider.messages import MARK
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read(body: dict[str, Any]) -> Asked:
     turns = tuple(_turn(message, at) for at, message in enumerate(body["messages"]))
     _paired(turns)
     choice = body.get("tool_choice")
-    wanted = body.get("response_format") or {}
+    wanted = as_table(body, "response_format")
     return Asked(
         wire=Wire.CHAT,
         model=body["model"],
@@ -47,7 +47,7 @@ def read(body: dict[str, Any]) -> Asked:
             if isinstance(function := tool.get("function"), dict) and isinstance(function.get("name"), str)
         ),
         forced=forced(choice),
-        usage=bool((body.get("stream_options") or {}).get("include_usage")),
+        usage=bool(as_table(body, "stream_options").get("include_usage")),
         schema=_schema(wanted),
     )
 
@@ -55,19 +55,19 @@ def read(body: dict[str, Any]) -> Asked:
 def _schema(wanted: dict[str, Any]) -> dict[str, Any] | None:
     if wanted.get("type") == "json_object":
         return {"type": "object"}
-    return (wanted.get("json_schema") or {}).get("schema") if wanted.get("type") == "json_schema" else None
+    return as_table(wanted, "json_schema").get("schema") if wanted.get("type") == "json_schema" else None
 
 
 def forced(choice: Any) -> str | None:
     """The tool that must be called: "" is any, None is none."""
     if isinstance(choice, dict):
-        return str((choice.get("function") or choice).get("name", ""))
+        return str((as_table(choice, "function") or choice).get("name", ""))
     return "" if choice == "required" else None
 
 
 def _turn(message: Any, at: int) -> Turn:
     role = message.get("role") if isinstance(message, dict) else None
-    if role not in {"system", "developer", "user", "assistant", "tool", "function"}:
+    if role not in ("system", "developer", "user", "assistant", "tool", "function"):
         raise Invalid(
             f"Invalid value: {role!r}. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and "
             "'developer'.",

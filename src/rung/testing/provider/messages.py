@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.testing.provider.answers import signature
-from rung.testing.provider.asked import Asked, Invalid, Tool, Turn, Wire, as_list, count, joined, whole
+from rung.testing.provider.asked import Asked, Invalid, Tool, Turn, Wire, as_list, as_table, count, joined, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ def read(body: dict[str, Any], *, counting: bool = False) -> Asked:
         raise Invalid(
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )
-    choice = body.get("tool_choice") or {}
+    choice = as_table(body, "tool_choice")
     return Asked(
         wire=Wire.MESSAGES,
         model=model,
@@ -48,20 +48,20 @@ def read(body: dict[str, Any], *, counting: bool = False) -> Asked:
             for tool in as_list(body.get("tools"))
             if isinstance(tool.get("name"), str) and "input_schema" in tool
         ),
-        forced={"any": "", "tool": choice.get("name", "")}.get(choice.get("type", "")),
-        thinking=(body.get("thinking") or {}).get("type") in {"enabled", "adaptive"},
+        forced={"any": "", "tool": str(choice.get("name"))}.get(str(choice.get("type"))),
+        thinking=as_table(body, "thinking").get("type") in ("enabled", "adaptive"),
         schema=_schema(body),
     )
 
 
 def _schema(body: dict[str, Any]) -> Any:
-    wanted = (body.get("output_config") or {}).get("format") or body.get("output_format") or {}
+    wanted = as_table(as_table(body, "output_config"), "format") or as_table(body, "output_format")
     return wanted.get("schema") if wanted.get("type") == "json_schema" else None
 
 
 def _turn(message: Any, at: int, model: str) -> Turn:
     role = message.get("role") if isinstance(message, dict) else None
-    if role not in {"user", "assistant", "system"}:
+    if role not in ("user", "assistant", "system"):
         raise Invalid(f"messages.{at}.role: Input should be 'user' or 'assistant'")
     parts = as_list(message.get("content"))
     for place, part in enumerate(parts):

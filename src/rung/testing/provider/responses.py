@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.testing.provider.asked import Asked, Invalid, Tool, Turn, Wire, as_list, count, joined, whole
+from rung.testing.provider.asked import Asked, Invalid, Tool, Turn, Wire, as_list, as_table, count, joined, whole
 from rung.testing.provider.chat import CREATED, forced
 from rung.testing.provider.messages import MARK
 
@@ -26,7 +26,7 @@ def read(body: dict[str, Any]) -> Asked:
     items = [{"role": "user", "content": given}] if isinstance(given, str) else as_list(given)
     turns = tuple(map(_turn, items))
     _paired(turns)
-    wanted = (body.get("text") or {}).get("format") or {}
+    wanted = as_table(as_table(body, "text"), "format")
     return Asked(
         wire=Wire.RESPONSES,
         model=str(body["model"]),
@@ -41,7 +41,7 @@ def read(body: dict[str, Any]) -> Asked:
         ),
         forced=forced(body.get("tool_choice")),
         thinking=bool(body.get("reasoning")),
-        schema={"json_object": {"type": "object"}, "json_schema": wanted.get("schema")}.get(wanted.get("type", "")),
+        schema={"json_object": {"type": "object"}, "json_schema": wanted.get("schema")}.get(str(wanted.get("type"))),
         extra={name: body.get(name) for name in ("instructions", "metadata", "previous_response_id")},
     )
 

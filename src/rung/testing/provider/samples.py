@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PLAIN: Final[Mapping[str, Any]] = {"string": "lab", "integer": 1, "number": 1.5, "boolean": True, "null": None}
+MOST: Final = 100  # items
 DEEPEST: Final = 8  # a schema may refer to itself
 
 
@@ -18,17 +19,18 @@ def sample(schema: Any, depth: int = 0) -> Any:
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
-    if schema.get("enum"):
-        return schema["enum"][0]
-    for key in ("anyOf", "oneOf", "allOf"):
-        if schema.get(key):
-            return sample(schema[key][0], depth + 1)
+    for key in ("enum", "anyOf", "oneOf", "allOf"):
+        choices = schema.get(key)
+        if isinstance(choices, list) and choices:
+            return choices[0] if key == "enum" else sample(choices[0], depth + 1)
     kind = schema.get("type", "object" if "properties" in schema else "string")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if kind == "object":
-        properties = schema.get("properties") or {}
-        wanted = schema.get("required") or list(properties)
-        return {name: sample(properties.get(name, {}), depth + 1) for name in wanted}
+        given, wanted = schema.get("properties"), schema.get("required")
+        properties = given if isinstance(given, dict) else {}
+        names = [name for name in wanted if isinstance(name, str)] if isinstance(wanted, list) else list(properties)
+        return {name: sample(properties.get(name, {}), depth + 1) for name in names}
     if kind == "array":
-        return [sample(schema.get("items", {}), depth + 1)] * max(schema.get("minItems", 1), 1)
+        least = schema.get("minItems", 1)
+        return [sample(schema.get("items", {}), depth + 1)] * (least if least in range(1, MOST) else 1)
     return _PLAIN.get(kind, "lab") if isinstance(kind, str) else "lab"

@@ -102,7 +102,14 @@ class Lab:
     # Answering
 
     def take(self, request: HttpRequest, connection: Connection) -> None:
-        """Answer one request."""
+        """Answer one request; a fault of our own is told, not hung on."""
+        try:
+            self._take(request, connection)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the client shall know
+            reply = Reply(status=500, parts=(json.dumps({"error": f"the lab itself failed: {error!r}"}).encode(),))
+            connection.write_whole(reply.head_bytes() + self.date() + reply.parts[0])
+
+    def _take(self, request: HttpRequest, connection: Connection) -> None:
         path = urlsplit(request.target).path
         if path.startswith("/lab/"):
             self._control(request, path, connection)

@@ -1,0 +1,51 @@
+"""The page on the lab says everything there is to say, and its script is one."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from rung.cli.lab import command
+from rung.testing import FAULTS
+from rung.testing.provider.records import Record
+from rung.testing.provider.script import Rule, Script, script_from
+from rung.testing.provider.survival import Verdict
+
+PAGE = (Path(__file__).parents[2] / "docs/howto/break-your-agent.md").read_text(encoding="utf-8")
+SCRIPT = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])
+
+
+def test_the_script_shown_can_be_used() -> None:
+    """It loads as it stands, and says what it seems to say."""
+    script = script_from(SCRIPT)
+    assert [rule.fault.name for rule in script.rules] == ["rate_limit", "model_gone", "stall", "unavailable"]
+    assert script.rules[0].requests == ((1, 1), (4, 6))
+    assert script.turns[0].tools == (("Bash", {"command": "make test"}),)
+
+
+def test_every_setting_and_every_key_is_shown() -> None:
+    """The script on the page leaves out nothing a script may hold."""
+    assert {each.name for each in fields(Script)} == set(SCRIPT)
+    keys = {each.name for each in fields(Rule)} - {"given", "requests"} | {"request"}
+    assert keys <= set().union(*SCRIPT["rules"])
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_fault_has_its_row(name: str) -> None:
+    """With all it may be told, but for the words."""
+    row = re.search(rf"^\| `{name}` \| .*$", PAGE, re.MULTILINE)
+    assert row
+    assert all(f"`{key}`" in row[0] for key in FAULTS[name].takes if key != "message" and name != "wall")
+
+
+def test_every_option_verdict_and_field_is_named() -> None:
+    """Options of `rung lab` and of `rung lab try`, the verdicts, what a record has."""
+    for each in (command, command.commands["try"]):
+        for parameter in each.params:
+            assert all(option in PAGE for option in parameter.opts if option.startswith("--"))
+    assert all(f"| {verdict} |" in PAGE for verdict in Verdict)
+    assert all(f"`{each.name}`" in PAGE for each in fields(Record) if each.name != "at")

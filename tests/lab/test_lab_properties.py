@@ -1,0 +1,111 @@
+"""What holds for every answer: nothing is lost or said twice, wherever it is cut and however it goes on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rung.testing.provider.answers import answer, words
+from rung.testing.provider.asked import Asked, Turn, Wire
+from rung.testing.provider.connection import HttpRequest
+from rung.testing.provider.reply import reply_to
+from rung.testing.provider.routes import prepare
+from rung.testing.provider.samples import sample
+from rung.testing.provider.script import script_from
+
+WIRES = st.sampled_from(list(Wire))
+QUOTES = st.sampled_from(["{}", "So far:\n<partial>{}</partial>\nGo on.", 'You said "{}". Continue.'])
+
+
+def asked(wire: Wire, *turns: Turn, **more: Any) -> Asked:
+    return Asked(wire=wire, model="m", turns=(Turn(role="user", text="count to 60"), *turns), stream=True, **more)
+
+
+def said(body: bytes) -> str:
+    """The text of a stream of any of the wires, read as a client would."""
+    text = ""
+    for line in body.split(b"\n"):
+        if line.startswith(b"data: {"):
+            data = json.loads(line[6:])
+            text += _text(data)
+    return text
+
+
+def _text(data: dict[str, Any]) -> str:
+    delta = data["choices"][0]["delta"] if data.get("choices") else data.get("delta", "")
+    if isinstance(delta, str):
+        return delta
+    return delta.get("text") or delta.get("content") or ""
+
+
+@settings(deadline=None)
+@given(wire=WIRES, after=st.integers(0, 60), overlap=st.integers(0, 9), quote=QUOTES)
+def test_a_cut_answer_and_its_continuation_are_the_whole(wire: Wire, after: int, overlap: int, quote: str) -> None:
+    """What came before the cut, and what the lab says when that is quoted, join at the overlap to the whole answer."""
+    script = script_from([{"fault": "cut", "after": after}], overlap=overlap)
+    partial = said(b"".join(reply_to(asked(wire), script.rules[0], script).parts))
+    assert partial == words(after)
+    turn = Turn(role="user", text=quote.format(partial))
+    rest = said(b"".join(reply_to(asked(wire, turn), None, script).parts))
+    again = min(overlap, after)
+    assert rest.split()[:again] == partial.split()[after - again :]
+    assert partial.split() + rest.split()[again:] == words(60).split()
+
+
+@settings(deadline=None)
+@given(wire=WIRES, limit=st.integers(1, 80), thinking=st.booleans())
+def test_never_more_than_the_limit(wire: Wire, limit: int, thinking: bool) -> None:
+    """An answer has as many tokens as allowed at most, and says so exactly when it would have had more."""
+    made = answer(asked(wire, limit=limit, thinking=thinking), script_from(None))
+    whole = 60 + 8 * thinking
+    assert made.tokens == min(limit, whole)
+    assert (made.stop == "limit") == (limit < whole)
+
+
+@settings(deadline=None)
+@given(wire=WIRES, name=st.sampled_from(["cut", "no_end", "stream_error", "truncated_json"]), after=st.integers(-1, 70))
+def test_a_broken_stream_never_has_its_end(wire: Wire, name: str, after: int) -> None:
+    """However late it breaks, the terminal event is not among what was sent."""
+    script = script_from([{"fault": name, "after": after}])
+    body = b"".join(reply_to(asked(wire), script.rules[0], script).parts)
+    whole = b"".join(reply_to(asked(wire), None, script).parts)
+    for end in (b"message_stop", b"[DONE]", b"response.completed", b'"finish_reason":"stop"', b"end_turn"):
+        assert end not in body
+    assert any(end in whole for end in (b"message_stop", b"[DONE]", b"response.completed"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda part: st.lists(part, max_size=4) | st.dictionaries(st.text(max_size=9), part, max_size=4),
+    max_leaves=12,
+)
+KEYS = st.sampled_from(
+    ["model", "messages", "input", "max_tokens", "tools", "tool_choice", "stream_options", "thinking", "response_format",
+     "text", "output_config", "role", "content", "type", "name", "function", "input_schema"]
+)  # fmt: skip
+
+
+ODD = JSON | st.lists(st.dictionaries(KEYS, JSON, max_size=4), max_size=3) | st.dictionaries(KEYS, JSON, max_size=4)
+GOOD: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "input": "x"}
+
+
+@settings(deadline=None, max_examples=400)
+@given(body=st.dictionaries(KEYS, ODD, max_size=8), good=st.booleans())
+def test_no_body_breaks_the_readers(body: dict[str, Any], good: bool) -> None:
+    """Whatever is sent is read or refused; nothing else is raised."""
+    for wire in Wire:
+        given = json.dumps({**GOOD, **body} if good else body).encode()
+        made = prepare(wire, HttpRequest("POST", "/", {}, given), script_from(None))
+        assert made.reply is not None or made.refusal is not None
+
+
+@settings(deadline=None)
+@given(
+    schema=JSON | st.dictionaries(st.sampled_from(["type", "properties", "items", "enum", "anyOf", "required"]), JSON)
+)
+def test_any_schema_has_a_sample(schema: Any) -> None:
+    """A schema nobody should write still gives a value that is JSON."""
+    json.dumps(sample(schema))
