@@ -54,6 +54,21 @@ MEANINGS: list[tuple[Any, Kind, bool]] = [
     # a gateway's own status says more than why it could not reach the next one
     (http(503, "upstream: connection refused"), K.OVERLOADED, True),
     (http(500, "Connection error."), K.NETWORK, True),
+    # refused by another name: no right, a wrong parameter, a wrapper around the class that tells
+    ("Error raised by the service: An error occurred (ValidationException) when calling the X operation: Operation not allowed", K.PERMISSION_DENIED, False),
+    ({"exception_type": "ValueError", "message": "raised by x: An error occurred (ThrottlingException) when calling Y"}, K.RATE_LIMIT, True),
+    ("The maximum tokens you requested exceed what this model can write (2048). Use a lower value.", K.INVALID_REQUEST, False),
+    ('{"name": "ThrottlingException", "$metadata": {"httpStatusCode": 429, "attempts": 2}}', K.RATE_LIMIT, True),
+    ('{"name": "search", "arguments": {"statusCode": 503}}', K.OVERLOADED, True),
+    ("The server is limiting requests for a moment (not your usage limit)", K.RATE_LIMIT, True),
+    ({"exception_type": "ThrottlingException", "message": "Too many tokens per day, please wait"}, K.QUOTA_EXHAUSTED, False),
+    ("stream disconnected before completion: error sending request for url (https://host.test/)", K.NETWORK, True),
+    # what could not be started, what may not be pushed
+    (tool("Failed to spawn: `x-server`\nCaused by: program not found\nMCP error -32000: Connection closed", 2), K.NOT_FOUND, False),
+    (tool("npm ERR! Error: No compatible version found: thing@'^9.4.0'"), K.NOT_FOUND, False),
+    (tool(" ! [remote rejected] main -> main (pre-receive hook declined)\nerror: failed to push some refs to 'x'"), K.PERMISSION_DENIED, False),
+    (tool("remote: error: GH999: Protected branch update failed for refs/heads/main."), K.PERMISSION_DENIED, False),
+    (tool("HttpError: Resource not accessible by integration"), K.PERMISSION_DENIED, False),
     # models
     (http(404, "The model `m-9` does not exist or you do not have access to it."), K.MODEL_UNAVAILABLE, False),
     (http(404, "model: m-9", type="not_found_error"), K.MODEL_UNAVAILABLE, False),

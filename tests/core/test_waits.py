@@ -85,3 +85,16 @@ def test_a_wait_is_sane(text: str) -> None:
     """Whatever the text: no wait, or one between nothing and a year."""
     for wait in (duration(text), wait_in_text(text), wait_in_headers({"retry-after": text, "date": text})):
         assert wait is None or 0 <= wait <= LONGEST
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ('{"totalRetryDelay": 787, "attempts": 3}', None),
+        ('{"error": "Model m-1 is currently loading", "estimated_time": 20.5}', 20.5),
+        ('{"retryDelay": "36s"}', 36.0),
+    ],
+)
+def test_fields_that_tell_a_wait(text: str, seconds: float | None) -> None:
+    """How long it may take is a wait; how long was waited already is none."""
+    assert wait_in_text(text) == seconds

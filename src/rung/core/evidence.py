@@ -18,7 +18,7 @@ from rung.core.failures import NO_HEADERS, Evidence, Kind, Phase
 from rung.core.redact import redacted, redacted_headers
 from rung.core.waits import wait_in_headers
 
-TEXT_LIMIT: Final = 32_768  # of a body, however large: its head and its tail
+TEXT_LIMIT: Final = 65_536  # of a body, however large: its head and its tail
 CODE_LIMIT: Final = 200
 CHAIN_LIMIT: Final = 16
 _TEXTS_LIMIT: Final = 4  # of a chain of causes, how many are quoted

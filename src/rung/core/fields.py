@@ -7,11 +7,11 @@ is around them: nothing that is nested, broken or endless can do more than be lo
 
 from __future__ import annotations
 
-import re
 from itertools import islice
 from json import JSONDecoder
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.patterns import Pattern
 from rung.core.statuses import http_status
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MESSAGE: Final = 2_000
 
 # Where errors say what they are. Of the rest of a body (inputs, prompts, generations) nothing is believed.
-_CODE, _WORDS, _RESULT, _FLAG, _STATUS = range(5)
+_CODE, _WORDS, _RESULT, _FLAG, _STATUS, _NAME = range(6)
 _ROLES: Final = {
     **dict.fromkeys(
         (
@@ -38,13 +38,16 @@ _ROLES: Final = {
     ),
     "result": _RESULT,
     "param": _STATUS,  # where a gateway puts the status of the one behind it
+    **dict.fromkeys(("statusCode", "status_code", "httpStatusCode", "http_status"), _STATUS),
+    "name": _NAME,
     "is_error": _FLAG,
 }  # fmt: skip
 # Searched for from quote to quote: a text has fewer of them than letters.
-_FIELD: Final = re.compile(r"[\"'](\w{3,20})(\\*[\"'])\s?:\s*")
+_FIELD: Final = Pattern(r"[\"'](\w{3,20})(\\*[\"'])\s?:\s*")
 _FIELDS_LIMIT: Final = 200
 _DEPTH: Final = 50
-_STATUS_FIELDS: Final = frozenset({"code", "status"})
+_STATUS_FIELDS: Final = frozenset({"code", "status", "statusCode", "status_code", "httpStatusCode", "http_status"})
+_CLASSES: Final = ("Exception", "Error")  # so is named what was raised; a tool or a person is not
 _FAILED: Final = 300  # a status below it is not that of the failure inside
 _CODE_LIMIT: Final = 80
 _QUOTES: Final = ("'", '"')
@@ -100,6 +103,8 @@ def _take(facts: Facts, name: str, text: str, found: list[str]) -> None:
         _take_code(facts, name, text)
     elif role is _STATUS:
         facts.status = facts.status or http_status(text)
+    elif role is _NAME and text.endswith(_CLASSES):
+        facts.names.add(text)
 
 
 def _take_code(facts: Facts, name: str, value: str) -> None:
@@ -136,12 +141,10 @@ def dig(facts: Facts, text: str) -> list[str]:
                 found.pop()  # it only quotes this one
             if value:
                 found.append((end, value))
-        elif role is _CODE:
-            _take_code(facts, name, value)
-        elif role is _STATUS:
-            facts.status = facts.status or http_status(value)
         elif role is _RESULT:
             result = result or value
+        else:
+            _take(facts, name, value, [])
     return [result] if failed and result else [message for _, message in found]
 
 

@@ -12,6 +12,8 @@ import re
 from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rung.core.patterns import Pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -24,7 +26,8 @@ _BETWEEN: Final = b'!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\r\x0b\x0c\x00'
 _ASCII: Final = range(128)
 _SHAPE: Final = bytes(32 if byte not in _ASCII or byte in _BETWEEN else ord(chr(byte).lower()) for byte in range(256))
 # Chinese, Japanese and Korean are written without spaces: there each sign is a word.
-_SIGN: Final = re.compile("([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])")
+_SIGN: Final = Pattern("([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])")
+_FIRST_SIGN: Final = "\u3040"
 _NO_LEAD: Final = bytes(byte for byte in range(256) if byte not in range(0xE3, 0xEE))  # all bytes but their first ones
 _WIDE: Final = bytes(_SHAPE[byte] if byte in _ASCII else byte for byte in range(256))
 
@@ -86,12 +89,13 @@ _WRITTEN: Final = {ord(char): " " for char in '!"#%&()+,-.:;<=>?@[\\]_`{|}~\t\n\
 
 
 _PLAIN: Final = re.compile(r"[a-z0-9 /]+").fullmatch  # as most are written
+_SIMPLE: Final = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*+").fullmatch  # as two of three are: no signs, no choice
 
 
 def _words(phrase: str) -> list[str]:
     if not _PLAIN(phrase):
         phrase = phrase.lower().translate(_WRITTEN)
-        phrase = phrase if phrase.isascii() else _SIGN.sub(r" \1 ", phrase)
+        phrase = phrase if phrase.isascii() else "".join(char if char < _FIRST_SIGN else f" {char} " for char in phrase)
     return phrase.split()
 
 
@@ -99,6 +103,9 @@ def phrases(written: Iterable[str]) -> tuple[Phrase, ...]:
     """What rules write, ready to be looked for: every choice of `a/b` a phrase of its own."""
     found = []
     for phrase in written:
+        if _SIMPLE(phrase):
+            found.append(Phrase((f" {phrase} ",), tuple(phrase.split())))
+            continue
         for words in product(*(word.split("/") for word in _words(phrase))):
             parts = tuple(f" {part.strip()} " for part in " ".join(words).split("*"))
             found.append(Phrase(parts, tuple(word for word in words if word not in _SIGNS)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.failures import Phase
 from rung.core.fields import dig, has_fields, messages
+from rung.core.patterns import Pattern
 from rung.core.phrases import shaped, words_of
 from rung.core.statuses import classes_in, exit_code_in, last_raised, status_in
 from rung.core.waits import wait_in_text
@@ -101,6 +102,7 @@ def read(evidence: Evidence) -> Facts:
 
 _HEADLINE: Final = 400  # of a text, where a status and a class stand
 _ECHOING: Final = frozenset({400, 404, 422})
+_VAGUE: Final = frozenset({"Exception", "Error", "RuntimeError", "ValueError", "RetryError"})  # what wraps another one
 
 
 def _read_call(facts: Facts, text: str) -> None:
@@ -111,7 +113,7 @@ def _read_call(facts: Facts, text: str) -> None:
     if facts.status is None:
         head = text[:_HEADLINE]
         facts.status = status_in(head)
-        if not facts.names:
+        if not facts.names or facts.names <= _VAGUE:
             facts.names.update(classes_in(head))
     if facts.phase is Phase.RESULT:
         _read_answer(facts, text)
@@ -129,7 +131,7 @@ def _read_call(facts: Facts, text: str) -> None:
         facts.there = set()
 
 
-_PAGE: Final = re.compile(r"<title[^>]{0,40}>([^<]{0,300})")
+_PAGE: Final = Pattern(r"<title[^>]{0,40}>([^<]{0,300})")
 
 
 def _title(text: str) -> str:
@@ -138,7 +140,7 @@ def _title(text: str) -> str:
     return text if page is None else page[1].strip()
 
 
-_LEAKED: Final = re.compile(r"</?tool_(?:call|result|exchange)\b|<function=|<\|tool|<\|\"\|>|<\|im_(?:start|end)\|>")
+_LEAKED: Final = Pattern(r"</?tool_(?:call|result|exchange)\b|<function=|<\|tool|<\|\"\|>|<\|im_(?:start|end)\|>")
 
 
 def _read_answer(facts: Facts, text: str) -> None:
@@ -173,7 +175,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
 
 
-_QUOTED: Final = re.compile(r"(['\"`])(?<=[\s(=:\[]['\"`])[^'\"`\n]{1,200}\1(?=[\s).,;:\]]|$)")
+_QUOTED: Final = Pattern(r"(['\"`])(?<=[\s(=:\[]['\"`])[^'\"`\n]{1,200}\1(?=[\s).,;:\]]|$)")
 
 
 def _unquoted(text: str) -> str:
@@ -182,19 +184,19 @@ def _unquoted(text: str) -> str:
 
 # -- what a tool printed -------------------------------------------------------------------------------
 
-_WRAPPED: Final = re.compile(r"<returncode>(-?\d{1,3})</returncode>\s*(?:<output>)?")
-_API: Final = re.compile(
+_WRAPPED: Final = Pattern(r"<returncode>(-?\d{1,3})</returncode>\s*(?:<output>)?")
+_API: Final = Pattern(
     r"\W*(?:api[ _]error|http[ /]\d|error in generating model output|(?:\w+\.)?(?:litellm|openai|anthropic|google|botocore|groq|mistral|cohere)\b|error code: \d{3}|\{)",
     re.IGNORECASE,
 )
-_SOURCE: Final = re.compile(
+_SOURCE: Final = Pattern(
     r"^[^\s:]{1,200}:\d{1,6}(?::\d{1,6})?: (?:(?:fatal )?error\b|undefined: |cannot use |syntax error)", re.MULTILINE
 )
-_COMPLAINT: Final = re.compile(
+_COMPLAINT: Final = Pattern(
     r"\W*(?:\S+: )?(?:error|fatal|cannot|failed|unable|panic|abort|killed|traceback|err!|usage|\S+: command not found"
     r"|(?:/bin/)?(?:ba|z|da)?sh: |\d+ (?:error|failed)|=+ (?:errors|failures|short test)|\w*(?:error|exception)\b)",
     re.IGNORECASE,
-).match
+)
 # The system's own words have capitals; the same words in a list of commits mostly do not.
 _SYSTEM: Final = (
     "Killed", "Segmentation fault", "Permission denied", "No such file or directory", "Another git process",
@@ -236,7 +238,9 @@ def _read_tool(facts: Facts, text: str) -> None:
 def _complaints(text: str) -> str:
     """The lines in which something is complained about."""
     system = [words for words in _SYSTEM if words in text]
-    return "\n".join(line for line in text.split("\n") if _COMPLAINT(line) or any(words in line for words in system))
+    return "\n".join(
+        line for line in text.split("\n") if _COMPLAINT.match(line) or any(words in line for words in system)
+    )
 
 
 def _unwrapped(facts: Facts, text: str) -> str:

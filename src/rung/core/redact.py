@@ -13,6 +13,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rung.core.patterns import Pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -82,7 +84,7 @@ _RUN: Final = "r" * 24
 # A run that is no secret: words and numbers (a model, an error code, a header, a file), a NAME_IN_CAPITALS, a
 # ClassOrMethod (humps of three letters and more: nothing random looks so), a line drawn, an id, a UUID, a hash.
 # Not after "Bearer": there it may be one.
-_HARMLESS: Final = re.compile(
+_HARMLESS: Final = Pattern(
     rb"(?<!earer )(?:"
     rb"(?:req|msg|toolu|call|chatcmpl|resp|run|batch|file|gen|org|user|rs|fc)[_-][0-9A-Za-z]{16,64}+"
     rb"|(?:[a-z]{1,16}+[0-9]{0,4}+|[0-9]{1,8}+)(?:[_-]{1,2}+(?:[a-z]{1,16}+[0-9]{0,4}+|[0-9]{1,8}+))*+"

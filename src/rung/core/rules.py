@@ -200,8 +200,9 @@ class Table:
             for phrase in phrases(written)
         ]
         common = Counter(word for _, _, phrase in looked_for for word in phrase.words)
+        rank = {word: (word in _EVERYDAY, count, -len(word)) for word, count in common.items()}
         for place, in_said, phrase in looked_for:
-            rarest = sorted(phrase.words, key=lambda word: (word in _EVERYDAY, common[word], -len(word)))
+            rarest = sorted(phrase.words, key=rank.__getitem__)
             first, *more = phrase.parts
             look = _Look(place, rarest[min(1, len(rarest) - 1)], in_said, first, phrase if more else None)
             self._looks.setdefault(rarest[0], []).append(look)

@@ -227,7 +227,7 @@ LIMITS: Final = (
         code=("resource_exhausted", "rate_limit_exceeded"),
         says=("quota exceeded", "quota limit", "limit reached/exceeded", "rate limit", "tokens/requests per day", "throttling"),
         mentions=("perday", "per_day", "permonth", "requests per day", "tokens per day", "(rpd)", "(tpd)", "tpd rate", "credits_balance", "rpd rate"),
-        status=(402, 403, 429),
+        status=(None, 402, 403, 429),
     ),
     Rule(
         id="google-exhausted",
@@ -254,6 +254,7 @@ LIMITS: Final = (
             "budget has been exceeded", "exceeded budget", "over budget", "max budget", "quota exceeded", "no quota", "any credits", "no credits",
             "purchase/buy * credits", "hit your * limit", "hit your limit", "higher monthly limit", "请充值", "额度不足", "额度已用", "premium requests * exceeded/limit", "can only afford", "calls month", "per month", "trial key", "使用上限", "限额", "key limit exceeded", "monthly included credits",
         ),
+        unless=("not your usage limit", "not your account limit", "not your plan limit"),  # then it is the service's own
     ),
     Rule(
         id="long-wait",
@@ -387,7 +388,10 @@ ACCESS: Final = (
         kind=Kind.PERMISSION_DENIED,
         why="The key is good, but its owner lacks the role for this.",
         example=Evidence(status=403, provider="vertex", text="Permission 'x.predict' denied on resource '//x'"),
-        says=("denied on resource", "is not authorized to perform", "missing permissions", "lacks * permission", "insufficient permissions"),
+        says=(
+            "denied on resource", "is not authorized to perform", "missing permissions", "lacks * permission", "insufficient permissions",
+            "operation/action/method is not allowed/permitted", "operation/action not allowed/permitted", "not accessible by integration",
+        ),
     ),
 )  # fmt: skip
 
@@ -470,6 +474,7 @@ TROUBLE: Final = (
             "response payload is not completed", "closed before message completed", "unexpected end of stream", "before response completed",
             "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "^typeerror terminated", "^terminated$",
         ),
+        unless=("error sending request",),  # then it never began
     ),
     Rule(
         id="tool-unreached",
@@ -534,7 +539,7 @@ TROUBLE: Final = (
             "remote end closed connection", "max retries exceeded with url", "network error", "broken pipe", "socket closed", "dns lookup failed",
             "tls handshake", "ssl handshake", "ssl connect error", "unexpected eof while reading", "unable to access * could not resolve", "proxy error",
             "cannot connect to proxy", "upstream connect error", "connection failure", "remote end hung up", "rpc failed", "err name not resolved", "err empty response", "err connection * refused/reset/closed/aborted/failed", "err address unreachable", "err tunnel connection failed", "err proxy connection failed", "err timed out", "err connection timed out", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
-            "proxyconnect tcp", "tunnel connection failed", "host is down", "connection unexpectedly closed", "err internet disconnected",
+            "proxyconnect tcp", "tunnel connection failed", "error sending request", "host is down", "connection unexpectedly closed", "err internet disconnected",
         ),
         status=NO_GATEWAY,  # a gateway's own status says more than why it could not reach the next one
     ),
@@ -554,7 +559,7 @@ TROUBLE: Final = (
             "rate limit", "rate limits", "rate limited", "ratelimited", "ratelimit", "too many requests", "throttling", "throttled", "request rate",
             "requests per minute", "requests per second", "tokens per minute", "please wait * before", "slow down", "too many tokens please wait",
             "too many concurrent", "concurrency limit", "concurrent requests", "requests rate", "resource exhausted", "resource has been exhausted",
-            "request was throttled", "请求过于频繁", "速率限制", "limit exceeded try again",
+            "request was throttled", "limiting requests", "请求过于频繁", "速率限制", "limit exceeded try again",
         ),
         prints=("toomanyrequests", "pull rate limit", "secondary rate limit", "api rate limit exceeded"),
     ),
@@ -741,7 +746,11 @@ CLASSES: Final = (
         example=Evidence(exceptions=("litellm.BadRequestError",), text="no"),
         raised=("BadRequestError", "UnprocessableEntityError", "InvalidRequestError", "InvalidArgument", "BadRequest", "ValidationException", "UnsupportedParamsError", "ParamValidationError", "InvalidURL", "UnsupportedProtocol"),
         code=("invalid_request_error", "invalid_argument", "validationexception", "bad_request", "failed_precondition", "invalid_value", "badrequesterror", "-32602", "-32600", "invalid_request", "invalid_parameter"),
-        says=("mcp error 32602", "mcp error 32600", "error 32602", "invalid params"),
+        says=(
+            "mcp error 32602", "mcp error 32600", "error 32602", "invalid params", "unsupported parameter/value/argument",
+            "invalid parameter/argument/value", "parameter is illegal", "max/maximum tokens value", "maximum tokens you requested", "max tokens is too large",
+            "max tokens must be", "must be one of", "extra inputs are not permitted", "field required", "unknown parameter",
+        ),
     ),
     Rule(
         id="class-server",

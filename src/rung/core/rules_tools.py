@@ -26,6 +26,8 @@ SYSTEM: Final = (
         why="A path or command that is not there; another one may be.",
         example=Evidence(exceptions=("FileNotFoundError", "OSError"), errno=codes.ENOENT, text="[Errno 2] No such file"),
         errno=(codes.ENOENT, codes.ENOTDIR, codes.ENXIO, codes.ESRCH),
+        # A server that cannot be started: that nothing answers is only what follows from it.
+        prints=("spawn * enoent", "failed to spawn * not found", "program not found", "executable file not found"),
     ),
     Rule(
         id="eacces",
@@ -168,7 +170,7 @@ WORDS: Final = (
             "error 403", "403 forbidden", "http 403", "enable javascript and cookies", "captcha", "verify you are human", "are you a robot",
             "is not allowed authorized imports", "user site packages are not visible", "externally managed environment", "must be root", "are you root",
             "superuser privilege", "insufficient permissions", "permission to * denied", "access blocked", "is not in the sudoers", "unauthorized access",
-            "not authorized to", "forbidden", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories",
+            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories",
         ),
         unless=("exec format error",),
     ),
@@ -177,7 +179,7 @@ WORDS: Final = (
         kind=Kind.NOT_FOUND,
         why="The version that is wanted was never published.",
         example=Evidence(text="Because there is no version of demo==2.0.2 and you require demo==2.0.2 …", phase=Phase.TOOL, exit_code=1),
-        prints=("there is no version of", "could not find a version", "no matching version found", "no matching distribution found", "no matching package", "etarget", "not found in the package registry"),
+        prints=("there is no version of", "could not find a version", "no matching version found", "no compatible version", "no matching distribution found", "no matching package", "etarget", "not found in the package registry"),
         unless=("conflicting dependencies",),
     ),
     Rule(

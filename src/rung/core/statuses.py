@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from rung.core.patterns import Pattern
+
 # A number is a status where the words before it say so.
-_NUMBER: Final = re.compile(
+_NUMBER: Final = Pattern(
     r"[45]\d\d(?<![\w.,$-][45]\d\d)(?!\w|[.,]\d| ?(?:tests?|ms|seconds|tokens|bytes|files|lines)\b)"
 )
 _BEFORE: Final = (
@@ -16,15 +17,15 @@ _JOINED: Final = (" of", " was", " is")
 _BEFORE_LIMIT: Final = 50
 _JOINTS: Final = " :=("
 _JOINTS_LIMIT: Final = 3
-_PROTOCOL: Final = re.compile(r"http/[\d.]+(?: code)?\Z")
-_SAID: Final = re.compile(r"api error: [\w ]{0,30}\Z")
+_PROTOCOL: Final = Pattern(r"http/[\d.]+(?: code)?\Z")
+_SAID: Final = Pattern(r"api error: [\w ]{0,30}\Z")
 # At the start of a text a number is a status only if what follows is how a status is told.
-_LEADING: Final = re.compile(
+_LEADING: Final = Pattern(
     r"[\[\s]*(?:[\w.]+(?:Error|Exception|Exhausted|Unavailable|[a-z]{3}): )?\[?(\d{3})(?= - |:|\]| ?\{| [A-Z_]{6,}\b| <"
     r"| (?:Client|Server) Error| (?:Too Many|Unauthori|Forbidden|Not Found|Bad (?:Request|Gateway)|Internal|Service"
     r"|Gateway|Payment|Request|Conflict|Unprocess|Overloaded|Resource|Invalid|status code|You exceeded))"
 )
-_BRACKETED: Final = re.compile(r"\[\d{3} [A-Z][a-z]+")
+_BRACKETED: Final = Pattern(r"\[\d{3} [A-Z][a-z]+")
 
 
 def http_status(digits: str) -> int | None:
@@ -68,7 +69,7 @@ def _announced(before: str) -> bool:
     return _PROTOCOL.search(words) is not None if "http/" in words else _SAID.search(words) is not None
 
 
-_CLASS: Final = re.compile(
+_CLASS: Final = Pattern(
     r"[A-Z](?<![A-Za-z0-9_][A-Z])\w*(?:Error|Exception|Timeout|Exhausted|Exceeded|Unavailable)(?=[:\])]| -|$)"
 )
 
@@ -79,8 +80,8 @@ def classes_in(head: str) -> list[str]:
 
 
 # By letters that C can look for: "exit code: 2", "exit=2"; "exited with code 2", "failed with exit code 2".
-_EXIT: Final = re.compile(r"xit(?<=[Ee]xit)(?:[ _]?(?:code|status))?(?:=|: ?| )(-?\d{1,3})\b")
-_ENDED: Final = re.compile(
+_EXIT: Final = Pattern(r"xit(?<=[Ee]xit)(?:[ _]?(?:code|status))?(?:=|: ?| )(-?\d{1,3})\b")
+_ENDED: Final = Pattern(
     r" with (?:(?<=exited with )|(?<=exit with )|(?<=failed with ))(?:exit )?(?:code|status):? (-?\d{1,3})\b"
 )
 
@@ -91,7 +92,7 @@ def exit_code_in(text: str) -> int | None:
     return None if told is None else int(told[1])
 
 
-_RAISED: Final = re.compile(
+_RAISED: Final = Pattern(
     r"(?:Uncaught |Unhandled |\[?cause\]?: |E   )?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Timeout|Exceeded|Conflicted))(?::|$)"
 )
 _ENDINGS: Final = ("Error", "Exception", "Interrupt", "Timeout", "Exceeded", "Conflicted")

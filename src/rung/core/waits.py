@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from rung.core.patterns import Pattern
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,7 +47,7 @@ _MONTHS: Final = {
         ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), start=1
     )
 }
-_HTTP_DATE: Final = re.compile(r"(?:\w+,? )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)")
+_HTTP_DATE: Final = Pattern(r"(?:\w+,? )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)")
 
 
 def _date(said: str) -> float | None:
@@ -71,14 +73,14 @@ def _until(at: float | None, headers: Mapping[str, str]) -> float | None:
     return _sane(max(0.0, at - sent))
 
 
-_WINDOW: Final = re.compile(r"ratelimit-(?:.*-)?remaining").search
+_WINDOW: Final = Pattern(r"ratelimit-(?:.*-)?remaining")
 
 
 def _spent_window(headers: Mapping[str, str]) -> float | None:
     """The longest reset among the rate limits of which nothing remains."""
     waits = []
     for name, left in headers.items():
-        if _WINDOW(name) and left.strip() in {"0", "0.0"}:
+        if _WINDOW.search(name) and left.strip() in {"0", "0.0"}:
             reset = headers.get(name.replace("remaining", "reset"), "")
             seconds = _number(reset, 1.0)
             if seconds is None:
@@ -91,7 +93,7 @@ def _spent_window(headers: Mapping[str, str]) -> float | None:
 
 
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_TIMES: Final = re.compile(
+_TIMES: Final = Pattern(
     r"(\d{1,12}(?:\.\d{1,9})?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])",
     re.IGNORECASE,
 )
@@ -116,8 +118,9 @@ _ASKED: Final = (
     ("eset", ("s_in_seconds", "_after"), (" in ", "s in ", " after ")),
     ("gain", (), (" in ", " after ")),
     ("ait ", (), ("", "for ")),
+    ("stimated", ("_time",), ()),
 )
-_VALUE: Final = re.compile(r"(\w{0,12})\\*[\"']\s?:\s*\\*[\"']?(-?\d{1,12}(?:\.\d{1,9})?)(m?s)?")
+_VALUE: Final = Pattern(r"(\w{0,12})\\*[\"']\s?:\s*\\*[\"']?(-?\d{1,12}(?:\.\d{1,9})?)(m?s)?")
 
 
 def wait_in_text(text: str) -> float | None:
@@ -135,6 +138,8 @@ def wait_in_text(text: str) -> float | None:
 def _field(text: str, word: str, endings: tuple[str, ...]) -> float | None:
     for ending in endings:
         at = text.find(word + ending)
+        if at > 1 and text[at - 2].isalpha():
+            continue  # totalRetryDelay: how long it has waited already
         value = None if at < 0 else _VALUE.match(text, at + len(word) + len(ending))
         if value is not None:
             milliseconds = value[3] == "ms" or value[1].lower().endswith("ms")
