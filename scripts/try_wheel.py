@@ -50,10 +50,16 @@ def main() -> None:
         print("without click:", bare.stderr.strip())
 
         run([*into, f"{wheel}[all]"])
-        for words in (["--version"], ["ladder", "show", "task"], ["demo", "--fast"], ["schema", "outcome"]):
+        for words in (
+            ["--version"],
+            ["ladder", "show", "task"],
+            ["demo", "--fast"],
+            ["schema", "outcome"],
+            ["lab", "faults"],
+        ):
             run([str(rung), *words], quiet=True)
         run([str(rung), "run", "--", "true"])
-        print("command: version, ladder, demo, schema, run work")
+        print("command: version, ladder, demo, schema, lab, run work")
 
 
 def has_page(names: list[str], where: str) -> None:
