@@ -16,10 +16,11 @@ from rung.store import open_journal
 from rung.store.migrations import LATEST
 from rung.store.port import StoreError
 from rung.store.sqlite import SqliteBackend
+from tests.store.rights import bound
 from tests.store.stories import opened, succeeded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LONG = 30.0
 
@@ -279,3 +280,70 @@ def test_another_file_in_its_place(sqlite_url: str, tmp_path: Path) -> None:
             journal.read("SELECT count(*) FROM event")
         (tmp_path / "other.db").rename(sqlite_url)
         assert journal.read("SELECT count(*) FROM event") == [(1,)]
+
+
+# -- through the command line --------------------------------------------------------------------------
+
+
+def damaged(path: Path) -> None:
+    with open_journal(path) as journal:
+        for number in range(100):
+            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+    data = bytearray(path.read_bytes())
+    for page in range(3, len(data) // 4096, 2):
+        data[page * 4096 : page * 4096 + 200] = b"\xa5" * 200
+    path.write_bytes(data)
+
+
+def foreign(path: Path) -> None:
+    import sqlite3
+
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE mine (x)")
+    other.close()
+
+
+def closed(path: Path) -> None:
+    path.write_bytes(b"x" * 600)
+    path.chmod(0)
+
+
+BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "text": (lambda path: path.write_text("hello\n"), "is not a journal: it is no SQLite file"),
+    "foreign": (foreign, "is not a journal: it is another program's SQLite file"),
+    "damaged": (damaged, "is damaged"),
+    "directory": (lambda path: path.mkdir(), "is a directory; name a file"),
+    "closed": (closed, "cannot be opened"),
+}
+COMMANDS = (("report",), ("log",), ("journal", "check"), ("journal", "vacuum"), ("resume",), ("run", "--", "echo", "x"))
+
+
+@pytest.mark.parametrize("bad", BAD_FILES)
+def test_commands_refuse(tmp_path: Path, bad: str) -> None:
+    """Whatever the command: one line that names the file and what is wrong, exit code 2, and the file is as it was."""
+    make, why = BAD_FILES[bad]
+    path = tmp_path / "journal.db"
+    make(path)
+    before = None if path.is_dir() or bad == "closed" else path.read_bytes()
+    for words in COMMANDS:
+        place = words.index("--") if "--" in words else len(words)
+        done = bound("-m", "rung.cli.main", *words[:place], "--journal", path, *words[place:])
+        assert done.returncode == 2, (words, done.stdout)
+        assert done.stdout == ""
+        assert done.stderr.startswith(f"rung: {path}: {why}"), words
+        assert done.stderr.count("\n") == 1
+    if before is not None:
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_commands_without_a_server(words: tuple[str, ...]) -> None:
+    """A URL that points nowhere: one line, without its password, and exit code 2."""
+    place = words.index("--") if "--" in words else len(words)
+    url = "postgresql://me:hunter2@127.0.0.1:1/nowhere"
+    done = bound("-m", "rung.cli.main", *words[:place], "--journal", url, *words[place:])
+    assert done.returncode == 2
+    assert done.stderr.startswith("rung: postgresql://me@127.0.0.1:1/nowhere: ")
+    assert "Connection refused" in done.stderr
+    assert "hunter2" not in done.stderr
+    assert done.stderr.count("\n") == 1
