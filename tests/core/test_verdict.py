@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rung.core.classify import classify
 from rung.core.errors import ConfigError
 from rung.core.failures import Kind, Phase
-from rung.core.verdict import DIMENSIONS, Grade, Verdict
+from rung.core.verdict import DIMENSIONS, Grade, Verdict, verdict_from
 
 SCORES = st.integers(0, 25)
 
@@ -84,7 +84,7 @@ def test_a_verdict_without_reasons() -> None:
 
 
 @pytest.mark.parametrize("name", DIMENSIONS)
-@pytest.mark.parametrize("score", [-1, 26, math.nan])
+@pytest.mark.parametrize("score", [-1, 26, math.nan, 20.5, "20", None, True])
 def test_scores_are_bounded(name: str, score: Any) -> None:
     """A score outside 0 to 25 is refused at once, with its name and value."""
     scores = dict.fromkeys(DIMENSIONS, 10)
@@ -92,3 +92,61 @@ def test_scores_are_bounded(name: str, score: Any) -> None:
         Verdict(**{**scores, name: score})
     assert raised.value.key == f"verdict.{name}"
     assert raised.value.value is score
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 1.1, math.nan, "high"])
+def test_confidence_is_bounded(confidence: Any) -> None:
+    """How sure a judge is goes from 0 to 1."""
+    scores: dict[str, Any] = dict.fromkeys(DIMENSIONS, 10)
+    with pytest.raises(ConfigError, match=r"verdict\.confidence"):
+        Verdict(**scores, confidence=confidence)
+
+
+@pytest.mark.parametrize(
+    ("scores", "confidence"),
+    [((10, 10, 10, 10), 0.4), ((20, 20, 19, 20), 0.79), ((20, 20, 20, 20), 0.9), ((25, 25, 25, 25), 1.0)],
+)
+def test_confidence_of_the_scores(scores: tuple[int, int, int, int], confidence: float) -> None:
+    """Where the judge does not say how sure it is the scores do, and much evidence makes surer."""
+    assert verdict(*scores).confidence == confidence
+
+
+def test_where_a_failed_verdict_enters() -> None:
+    """Missing proof is nudged for, the wrong goal planned anew, and both at once take the higher rung."""
+    from rung.core.presets import LADDERS
+
+    ladder = LADDERS["task"]
+
+    def rung(*scores: int) -> str:
+        goal, completeness, proof, coherence = scores
+        evidence = verdict(goal, completeness, proof, coherence).evidence
+        assert evidence is not None
+        return ladder.rungs[ladder.enter(classify(evidence))].name
+
+    assert rung(20, 20, 7, 20) == "nudge"
+    assert rung(14, 20, 20, 5) == "replan"
+    assert rung(14, 20, 7, 20) == "replan"
+
+
+@pytest.mark.parametrize(
+    "names", [DIMENSIONS, ("goalAlignment", "actionCompleteness", "evidenceOfCompletion", "finalStateCoherence")]
+)
+def test_a_judges_json(names: tuple[str, ...]) -> None:
+    """Scores are read under either way of writing their names, whole floats too; what else is there is passed over."""
+    table = dict(zip(names, (20, 19, 18.0, 17), strict=True))
+    found = verdict_from({**table, "confidence": 0.9, "reasoning": "it ran", "more": 1})
+    assert found == Verdict(
+        goal_alignment=20,
+        action_completeness=19,
+        evidence_of_completion=18,
+        final_state_coherence=17,
+        reasons="it ran",
+        confidence=0.9,
+    )
+    assert verdict_from({**table, "reasons": ["a"]}).reasons == "['a']"
+
+
+def test_a_judges_json_that_lacks_a_score() -> None:
+    """A missing score is refused by its name."""
+    with pytest.raises(ConfigError, match=r"verdict\.evidence_of_completion = None"):
+        verdict_from({"goal_alignment": 1, "action_completeness": 1, "final_state_coherence": 1})

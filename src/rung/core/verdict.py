@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.failures import Evidence, Kind, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PASS_TOTAL: Final = 70
 CONDITIONAL_TOTAL: Final = 60
 ENOUGH_EVIDENCE: Final = 15
+MUCH_EVIDENCE: Final = 20
+_SURER: Final = 0.1
 NO_EVIDENCE: Final = 8
 ON_GOAL: Final = 15
 MOST: Final = 25
@@ -28,18 +33,24 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Four scores from 0 to 25."""
+    """Four scores from 0 to 25, and how sure one may be of them, from 0 to 1: by the judge, or else by the scores."""
 
     goal_alignment: int
     action_completeness: int
     evidence_of_completion: int
     final_state_coherence: int
     reasons: str = ""
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         for name in DIMENSIONS:
-            if not 0 <= getattr(self, name) <= MOST:
-                raise ConfigError(f"verdict.{name}", getattr(self, name), "0 to 25")
+            if not is_whole(getattr(self, name)) or getattr(self, name) > MOST:
+                raise ConfigError(f"verdict.{name}", getattr(self, name), "a whole number, 0 to 25")
+        if self.confidence is None:
+            more = _SURER if self.evidence_of_completion >= MUCH_EVIDENCE else 0.0
+            object.__setattr__(self, "confidence", min(1.0, round(self.total / 100 + more, 2)))
+        elif not is_number(self.confidence) or self.confidence > 1:
+            raise ConfigError("verdict.confidence", self.confidence, "0 to 1")
 
     @property
     def total(self) -> int:
@@ -70,3 +81,16 @@ class Verdict:
         scores = ", ".join(f"{name} {getattr(self, name)}" for name in DIMENSIONS)
         text = f"judged {self.total} of 100 ({scores})" + (f": {self.reasons}" if self.reasons else "")
         return Evidence(text=text, finding=kind, phase=Phase.RESULT)
+
+
+def verdict_from(table: Mapping[str, Any]) -> Verdict:
+    """The verdict in a judge's JSON; names as we write them, or as in `goalAlignment`. Further fields are passed over."""
+    found: dict[str, Any] = {}
+    for name in DIMENSIONS:
+        camel = name.split("_")[0] + "".join(word.capitalize() for word in name.split("_")[1:])
+        score = table.get(name, table.get(camel))
+        found[name] = int(score) if isinstance(score, float) and score.is_integer() else score
+    reasons = table.get("reasons") or table.get("reasoning") or ""
+    return Verdict(
+        **found, reasons=reasons if isinstance(reasons, str) else str(reasons), confidence=table.get("confidence")
+    )

@@ -1,0 +1,111 @@
+"""What a judge is shown, how its answer is read, and what comes before it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rung.core.errors import ConfigError
+from rung.core.failures import Evidence
+from rung.core.verdict import Verdict
+from rung.detectors.claims import Check, claimed_files, unverified
+from rung.detectors.judging import Case, assess, by_asking, case_of, question, verdict_in
+from rung.detectors.step import Step
+
+GOOD = Verdict(goal_alignment=20, action_completeness=20, evidence_of_completion=20, final_state_coherence=20)
+SCORES = '{"goal_alignment": 20, "action_completeness": 20, "evidence_of_completion": 20, "final_state_coherence": 20}'
+
+
+def test_a_judge_never_sees_what_the_worker_thought() -> None:
+    """Thoughts are left out of answer, calls and results, whichever way they are marked; so are secrets."""
+    case = case_of(
+        "Fix it.",
+        "<thinking>SECRET-THOUGHT</thinking>Fixed. <reasoning>SECRET-THOUGHT",
+        [
+            Step("think", "SECRET-THOUGHT", "OK."),
+            Step("", "SECRET-THOUGHT"),
+            Step(
+                "bash",
+                {"command": "pytest", "description": "SECRET-THOUGHT", "reasoning": "SECRET-THOUGHT"},
+                "3 passed",
+            ),
+            Step("ask", "x", "<think>SECRET-THOUGHT</think>yes"),
+            Step("bash", "export KEY=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789", "", error=True),
+        ],
+    )
+    shown = question(case) + json.dumps(case.to_json())
+    assert "SECRET-THOUGHT" not in shown
+    assert "abcdefghijklmnop" not in shown
+    assert "3 passed" in shown
+    assert "Fixed." in shown
+    assert len(case.calls) == 3
+
+
+def test_a_case_is_bounded() -> None:
+    """However long the work, a judge is shown so much."""
+    steps = [Step("read", {"path": "x" * 9_000}, "y" * 9_000) for _ in range(500)]
+    assert len(question(case_of("t" * 10**6, "a" * 10**6, steps))) < 80_000
+
+
+def test_claims_come_before_the_judge() -> None:
+    """A claim that does not hold costs no judge; without one the judge decides; without a judge nothing is said."""
+    broken = Check(claim="a.py was changed", holds=False, seen="there is no such file")
+    held = Check(claim="`pytest` passes", holds=True, seen="exit code 0")
+    asked: list[Case] = []
+
+    def judge(case: Case) -> Verdict:
+        asked.append(case)
+        return GOOD
+
+    found = assess(case_of("t", "a", checks=[broken, held]), judge)
+    assert isinstance(found, Evidence)
+    assert (found.finding, found.text) == ("unverified", "a.py was changed: there is no such file")
+    assert asked == []
+    assert assess(case_of("t", "a", checks=[held]), judge) is GOOD
+    assert asked[0].checks == (held,)
+    assert assess(case_of("t", "a", checks=[held])) is None
+    assert unverified([]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCORES,
+        f"Here you are:\n```json\n{SCORES}\n```",
+        f'{{"a": 1}} then {SCORES} and }} {{',
+        SCORES.replace("_a", "A").replace("goal_", "goal"),
+    ],
+)
+def test_a_judges_answer(text: str) -> None:
+    """The scores are found in whatever stands around them."""
+    if "goalA" in text:
+        text = (
+            text.replace("action_completeness", "actionCompleteness")
+            .replace("evidence_of_completion", "evidenceOfCompletion")
+            .replace("final_state_coherence", "finalStateCoherence")
+        )
+    assert by_asking(lambda _: text)(case_of("t", "a")) == GOOD
+
+
+@pytest.mark.parametrize("text", ["", "PASS", "{", '{"total": 80}', '{"goal_alignment": 99}'])
+def test_no_verdict(text: str) -> None:
+    """An answer without the four scores is refused, not guessed at."""
+    with pytest.raises(ConfigError):
+        verdict_in(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("I created src/app.py and updated `docs/guide.md`.", ("src/app.py", "docs/guide.md")),
+        ("Fixed the bug in parser.py. See also README.md for more.", ("parser.py",)),
+        ("- Added tests/test_x.py\n- Modified Makefile.am", ("tests/test_x.py", "Makefile.am")),
+        ("I did not change setup.py; I will update x.py later.", ()),
+        ("Look at https://example.org/a/b.html, which was updated.", ()),
+        ("Everything works.", ()),
+    ],
+)
+def test_claimed_files(text: str, files: tuple[str, ...]) -> None:
+    """A file counts as claimed where the text says that something was done to it."""
+    assert claimed_files(text) == files

@@ -1,0 +1,88 @@
+"""What is wrong with an answer that came."""
+
+from __future__ import annotations
+
+import pytest
+
+from rung.core.presets import LADDERS
+from rung.detectors.claims import Check
+from rung.detectors.outputs import Contract, look_at
+
+JSON = Contract(json=True)
+REPORT = Contract(sections=("Summary", "Tests"))
+PROVEN = Contract(evidence=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "contract", "rule", "kind"),
+    [
+        ("", None, "empty", "malformed_output"),
+        (" \n", None, "empty", "malformed_output"),
+        ("<thinking>I wonder", None, "empty", "malformed_output"),
+        ("<think>all of it</think>  ", None, "empty", "malformed_output"),
+        ("Sure! {}", JSON, "malformed", "malformed_output"),
+        ('{"a": 1', JSON, "cut", "output_limit"),
+        ('{"a": "b', JSON, "cut", "output_limit"),
+        ("[" * 100_000, JSON, "malformed", "malformed_output"),
+        ("Here:\n```python\nprint(1)", None, "cut", "partial_output"),
+        ("# Summary\nAll of it.", REPORT, "sections", "partial_output"),
+        ("# Summary\n# Tests\nThey ran.", REPORT, "sections", "partial_output"),
+        ("def run():\n    # ... rest of the code\n", None, "placeholder", "partial_output"),
+        ("I was unable to complete the task, since the server is gone.", None, "gave-up", "gave_up"),
+        ("Half of it works. You will have to do the migration yourself.", None, "gave-up", "gave_up"),
+        ("All done! The feature is implemented.", PROVEN, "done-unproven", "unverified"),
+    ],
+)
+def test_what_is_wrong(answer: str, contract: Contract | None, rule: str, kind: str) -> None:
+    """Each fault has its rule and kind, and the answer stands in the evidence."""
+    found = look_at(answer, contract)
+    assert found is not None
+    assert (found.rule, found.kind) == (rule, kind)
+    assert found.failure.kind == kind
+    assert found.failure.rule == "finding"
+    assert found.evidence.output == found.output
+
+
+@pytest.mark.parametrize(
+    ("answer", "contract"),
+    [
+        ("An answer.", None),
+        ("An answer.", Contract()),
+        ('{"a": 1}', JSON),
+        ('```json\n{"a": [1, 2]}\n```', JSON),
+        ("<think>no</think>\n[1]", JSON),
+        ("## 1. Summary\nAll of it.\n\n**Tests:** they ran.", REPORT),
+        ("summary: short\ntests: run", REPORT),
+        ("```python\nprint(1)\n```\nThat is it.", None),
+        ("I fixed the parser; it could not read empty lines before.", None),
+        ("The task is still open: tests fail.", PROVEN),
+    ],
+)
+def test_what_is_right(answer: str, contract: Contract | None) -> None:
+    """An answer as it should be is left alone."""
+    assert look_at(answer, contract) is None
+
+
+def test_sections_of_json() -> None:
+    """Keys that are missing or empty are named, and reach the rung that asks for them alone."""
+    found = look_at('{"summary": "x", "tests": []}', Contract(json=True, sections=("summary", "tests", "docs")))
+    assert found is not None
+    assert found.missing == ("tests", "docs")
+    ladder = LADDERS["pipeline"]
+    assert ladder.rungs[ladder.enter(found.failure)].name == "nudge"
+
+
+def test_cut_by_the_service() -> None:
+    """What the service says of the end weighs more than how the end looks."""
+    found = look_at("A whole sentence.", stop_reason="max_tokens")
+    assert found is not None
+    assert found.kind == "output_limit"
+    assert look_at("A whole sentence.", stop_reason="end_turn") is None
+
+
+def test_done_with_something_to_show() -> None:
+    """A check that was made, or a call, is something; a claim alone is not."""
+    check = Check(claim="tests pass", holds=True, seen="exit code 0")
+    assert look_at("Task complete.", PROVEN, checks=[check]) is None
+    assert look_at("Task complete.", PROVEN, acted=True) is None
+    assert look_at("Task complete.", PROVEN, checks=[], acted=False) is not None

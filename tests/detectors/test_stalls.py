@@ -1,0 +1,168 @@
+"""Stalls and contexts: too long, too quiet, too full."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core import events as ev
+from rung.core.errors import ConfigError
+from rung.core.request import Request
+from rung.detectors.contexts import ContextWatch, Filling
+from rung.detectors.stalls import Durations, Patience, durations_of, stalled
+
+SECONDS = st.floats(0, 1e5)
+
+
+@given(st.lists(SECONDS, max_size=50), SECONDS)
+def test_what_usually_takes_so_long_is_no_stall(durations: list[float], took: float) -> None:
+    """Within what was usual nothing is said; past every bound it is."""
+    patience = Patience(least=10, most=200_000, otherwise=50, silence=1e9)
+    limit = patience.limit(durations)
+    assert 10 <= limit <= 200_000
+    found = stalled(now=took, began=0, durations=durations, patience=patience)
+    assert (found is not None) == (took >= limit)
+    if len(durations) < 5:
+        assert limit == 50
+
+
+def test_more_history_more_patience() -> None:
+    """A kind of task that takes an hour is given two, one that takes ten seconds a minute."""
+    patience = Patience()
+    assert patience.limit([3600.0] * 10) == 7200
+    assert patience.limit([10.0] * 10) == 60
+    assert patience.limit([10.0]) == 1800
+
+
+def test_silence() -> None:
+    """No sign of life is a stall long before the task is overdue; a sign puts it off."""
+    found = stalled(now=301, began=0, what="the build")
+    assert found is not None
+    assert (found.rule, found.kind) == ("silent", "stalled")
+    assert found.text == "the build has shown no sign of life for 301 s"
+    assert stalled(now=301, began=0, last_sign=200) is None
+    overdue = stalled(now=2000, began=0, last_sign=1999)
+    assert overdue is not None
+    assert overdue.rule == "overdue"
+
+
+def test_durations_of_a_journal() -> None:
+    """What went well before is kept by project, ladder and agent; what failed says nothing."""
+    terms = ev.Terms(ladder="task", policy="default", project="site")
+    story: list[ev.Event] = [
+        ev.Opened(at=0, id="a", terms=terms, request=Request(agent="coder")),
+        ev.AttemptSucceeded(at=9, seconds=9.0, dollars=0),
+    ]
+    found = durations_of([story, story])
+    assert found.of("site/task/coder") == (9.0, 9.0)
+    assert found.of("other") == ()
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), SECONDS), max_size=60))
+def test_durations_in_json_and_back(taken: list[tuple[str, float]]) -> None:
+    """History is bounded and outlives the process."""
+    durations = Durations()
+    for kind, seconds in taken:
+        durations.took(kind, seconds)
+    restored = Durations.from_json(json.loads(json.dumps(durations.to_json())))
+    assert restored.to_json() == durations.to_json()
+
+
+def test_durations_are_bounded() -> None:
+    """Neither the kinds nor the durations of one grow without end; the latest stay."""
+    durations = Durations()
+    for number in range(1000):
+        durations.took(f"kind {number % 150}", float(number))
+        durations.took("busy", float(number))
+    assert len(durations.to_json()) == 100
+    assert len(durations.of("busy")) == 200
+    assert durations.of("busy")[-1] == 999
+
+
+def test_a_context_that_fills_while_the_work_stands() -> None:
+    """It is said once, and again only after the work got on and stood still anew."""
+    watch = ContextWatch()
+    said = [
+        watch.turn(used, 100, mark=mark)
+        for used, mark in ((10, "a"), (30, "a"), (41, "a"), (60, "a"), (62, "b"), (80, "b"), (93, "b"))
+    ]
+    assert [found and found.rule for found in said] == [
+        None,
+        None,
+        "context-filling",
+        None,
+        None,
+        None,
+        "context-filling",
+    ]
+    found = said[2]
+    assert found is not None
+    assert found.kind == "context_warning"
+
+
+def test_a_context_ahead_of_the_work() -> None:
+    """Where it is known how much is done, the context may not be far ahead of it."""
+    watch = ContextWatch(Filling(share=1.0))
+    assert watch.turn(30, 100, done=0.1) is None
+    found = watch.turn(55, 100, done=0.1)
+    assert found is not None
+    assert found.text == "the context is 55% full, 10% of the work is done"
+
+
+def test_thrash_after_compaction() -> None:
+    """Full again within five turns, three times in a row, is thrash; once in peace, and the count begins anew."""
+
+    def told(*turns: int) -> list[Any]:
+        watch = ContextWatch(Filling(share=1.0))
+        said = []
+        for used in turns:
+            if used < 0:
+                watch.compacted(-used, 100)
+            else:
+                said.append(watch.turn(used, 100))
+        return [found.rule for found in said if found is not None]
+
+    assert told(-30, 85, -30, 60, 85, -30, 85) == ["context-thrash"]
+    assert told(-30, 85, -30, 85, -30, 40, 41, 42, 43, 44, 45, 85, -30, 85) == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.sampled_from(("a", "b", None)), st.booleans()), max_size=30),
+    st.integers(0, 30),
+)
+def test_context_state_in_json_and_back(turns: list[tuple[int, str | None, bool]], at: int) -> None:
+    """A watch restored at any turn says what the other says."""
+    watch = ContextWatch()
+    other = watch
+    for number, (used, mark, compacted) in enumerate(turns):
+        if number == at:
+            other = ContextWatch.from_json(json.loads(json.dumps(watch.to_json())))
+        for one in (watch, other) if other is not watch else (watch,):
+            if compacted:
+                one.compacted(used, 100)
+        said = watch.turn(used, 100, mark=mark)
+        if other is not watch:
+            assert other.turn(used, 100, mark=mark) == said
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Patience(factor=0),
+        lambda: Patience(samples=0),
+        lambda: Filling(share=2),
+        lambda: Filling(soon=0),
+        lambda: ContextWatch().turn(5, 0),
+        lambda: ContextWatch.from_json({}),
+        lambda: Durations.from_json([]),
+        lambda: Durations().took("a", -1),
+    ],
+)
+def test_values_that_cannot_be(make: Any) -> None:
+    """What cannot be is refused at once."""
+    with pytest.raises(ConfigError):
+        make()
