@@ -33,7 +33,7 @@ def test_sessions(service: Running, past: None) -> None:
         ({"q": "SAVE"}, ["saved"]),
         ({"q": "x-api-key"}, ["lost"]),
         ({"q": "100%"}, []),
-        ({"project": "shop", "model": "small", "sort": "failures"}, ["lost", "saved", "good"]),
+        ({"project": "shop", "model": "small", "sort": "failures"}, ["saved", "lost", "good"]),
         ({"project": "other"}, []),
     ):
         assert [one["id"] for one in service.get("/api/sessions", **query)["items"]] == found, query

@@ -15,8 +15,9 @@ from rung.service import wire
 from rung.service.hub import Actor, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL
 from rung.service.problems import DOCUMENTED, Problem
+from rung.store import figures, reports
 from rung.store import groups as grouped
-from rung.store import reports
+from rung.store.listing_rows import Figures
 from rung.store.projection import DAY
 from rung.store.reports_sql import By, Filter, Part
 from rung.store.settings import trace
@@ -119,53 +120,29 @@ def cost(hub: Parts, _: Reader, where: Asked) -> list[wire.RescueOut]:
 @router.get("/analytics/success")
 def success(hub: Parts, _: Reader, where: Asked) -> list[wire.Tile]:
     """The four figures of success, with their trend by day."""
-    clause = "WHERE kind <> ''"
-    values: list[Any] = []
-    for term, value in (("project = ?", where.project), ("kind = ?", where.kind)):
-        if value is not None:
-            clause, values = f"{clause} AND {term}", [*values, value]
-    for term, moment in (("day >= ?", where.since), ("day <= ?", where.until)):
-        if moment is not None:
-            clause, values = f"{clause} AND {term}", [*values, int(moment // DAY)]
-    rows = hub.journal.read(
-        f"""SELECT day, status, SUM(n), SUM(recovery), SUM(asked), SUM(escalated)
-              FROM by_end {clause} GROUP BY day, status ORDER BY day""",  # noqa: S608  # our own names
-        values,
-    )
-    return _tiles(rows)
-
-
-def _tiles(rows: list[Any]) -> list[wire.Tile]:
-    days: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for day, status, n, took, asked, escalated in rows:
-        at = days[int(day)]
-        at["incidents"] += n
-        at["asked"] += asked
-        at["escalated"] += escalated
-        if status == "recovered":
-            at["recovered"] += n
-            at["auto"] += max(0, n - asked)
-            at["seconds"] += took
-    whole: dict[str, float] = defaultdict(float)
-    for at in days.values():
-        for key, value in at.items():
-            whole[key] += value
-    figures: dict[str, Callable[[dict[str, float]], float | None]] = {
-        "autoRecovered": lambda at: at["auto"] / at["incidents"] if at["incidents"] else None,
-        "manualInterventions": lambda at: at["asked"],
-        "stuckEscalated": lambda at: at["escalated"],
-        "meanTimeToRecovery": lambda at: at["seconds"] / at["recovered"] if at["recovered"] else None,
-    }
+    whole, days = figures.success(hub.journal, where), figures.success_by_day(hub.journal, where)
     return [
         wire.Tile(
             id=name,  # type: ignore[arg-type]  # the names of the figures
             value=figure(whole),
             goal=GOALS.get(name),
-            of=int(whole["incidents"]),
-            trend=[wire.DayValue(at=float(day * DAY), value=figure(at)) for day, at in sorted(days.items())[-MOST:]],
+            of=whole.incidents,
+            trend=[wire.DayValue(at=_moment(day.day), value=figure(day)) for day in days[-MOST:]],
         )
-        for name, figure in figures.items()
+        for name, figure in FIGURES.items()
     ]
+
+
+FIGURES: Final[dict[str, Callable[[Figures], float | None]]] = {
+    "autoRecovered": lambda one: one.auto_share,
+    "manualInterventions": lambda one: one.interventions,
+    "stuckEscalated": lambda one: one.escalated,
+    "meanTimeToRecovery": lambda one: one.mean_seconds,
+}
+
+
+def _moment(day: str) -> float:
+    return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
 
 
 def _rescue(row: Any, mean: float | None = None) -> wire.RescueOut:

@@ -17,10 +17,11 @@ from rung.core.presets import LADDERS
 from rung.service import wire
 from rung.service.acts import Key, once
 from rung.service.hub import Actor, Hub, Parts, Reader
-from rung.service.lists import INCIDENT, incidents
 from rung.service.live import Doing, doing
 from rung.service.problems import DOCUMENTED, Problem
 from rung.service.replay import folded
+from rung.store import listing
+from rung.store.listing_rows import IncidentRow
 from rung.store.settings import trace
 
 if TYPE_CHECKING:
@@ -54,24 +55,26 @@ def list_incidents(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> wire.IncidentPage:
     """The incidents, the latest first."""
-    page = incidents(
-        hub.journal, status=status, project=project, session=session, model=model, kind=kind, rung=rung,
-        fingerprint=fingerprint, q=q, since=since, until=until, troubled=troubled, cursor=cursor, limit=limit,
+    page = listing.incidents(
+        hub.journal, status=status or None, project=project, session=session or None, model=model or None,
+        kind=kind or None, rung=rung or None, fingerprint=fingerprint or None, text=q or None, since=since, until=until,
+        troubled=troubled, limit=limit, after=cursor or "",
     )  # fmt: skip
-    return wire.IncidentPage(items=[incident_out(row) for row in page.rows], next_cursor=page.cursor, total=page.total)
+    items = [incident_out(row) for row in page.rows]
+    return wire.IncidentPage(items=items, next_cursor=page.after or None, total=page.total)
 
 
 @router.get("/{incident}")
 def one_incident(incident: Id, hub: Parts, _: Reader) -> wire.IncidentDetail:
     """One incident: its ladder, its timeline, what was changed, and how it ended."""
     found, events = folded(hub.journal, incident)
-    rows = hub.journal.read(f"SELECT {', '.join(INCIDENT)} FROM incident WHERE id = ?", (incident,))  # noqa: S608  # our own names
-    if not rows:
+    row = listing.incident(hub.journal, incident)
+    if row is None:
         raise Problem(404, f"there is no incident {incident!r}")
     now = doing(found, events) if found.status is None else Doing("")
     result = hub.journal.runs.received(f"result/{incident}")
     return wire.IncidentDetail(
-        **incident_out(rows[0]).model_dump(),
+        **incident_out(row).model_dump(),
         rungs=rungs_of(found, events),
         timeline=_timeline(events),
         changes=_changes(events),
@@ -122,34 +125,34 @@ def cancel(incident: Id, hub: Parts, who: Actor) -> wire.Done:
 # -- as it is sent ------------------------------------------------------------------------------------
 
 
-def incident_out(row: Any) -> wire.IncidentOut:
+def incident_out(row: IncidentRow) -> wire.IncidentOut:
     """A row as it is sent."""
-    return wire.IncidentOut(**dict(zip(INCIDENT, row, strict=True)))
+    told = row._asdict()
+    return wire.IncidentOut(**{name: told[name] for name in wire.IncidentOut.model_fields})
 
 
 def asks(hub: Hub, incident: str | None = None, limit: int = 100) -> list[wire.AskOut]:
-    """The questions that wait for an answer, of one incident or all."""
-    only, values = ("AND a.incident = ?", [incident]) if incident is not None else ("", [])
-    rows = hub.journal.read(
-        f"""SELECT a.incident, a.n, a.at, a.project, a.question, a.options, e.body
-              FROM ask a JOIN incident i ON i.id = a.incident
-              JOIN event e ON e.incident = a.incident AND e.n = a.n
-             WHERE a.answer = '' AND i.status = 'open' {only}
-               AND NOT EXISTS (SELECT 1 FROM message m WHERE m.topic = 'answer/' || a.incident || '/' || a.n)
-             ORDER BY a.at DESC LIMIT ?""",  # noqa: S608  # our own words
-        [*values, limit],
-    )
+    """The questions that wait for an answer, of one incident or all: what is answered but not heard yet is not."""
+    found = listing.asks(hub.journal, incident=incident, limit=limit)
+    given = {
+        topic
+        for one in found
+        for (topic,) in hub.journal.read(
+            "SELECT topic FROM message WHERE topic = ?", (f"answer/{one.incident}/{one.n}",)
+        )
+    }
     return [
         wire.AskOut(
-            incident=name,
-            n=n,
-            at=at,
-            project=project,
-            question=question,
-            options=[wire.Choice(id=option, label=label) for option, label in json.loads(options)],
-            estimate=json.loads(body).get("decision", {}).get("estimate"),
+            incident=one.incident,
+            n=one.n,
+            at=one.at,
+            project=one.project,
+            question=one.question,
+            options=[wire.Choice(id=option, label=label) for option, label in one.options],
+            estimate=one.estimate,
         )
-        for name, n, at, project, question, options, body in rows
+        for one in found
+        if f"answer/{one.incident}/{one.n}" not in given
     ]
 
 

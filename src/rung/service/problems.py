@@ -108,8 +108,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ConfigError)
     async def _config(_: Request, error: ConfigError) -> Response:
-        text = f"{error.key} = {clip(repr(error.value), 200)}: allowed is {error.allowed}"
-        return answer(422, text, field=error.key, errors=[FieldError(field=error.key, message=error.allowed)])
+        key = "cursor" if error.key == "after" else error.key  # its name on the wire
+        text = f"{key} = {clip(repr(error.value), 200)}: allowed is {error.allowed}"
+        return answer(422, text, field=key, errors=[FieldError(field=key, message=error.allowed)])
 
     @app.exception_handler(Stale)
     async def _stale(_: Request, error: Stale) -> Response:

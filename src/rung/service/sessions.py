@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
 
+from rung.core.errors import ConfigError
 from rung.core.incident import Incident
 from rung.core.orders import Act, Order
 from rung.service import wire
@@ -14,14 +15,25 @@ from rung.service.acts import Key, once
 from rung.service.budgets import session_left
 from rung.service.hub import Actor, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL, incident_out
-from rung.service.lists import INCIDENT, SESSION, sessions
 from rung.service.live import doings
 from rung.service.problems import DOCUMENTED, Problem
 from rung.service.replay import error_context, folded, order_of
+from rung.store import listing
+from rung.store.listing import SessionSort
+from rung.store.listing_rows import SessionRow
 from rung.store.settings import trace, trail
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=DOCUMENTED)
 
+STATUSES: Final = ("active", "waiting", "succeeded", "recovered", "partial", "blocked", "failed")
+SORTS: Final = {
+    "touched": SessionSort.TOUCHED,
+    "began": SessionSort.BEGAN,
+    "failures": SessionSort.FAILURES,
+    "attempts": SessionSort.ATTEMPTS,
+    "cost": SessionSort.DOLLARS,
+}
+LIVE: Final = {"working": "running", "recovering": "retrying", "waiting": "waiting"}
 ATTEMPTS: Final = 500  # of a session, shown
 RECOVERIES: Final = 200
 CONFIRM: Final = 600.0  # seconds in which an estimate can be confirmed
@@ -41,31 +53,30 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> wire.SessionPage:
     """The sessions: filtered, sorted and paged."""
-    page = sessions(
-        hub.journal, status=status, project=project, model=model, q=q, sort=sort, cursor=cursor, limit=limit
-    )
-    return wire.SessionPage(items=_out(hub, page.rows), next_cursor=page.cursor, total=page.total)
+    if status and status not in STATUSES:
+        raise ConfigError("status", status, "one of " + ", ".join(STATUSES))
+    if sort not in SORTS:
+        raise ConfigError("sort", sort, "one of " + ", ".join(SORTS))
+    page = listing.sessions(
+        hub.journal, status=status or None, project=project, model=model or None, text=q or None, sort=SORTS[sort],
+        limit=limit, after=cursor or "",
+    )  # fmt: skip
+    return wire.SessionPage(items=_out(hub, page.rows), next_cursor=page.after or None, total=page.total)
 
 
 @router.get("/{session}")
 def one_session(session: Id, hub: Parts, _: Reader) -> wire.SessionDetail:
     """One session: its attempts, recoveries, changes of model and costs."""
     (row,) = _out(hub, [_row(hub, session)])
-    recoveries = hub.journal.read(
-        f"SELECT {', '.join(INCIDENT)} FROM incident WHERE session = ? ORDER BY opened_at DESC LIMIT ?",  # noqa: S608  # our own names
-        (session, RECOVERIES),
-    )
+    recoveries = listing.incidents(hub.journal, session=session, troubled=False, limit=RECOVERIES).rows
     return wire.SessionDetail(
         **row.model_dump(),
         attempts_made=_attempts(hub, session),
         recoveries=[incident_out(found) for found in recoveries],
         model_changes=_model_changes(hub, session),
         cost=[
-            wire.SpentOn(model=model, attempts=n, dollars=dollars)
-            for model, n, dollars in hub.journal.read(
-                "SELECT model, count(*), SUM(dollars) FROM attempt WHERE session = ? GROUP BY model ORDER BY 3 DESC",
-                (session,),
-            )
+            wire.SpentOn(model=one.model, attempts=one.attempts, dollars=one.dollars)
+            for one in listing.model_uses(hub.journal, session)
         ],
     )
 
@@ -131,17 +142,17 @@ def escalate(session: Id, wanted: wire.EscalateIn, hub: Parts, who: Actor, key: 
 
 
 def _escalate(hub: Hub, session: str, wanted: wire.EscalateIn, by: str) -> wire.EscalateOut:
-    row = dict(zip(SESSION, _row(hub, session), strict=True))
-    policy = hub.policies.pick(row["project"])
+    row = _row(hub, session)
+    policy = hub.policies.pick(row.project)
     if wanted.confirm:
         to = _confirmed(hub, session, wanted.confirm)
     else:
-        to = wanted.to_model or _next_model(policy, row["model"])
+        to = wanted.to_model or _next_model(policy, row.model)
     estimate = _estimate(policy, row, to)
     left = session_left(hub, session)
     if left is not None and estimate is not None and estimate > left:
         raise Problem(409, f"{to} would cost about ${estimate:.2f} for each attempt; the session has ${left:.2f} left")
-    told = {"from_model": row["model"], "to_model": to, "cost_estimate": estimate, "budget_left": left}
+    told: dict[str, Any] = {"from_model": row.model, "to_model": to, "cost_estimate": estimate, "budget_left": left}
     if not wanted.confirm:
         until = f"{time.time() + CONFIRM:.0f}"
         note = "nothing is changed yet: send the token as `confirm`"
@@ -171,10 +182,10 @@ def _next_model(policy: Any, model: str) -> str:
     return str(policy.models[place].name)
 
 
-def _estimate(policy: Any, row: dict[str, Any], to: str) -> float | None:
+def _estimate(policy: Any, row: SessionRow, to: str) -> float | None:
     """US dollars for one attempt: what the policy says, scaled by what this session's attempts really cost."""
-    one, other = policy.model(row["model"]), policy.model(to)
-    mean = row["dollars"] / row["attempts"] if row["attempts"] else 0.0
+    one, other = policy.model(row.model), policy.model(to)
+    mean = row.dollars / row.attempts if row.attempts else 0.0
     if one is not None and other is not None and one.cost and other.cost and mean:
         return float(mean * other.cost / one.cost)
     return float(other.cost) if other is not None and other.cost else None
@@ -183,111 +194,98 @@ def _estimate(policy: Any, row: dict[str, Any], to: str) -> float | None:
 # -- reading ------------------------------------------------------------------------------------------
 
 
-def _row(hub: Hub, session: str) -> Any:
-    rows = hub.journal.read(f"SELECT {', '.join(SESSION)} FROM session WHERE id = ?", (session,))  # noqa: S608  # our own names
-    if not rows:
+def _row(hub: Hub, session: str) -> SessionRow:
+    row = listing.session(hub.journal, session)
+    if row is None:
         raise Problem(404, f"there is no session {session!r}")
-    return rows[0]
+    return row
 
 
-def _out(hub: Hub, rows: list[Any]) -> list[wire.SessionOut]:
-    names = [row[0] for row in rows]
-    if not names:
-        return []
-    marks = ", ".join("?" * len(names))
-    open_: dict[str, str] = dict(
-        hub.journal.read(
-            f"SELECT session, MAX(id) FROM incident WHERE session IN ({marks}) AND status = 'open' GROUP BY session",  # noqa: S608  # marks
-            names,
+def _out(hub: Hub, rows: list[SessionRow]) -> list[wire.SessionOut]:
+    names = [row.id for row in rows if row.status in LIVE]
+    open_: dict[str, str] = {}
+    if names:
+        marks = ", ".join("?" * len(names))
+        open_ = dict(
+            hub.journal.read(
+                f"SELECT session, MAX(id) FROM incident WHERE session IN ({marks}) AND status = 'open' GROUP BY session",  # noqa: S608  # marks
+                names,
+            )
         )
-    )
     at_work = doings(hub.journal, open_.values())
-    failures = _last_failures(hub, [row[0] for row in rows if row[10]])
+    rules = _last_rules(hub, [row.id for row in rows if row.failures])
     found = []
-    for name, project, agent, model, former, status, began, touched, incidents, attempts, bad, dollars in rows:
-        now = at_work.get(open_.get(name, ""))
+    for row in rows:
+        now = at_work.get(open_.get(row.id, ""))
+        status: Any = now.status if now is not None else LIVE.get(row.status, row.status)
+        failure = wire.LastFailure(kind=row.kind, message=row.message, rule=rules.get(row.id, "")) if row.kind else None
+        told = row._asdict()
+        same = {name: told[name] for name in wire.SessionOut.model_fields if name in told and name != "status"}
         found.append(
             wire.SessionOut(
-                id=name,
-                project=project,
-                agent=agent,
-                model=model,
-                former_model=former,
-                status=now.status if now is not None else status,
-                began_at=began,
-                touched_at=touched,
-                incidents=incidents,
-                attempts=attempts,
-                failures=bad,
-                dollars=dollars,
-                last_failure=failures.get(name),
+                **same,
+                former_model=row.former,
+                status=status,
+                last_failure=failure,
                 retry=now.retry if now is not None else None,
             )
         )
     return found
 
 
-def _last_failures(hub: Hub, names: list[str]) -> dict[str, wire.LastFailure]:
+def _last_rules(hub: Hub, names: list[str]) -> dict[str, str]:
+    """The rule that named each session's last failure."""
     if not names:
         return {}
     marks = ", ".join("?" * len(names))
-    rows = hub.journal.read(
-        f"""SELECT a.session, a.kind, a.message, a.rule FROM attempt a
+    return dict(
+        hub.journal.read(
+            f"""SELECT a.session, a.rule FROM attempt a
               JOIN (SELECT session, MAX(at) AS at FROM attempt WHERE session IN ({marks}) AND ok = 0 GROUP BY session) b
                 ON a.session = b.session AND a.at = b.at WHERE a.ok = 0""",  # noqa: S608  # marks
-        names,
+            names,
+        )
     )
-    return {name: wire.LastFailure(kind=kind, message=message, rule=rule) for name, kind, message, rule in rows}
 
 
 def _attempts(hub: Hub, session: str) -> list[wire.AttemptOut]:
-    rows = hub.journal.read(
-        """SELECT incident, number, kind, message, at, ok, seconds, dollars, model, rung, prompt, rule
-             FROM attempt WHERE session = ? ORDER BY at DESC, number DESC LIMIT ?""",
-        (session, ATTEMPTS),
-    )
     found: list[wire.AttemptOut] = []
     ended: dict[str, float] = {}
-    for incident, number, kind, message, at, ok, seconds, dollars, model, rung, prompt, rule in reversed(rows):
-        before = ended.get(incident)
+    for row in reversed(listing.attempts(hub.journal, session=session, limit=ATTEMPTS).rows):
+        before = ended.get(row.incident)
         found.append(
             wire.AttemptOut(
-                incident=incident,
-                attempt_number=number,
-                error=kind,
-                error_message=message,
-                timestamp=at,
-                delay_ms=round(max(0.0, at - seconds - before) * 1_000, 1) if before is not None else 0.0,
-                succeeded=bool(ok),
-                seconds=seconds,
-                dollars=dollars,
-                model=model,
-                rung=rung,
-                prompt=prompt,
-                rule=rule,
+                incident=row.incident,
+                attempt_number=row.number,
+                error=row.kind,
+                error_message=row.message,
+                timestamp=row.at,
+                delay_ms=round(max(0.0, row.at - row.seconds - before) * 1_000, 1) if before is not None else 0.0,
+                succeeded=row.ok,
+                seconds=row.seconds,
+                dollars=row.dollars,
+                model=row.model,
+                rung=row.rung,
+                prompt=row.prompt,
+                rule=row.rule,
             )
         )
-        ended[incident] = at
+        ended[row.incident] = row.at
     return found
 
 
 def _model_changes(hub: Hub, session: str) -> list[wire.Escalation]:
-    rows = hub.journal.read(
-        """SELECT from_model, to_model, to_agent, reason, at, estimate, dollars FROM model_change
-            WHERE session = ? ORDER BY at""",
-        (session,),
-    )
     found = [
         wire.Escalation(
-            from_model=before,
-            to_model=after or agent,
-            reason=reason,
-            timestamp=at,
-            cost_estimate=estimate,
-            cost=cost,
+            from_model=one.from_model,
+            to_model=one.to_model or one.to_agent,
+            reason=one.reason,
+            timestamp=one.at,
+            cost_estimate=one.estimate,
+            cost=one.dollars,
             by="",
         )
-        for before, after, agent, reason, at, estimate, cost in rows
+        for one in listing.model_changes(hub.journal, session=session)
     ]
     found += [
         wire.Escalation(

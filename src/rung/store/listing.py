@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 LIMIT: Final = 50
 MOST: Final = 1_000
+COUNTED: Final = 10_001  # rows that are counted, at most
+ACTIVE: Final = "active"
 MARKS: Final = 200  # groups of failures that a text is looked for in
 DENSE: Final = 5_000  # failures in them from which looking through the latest incidents is quicker
 
@@ -95,16 +97,20 @@ def sessions(
     text: str | None = None, since: float | None = None, sort: SessionSort = SessionSort.TOUCHED, limit: int = LIMIT,
     after: str = "",
 ) -> Page[SessionRow]:  # fmt: skip
-    """The sessions. `text` is looked for in names, model and the last failure's message."""
-    where = _Terms(status=status, project=project, model=model)
+    """The sessions. `status` may also be `active`: not ended. `text` is looked for in names, model and the last failure's message."""
+    where = _Terms(project=project, model=model)
+    if status == ACTIVE:
+        where.also("status IN ('working', 'recovering', 'waiting')")
+    elif status is not None:
+        where.also("status = ?", status)
     if since is not None:
         where.also("touched_at >= ?", since)
     if text:
         like = _like(text)
         named = ("id", "project", "agent", "model", "message")
         where.also("(" + " OR ".join(rf"lower({name}) LIKE ? ESCAPE '\'" for name in named) + ")", *[like] * len(named))
-    rows, mark = _page(journal, "session", SessionRow._fields, where, _SORTED[sort], limit, after)
-    return Page([SessionRow(*row) for row in rows], mark)
+    rows, mark, total = _page(journal, "session", SessionRow._fields, where, _SORTED[sort], limit, after)
+    return Page([SessionRow(*row) for row in rows], mark, total)
 
 
 def session(journal: Journal, name: str) -> SessionRow | None:
@@ -116,14 +122,15 @@ def session(journal: Journal, name: str) -> SessionRow | None:
 def incidents(
     journal: Journal, *, status: str | None = None, project: str | None = None, model: str | None = None,
     kind: str | None = None, session: str | None = None, fingerprint: str | None = None, parent: str | None = None,
-    text: str | None = None, since: float | None = None, until: float | None = None, troubled: bool = True,
+    rung: str | None = None, text: str | None = None, since: float | None = None, until: float | None = None, troubled: bool = True,
     sort: IncidentSort = IncidentSort.OPENED, limit: int = LIMIT, after: str = "",
 ) -> Page[IncidentRow]:  # fmt: skip
     """The incidents: those in which anything failed, or with `troubled=False` every call.
 
     `status` may also be `waiting`: for an answer. `text` is an incident's id, a session's name, or part of the message of its first failure (as it was first seen: numbers in it may be others).
     """
-    where = _Terms(project=project, model=model, kind=kind, session=session, fingerprint=fingerprint, parent=parent)
+    same = {"project": project, "kind": kind, "session": session, "fingerprint": fingerprint, "parent": parent}
+    where = _Terms(**same, model=model, rung=rung)
     if troubled:
         where.also("failures > 0")
     if status == "waiting":
@@ -136,8 +143,8 @@ def incidents(
     if text:
         _look_for(journal, text, where)
     columns = [_WAITING if name == "waiting" else name for name in IncidentRow._fields]
-    rows, mark = _page(journal, "incident", columns, where, _SORTED[sort], limit, after)
-    return Page([_incident(row) for row in rows], mark)
+    rows, mark, total = _page(journal, "incident", columns, where, _SORTED[sort], limit, after)
+    return Page([_incident(row) for row in rows], mark, total)
 
 
 def incident(journal: Journal, name: str) -> IncidentRow | None:
@@ -154,8 +161,8 @@ def attempts(
     if session is None and incident is None:
         raise ConfigError("attempts", None, "those of a session or of an incident")
     where = _Terms(session=session, incident=incident)
-    rows, mark = _page(journal, "attempt", AttemptRow._fields, where, "at", limit, after, key=("incident", "n"))
-    return Page([AttemptRow(*row)._replace(ok=bool(row[12])) for row in rows], mark)
+    rows, mark, total = _page(journal, "attempt", AttemptRow._fields, where, "at", limit, after, key=("incident", "n"))
+    return Page([AttemptRow(*row)._replace(ok=bool(row[12])) for row in rows], mark, total)
 
 
 def levels(journal: Journal, incident: str) -> list[LevelRow]:
@@ -217,9 +224,11 @@ def _all(journal: Journal, table: str, columns: Sequence[str], where: _Terms, or
 def _page(
     journal: Journal, table: str, columns: Sequence[str], where: _Terms, sort: str, limit: int, after: str,
     key: tuple[str, ...] = ("id",),
-) -> tuple[list[Row], str]:  # fmt: skip
-    """A page of rows, the most first, and the mark of its end."""
+) -> tuple[list[Row], str, int]:  # fmt: skip
+    """A page of rows, the most first, the mark of its end, and how many there are on all pages."""
     order = (sort, *key)
+    counted = f"SELECT 1 AS one FROM {table}{where} LIMIT {COUNTED}"  # noqa: S608  # our own names
+    ((total,),) = journal.read(f"SELECT count(*) FROM ({counted}) AS found", where.values)  # noqa: S608  # our own names
     if after:
         last = _place(after, sort, len(order))
         where.also(f"{sort} <= ?", last[0])  # says the same less exactly: that an index understands
@@ -232,7 +241,7 @@ def _page(
     )
     width = len(columns)
     mark = _mark(sort, rows[limit - 1][width:]) if len(rows) > limit else ""
-    return [row[:width] for row in rows[:limit]], mark
+    return [row[:width] for row in rows[:limit]], mark, int(total)
 
 
 def _mark(sort: str, place: Sequence[Any]) -> str:

@@ -8,10 +8,14 @@ R = TypeVar("R")
 
 
 class Page(NamedTuple, Generic[R]):
-    """Some rows of a list, and where the next ones begin: give that as `after`; empty: these were the last."""
+    """Some rows of a list, and where the next ones begin: give that as `after`; empty: these were the last.
+
+    `total` is how many there are on all pages; from ten thousand on they are not counted to the end.
+    """
 
     rows: list[R]
     after: str
+    total: int = 0
 
 
 class SessionRow(NamedTuple):
@@ -41,6 +45,7 @@ class IncidentRow(NamedTuple):
     session: str
     agent: str
     ladder: str
+    policy: str
     parent: str
     model: str
     first_model: str
