@@ -36,7 +36,20 @@ class Overlap:
             return ""
         self.settled = True
         held, self._held = self._held, ""
-        return held[repeated(self._said, held) :]
+        return unsaid(self._said, held)
+
+
+def unsaid(said: str, more: str) -> str:
+    """The part of a continuation that was not said before.
+
+    A service stops between words, and a model begins without a space: where two words would run into one
+    and nothing was repeated that shows how they join, they are kept apart.
+    """
+    known = repeated(said, more)
+    rest = more[known:]
+    if not known and said and rest and said[-1].isalnum() and rest[0].isalnum():
+        return " " + rest
+    return rest
 
 
 def repeated(said: str, more: str) -> int:

@@ -152,7 +152,11 @@ _BY_ACTION: Final[Mapping[Action, str]] = MappingProxyType(
     }
 )
 _RESUMES: Final[Mapping[Kind, str]] = MappingProxyType(
-    {Kind.GAVE_UP: "resume.stopped", Kind.MALFORMED_OUTPUT: "resume.malformed"}
+    {
+        Kind.GAVE_UP: "resume.stopped",
+        Kind.PARTIAL_OUTPUT: "resume.stopped",
+        Kind.MALFORMED_OUTPUT: "resume.malformed",
+    }
 )
 _AVOID: Final[Mapping[Kind, str]] = MappingProxyType(
     {

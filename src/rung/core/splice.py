@@ -8,11 +8,14 @@ stays invisible), a tool call until it is whole (half of one can be neither used
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.overlap import Overlap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rung.core.failures import Evidence
 
 HELD_LIMIT: Final = 512 * 1024  # bytes held back before content: then it is let go
@@ -34,8 +37,11 @@ class Splice:
         self.stop = ""  # why the model stopped, as it says
         self.ended = False  # the stream said that it is over
         self.error: tuple[str, str] | None = None  # the event that said it failed: its name and data
+        self.garbled = False  # it broke off inside an event
         self.bad_call = ""  # what is wrong with a tool call that was written
+        self.check: Callable[[str, object], str] = _no_check  # of a whole call: what is wrong with it
         self.sole = True  # one answer, not several beside one another
+        self.spoke = False  # it ends with something that is no text
         self.plain = False  # what comes is text of a block that the client has open
         self.usage: dict[str, Any] = {}
         self._said = ""
@@ -58,7 +64,7 @@ class Splice:
             closing = self.close_open()
             self.overlap = Overlap(self.text())
         self.stop, self.ended, self.error, self.bad_call, self.plain = "", False, None, "", False
-        self._tail = b""
+        self._tail, self.garbled = b"", False
         self._held, self._held_size, self._tool, self._ending = [], 0, [], []
         return closing
 
@@ -75,6 +81,13 @@ class Splice:
         end += 2
         self._tail = chunk[end:]
         whole = chunk[:end] if self._tail else chunk
+        before = whole.rfind(b"\n\n", 0, -2)
+        last = before + 2 if before >= 0 else 0
+        if not _is_whole(whole[last:]):
+            self.garbled = True
+            whole = whole[:last]
+            if not whole:
+                return b""
         if self.plain and not self.hops and self.only_text(whole):
             return self._keep(whole)
         out = [self.event(event + b"\n\n") for event in whole[:-2].split(b"\n\n") if event.strip()]
@@ -122,6 +135,14 @@ class Splice:
         """What is wrong with an answer that has ended; None if it is good."""
         raise NotImplementedError
 
+    def failed(self, status: int, message: str) -> bytes:
+        """An error in the midst of a stream, after which nothing comes."""
+        raise NotImplementedError
+
+    def settle(self) -> bytes:
+        """End an answer whose tool calls are complete, so that they can be run."""
+        raise NotImplementedError
+
     # -- holding and letting go --------------------------------------------------------------------------
 
     def hold(self, event: bytes) -> bytes:
@@ -155,6 +176,22 @@ class Splice:
     def _let_go(self) -> bytes:
         held, self._held, self._held_size = b"".join(self._held), [], 0
         return held
+
+
+def _no_check(name: str, arguments: object) -> str:  # noqa: ARG001  # takes whatever there is
+    return ""
+
+
+def _is_whole(event: bytes) -> bool:
+    """Is the last event that has come all there? Where JSON breaks off it is the last one that does."""
+    data = data_of(event)
+    if not data.startswith((b"{", b"[{")):
+        return True  # a comment, a name alone, [DONE]
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def data_of(event: bytes) -> bytes:

@@ -1,0 +1,228 @@
+"""Anthropic's Messages as events: a message of blocks, each started, filled and stopped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from rung.core.failures import Evidence, Kind, Phase
+from rung.core.splice import Splice, data_of, name_of, summed
+
+_GOOD: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+_WHOLE: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+CHARACTERS_PER_TOKEN: Final = 4
+_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
+PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+
+class AnthropicStream(Splice):
+    """One message; a further attempt goes on in it with the next block."""
+
+    ping = PING
+
+    def __init__(self, *, hold_tools: bool = True) -> None:
+        super().__init__(hold_tools=hold_tools)
+        self._block = ""  # the type of the block that is being written
+        self._open = -1  # the index of the block the client has open
+        self._next = 0  # the index of the client's next block
+        self._counted = 0  # tokens of former attempts
+
+    def begin(self) -> bytes:
+        """Another attempt begins: the open block is closed."""
+        if self.started:  # what a broken attempt used it has not said
+            told = self.usage.get("output_tokens", 0) if self.stop else 0
+            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
+        closing = super().begin()
+        self._block = ""
+        if not self.started:
+            self._next = 0
+        return closing
+
+    def only_text(self, events: bytes) -> bool:
+        """Neither a block's start or stop, nor the message's, nor an error?"""
+        return b"event: content_block_st" not in events and b"event: m" not in events and b"event: e" not in events
+
+    def words(self, events: bytes) -> str:
+        """The text in these events."""
+        said = []
+        for event in events.split(b"\n\n"):
+            if b'"text' in event:
+                data = _object(data_of(event))
+                delta = data.get("delta") or data.get("content_block") or {}
+                if delta.get("type") in ("text_delta", "text"):
+                    said.append(str(delta.get("text", "")))
+        return "".join(said)
+
+    def close_open(self) -> bytes:
+        """Stop the block the client has open."""
+        if self._open < 0:
+            return b""
+        index, self._open = self._open, -1
+        return _event("content_block_stop", {"type": "content_block_stop", "index": index})
+
+    def found(self) -> Evidence | None:
+        """What is wrong with the message."""
+        if self.bad_call:
+            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+        if self.stop in _GOOD:
+            return None if self.started or self.spoke else _SILENT
+        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
+
+    def failed(self, status: int, message: str) -> bytes:
+        """An error event, after which nothing comes."""
+        kind = {429: "rate_limit_error", 529: "overloaded_error"}.get(status, "api_error")
+        return _event("error", {"type": "error", "error": {"type": kind, "message": message}})
+
+    def settle(self) -> bytes:
+        """End a message whose calls are complete, so that they can be run: what else was to come is not known."""
+        end = {"stop_reason": "tool_use", "stop_sequence": None}
+        usage = {"output_tokens": max(1, self._counted + len(self.text()) // CHARACTERS_PER_TOKEN)}
+        return (
+            self.close_open()
+            + _event("message_delta", {"type": "message_delta", "delta": end, "usage": usage})
+            + _event("message_stop", {"type": "message_stop"})
+        )
+
+    def event(self, event: bytes) -> bytes:
+        """What the client gets of one event."""
+        name = name_of(event)
+        if self.bad_call and name.startswith(b"content"):
+            return b""  # the answer cannot be used as it is: what follows will be said again
+        if name == b"content_block_delta":
+            return self._delta(event)
+        if name == b"content_block_start":
+            return self._start(event)
+        if name == b"content_block_stop":
+            return self._stop(event)
+        if name == b"ping":
+            return event if self.started else b""
+        if name == b"message_start":
+            self.usage = summed(self.usage, (_object(data_of(event)).get("message") or {}).get("usage") or {})
+            return b"" if self.hops else self.hold(event)
+        if name == b"message_delta":
+            return self._ends(event)
+        if name == b"message_stop":
+            self.ended = bool(self.stop)
+            self._ending.append(event)
+            return b""
+        if name == b"error":
+            self.error = ("error", data_of(event).decode("utf-8", "replace"))
+            return b""
+        return b"" if self.hops else self.hold(event)
+
+    # -- blocks ------------------------------------------------------------------------------------------
+
+    def _start(self, event: bytes) -> bytes:
+        data = _object(data_of(event))
+        self._block = str((data.get("content_block") or {}).get("type", ""))
+        if self._block in _WHOLE and self.hold_tools:
+            self._tool = [event]
+            return b""
+        if self.hops:
+            return b"" if self._block in (*_THOUGHTS, "text") else self._renumbered(data)
+        self._open, self._next = self._next, self._next + 1
+        self.plain = False
+        return self.hold(event) if self._block in (*_THOUGHTS, "text") else self.content(event)
+
+    def _delta(self, event: bytes) -> bytes:
+        if self._tool:
+            self._tool.append(event)
+            return b""
+        if self._block in _THOUGHTS:
+            return b"" if self.hops else self.hold(event)
+        if not self.hops:
+            self.plain = self._block == "text"
+            return self.content(event)
+        data = _object(data_of(event))
+        if self._block != "text":
+            return _event("content_block_delta", {**data, "index": self._open})
+        delta = data.get("delta") or {}
+        if delta.get("type") != "text_delta":
+            return b""
+        return self._text(self.overlap.feed(str(delta.get("text", ""))))
+
+    def _text(self, text: str) -> bytes:
+        """Text of a further attempt, in a block of its own."""
+        if not text:
+            return b""
+        opening = b""
+        if self._open < 0:
+            self._open, self._next = self._next, self._next + 1
+            start = {"type": "content_block_start", "index": self._open, "content_block": {"type": "text", "text": ""}}
+            opening = _event("content_block_start", start)
+        self.say(text)
+        delta = {"type": "content_block_delta", "index": self._open, "delta": {"type": "text_delta", "text": text}}
+        return opening + _event("content_block_delta", delta)
+
+    def _stop(self, event: bytes) -> bytes:
+        self.plain = False
+        if self._tool:
+            return self._call_done(event)
+        kind, self._block = self._block, ""
+        if not self.hops:
+            self._open = -1
+            return self.hold(event)
+        if kind in _THOUGHTS:
+            return b""
+        return (self._text(self.overlap.close()) if kind == "text" else b"") + self.close_open()
+
+    def _call_done(self, event: bytes) -> bytes:
+        events, self._tool = [*self._tool, event], []
+        block, self._block = self._block, ""
+        parsed = [_object(data_of(part)) for part in events]
+        written = "".join(str((data.get("delta") or {}).get("partial_json", "")) for data in parsed)
+        name = (parsed[0].get("content_block") or {}).get("name")
+        made = _object(written.encode("utf-8", "surrogatepass")) if written else {}
+        if written and not _is_object(written):
+            self.bad_call = f"the arguments of the call of {name} are not valid JSON"
+        elif block == "tool_use":
+            self.bad_call = self.check(str(name), made)
+        if self.bad_call:
+            return b""
+        self.calls += block == "tool_use"
+        before = self._text(self.overlap.close()) + self.close_open() if self.hops else b""
+        index, self._next = self._next, self._next + 1
+        if self.hops or parsed[0].get("index") != index:  # one before it was left out
+            events = [_event(str(data.get("type")), {**data, "index": index}) for data in parsed]
+        return before + self.content(b"".join(events))
+
+    def _renumbered(self, data: dict[str, Any]) -> bytes:
+        before = self._text(self.overlap.close()) + self.close_open()
+        self._open, self._next = self._next, self._next + 1
+        return before + _event("content_block_start", {**data, "index": self._open})
+
+    # -- the end -----------------------------------------------------------------------------------------
+
+    def _ends(self, event: bytes) -> bytes:
+        data = _object(data_of(event))
+        self.stop = str((data.get("delta") or {}).get("stop_reason") or "") or self.stop
+        self.spoke = self.stop != "end_turn"
+        usage = data.get("usage") or {}
+        self.usage = {**self.usage, **usage, "output_tokens": usage.get("output_tokens", 0) + self._counted}
+        if self.hops:
+            more = {**usage, "output_tokens": self.usage["output_tokens"]}
+            event = _event("message_delta", {**data, "usage": more})
+            event = self._text(self.overlap.close()) + self.close_open() + event
+        self._ending.append(event)
+        return b""
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _event(name: str, data: dict[str, Any]) -> bytes:
+    body = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {name}\ndata: {body}\n\n".encode("utf-8", "surrogatepass")

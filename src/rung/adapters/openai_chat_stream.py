@@ -1,0 +1,210 @@
+"""OpenAI's Chat Completions as events: chunks of one completion, a finish reason, and [DONE]."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from rung.core.failures import Evidence, Kind, Phase
+from rung.core.splice import Splice, data_of, summed
+
+_GOOD: Final = frozenset({"stop", "tool_calls", "function_call"})
+_FINISHED: Final = re.compile(rb'"finish_reason"\s*:\s*"').search
+_OTHERS: Final = re.compile(rb'"index"\s*:\s*[1-9][0-9]*\s*,\s*"delta"').search
+_SAYS: Final = re.compile(rb'"(?:content|refusal)"\s*:\s*"(?!")').search
+CHARACTERS_PER_TOKEN: Final = 4
+_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
+
+
+class ChatStream(Splice):
+    """One completion; chunks of a further attempt have the first one's id."""
+
+    ping = b": rung\n\n"
+
+    def __init__(self, *, hold_tools: bool = True) -> None:
+        super().__init__(hold_tools=hold_tools)
+        self._head: dict[str, Any] = {}  # what every chunk says of its completion
+        self._first = b""
+        self._written: dict[int, dict[str, str]] = {}  # tool calls: name and arguments by index
+        self._counted = 0
+
+    def begin(self) -> bytes:
+        """Another attempt begins."""
+        if self.started:
+            told = self.usage.get("completion_tokens", 0) if self.stop else 0
+            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
+            if not self._head:
+                data = _object(data_of(self._first))
+                self._head = {key: data[key] for key in data if key not in ("choices", "usage", "error")}
+        self._written = {}
+        return super().begin()
+
+    def only_text(self, events: bytes) -> bool:
+        """Neither a tool call, nor an end, nor an error?"""
+        return (
+            b'"tool_calls"' not in events
+            and b'"error"' not in events
+            and b"[DONE]" not in events
+            and not _FINISHED(events)
+        )
+
+    def words(self, events: bytes) -> str:
+        """The text in these events."""
+        said = []
+        for event in events.split(b"\n\n"):
+            if b'"content"' in event:
+                content = _delta(_object(data_of(event))).get("content")
+                if isinstance(content, str):
+                    said.append(content)
+        return "".join(said)
+
+    def close_open(self) -> bytes:
+        """Nothing is open between chunks."""
+        return b""
+
+    def found(self) -> Evidence | None:
+        """What is wrong with the completion."""
+        if self.bad_call:
+            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+        if self.stop in _GOOD:
+            return None if self.started or self.spoke else _SILENT
+        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
+
+    def interrupted(self) -> bool:
+        """Over without a finish reason; some services leave [DONE] out."""
+        return not self.stop
+
+    def failed(self, status: int, message: str) -> bytes:
+        """An error chunk, after which nothing comes."""
+        kind = "rate_limit_error" if status == 429 else "server_error"  # noqa: PLR2004  # HTTP
+        return _chunk({"error": {"message": message, "type": kind, "param": None, "code": status}})
+
+    def settle(self) -> bytes:
+        """Calls are let go at the end alone: there are never some of them."""
+        return b""
+
+    def event(self, event: bytes) -> bytes:
+        """What the client gets of one event."""
+        if not self._first and b'"choices"' in event:
+            self._first = event
+        if b"[DONE]" in event and data_of(event).strip() == b"[DONE]":
+            self.ended = True
+            self._ending.append(event)
+            return b""
+        if b'"error"' in event and _object(data_of(event)).get("error"):
+            self.error = ("", data_of(event).decode("utf-8", "replace"))
+            return b""
+        if not event.startswith(b"data") and b"\ndata" not in event:
+            return event if self.started else b""  # a comment
+        if self.stop or _FINISHED(event):
+            return self._end(event)
+        if _OTHERS(event):
+            self.sole = False
+        if (
+            b'"tool_calls"' in event
+            and self.hold_tools
+            and self.sole
+            and _delta(_object(data_of(event))).get("tool_calls")
+        ):
+            self._tool.append(event)
+            return b""
+        if self.hops:
+            text = _delta(_object(data_of(event))).get("content")
+            return self._text(self.overlap.feed(text)) if isinstance(text, str) else b""
+        if _SAYS(event) or b'"tool_calls"' in event:
+            self.plain = self.sole
+            return self.content(event)
+        return self.hold(event)
+
+    def _text(self, text: str) -> bytes:
+        if not text:
+            return b""
+        self.say(text)
+        return _chunk({**self._head, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]})
+
+    def _end(self, event: bytes) -> bytes:
+        """The last chunks: the finish reason, with the calls before it, and the usage."""
+        data = _object(data_of(event))
+        choices = data.get("choices")
+        self.plain = False
+        reason = next(
+            (c.get("finish_reason") for c in choices or () if isinstance(c, dict) and c.get("finish_reason")), ""
+        )
+        out = b""
+        delta = _delta(data)
+        if delta.get("tool_calls") and self.hold_tools and self.sole:
+            self._tool.append(event)  # calls and their end in one chunk
+            self.stop = str(reason) or self.stop
+            return self._calls_done() if reason else b""
+        if delta.get("content") and not self.hops:
+            self._keep(event)
+        if reason:
+            self.stop = str(reason)
+            out = self._calls_done()
+            self.spoke = self.spoke or bool(delta.get("content")) or self.stop != "stop"
+        usage = data.get("usage")
+        if isinstance(usage, dict):
+            self.usage = summed(usage, {"completion_tokens": self._counted, "total_tokens": self._counted})
+        self._ending.append(self._last(data, delta) if self.hops else event)
+        return out
+
+    def _last(self, data: dict[str, Any], delta: dict[str, Any]) -> bytes:
+        text = self.overlap.feed(str(delta.get("content") or "")) + self.overlap.close()
+        made = {**data, **self._head}
+        if isinstance(data.get("usage"), dict):
+            made["usage"] = self.usage
+        return self._text(text) + _chunk(made | ({"choices": [_silent(c) for c in data.get("choices") or ()]}))
+
+    def _calls_done(self) -> bytes:
+        """Let the calls go when all of them are whole."""
+        events, self._tool = self._tool, []
+        if not events:
+            return b""
+        calls: dict[int, list[str]] = {}
+        for event in events:
+            for call in _delta(_object(data_of(event))).get("tool_calls") or ():
+                function = call.get("function") or {}
+                parts = calls.setdefault(call.get("index", 0), ["", ""])
+                parts[0] += str(function.get("name") or "")
+                parts[1] += str(function.get("arguments") or "")
+        for name, written in calls.values():
+            made = _parsed(written) if written else {}
+            bad = f"the arguments of the call of {name} are not valid JSON"
+            self.bad_call = self.check(name, made) if isinstance(made, dict) else bad
+            if self.bad_call:
+                return b""
+        self.calls += len(calls)
+        if self.hops:
+            events = [_chunk({**_object(data_of(event)), **self._head}) for event in events]
+        return self.content(b"".join(events))
+
+
+def _silent(choice: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **choice,
+        "delta": {key: v for key, v in (choice.get("delta") or {}).items() if key not in ("content", "role")},
+    }
+
+
+def _delta(data: dict[str, Any]) -> dict[str, Any]:
+    choices = data.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    delta = first.get("delta") if isinstance(first, dict) else None
+    return delta if isinstance(delta, dict) else {}
+
+
+def _parsed(text: str | bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    found = _parsed(data)
+    return found if isinstance(found, dict) else {}
+
+
+def _chunk(data: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode("utf-8", "surrogatepass")

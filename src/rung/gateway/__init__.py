@@ -1,0 +1,1 @@
+"""The gateway: recovery for any agent, by changing one URL."""

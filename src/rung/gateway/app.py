@@ -1,0 +1,256 @@
+"""The ASGI application: which request goes where, what is let in, and errors in the shape its client reads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from rung.core.errors import AttemptError
+from rung.core.evidence import evidence_of
+from rung.gateway import answer as answers
+from rung.gateway.call import Call, NotJson, model_in, passed_headers
+from rung.gateway.exchange import Exchange
+from rung.gateway.keys import Refusal, admit
+from rung.gateway.settings import ANTHROPIC, NO_BUDGETS, OPENAI
+from rung.gateway.upstream import held_key
+from rung.gateway.vigil import Vigil
+from rung.gateway.wires import CHAT, MESSAGES, PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rung.gateway.answer import Answer
+    from rung.gateway.gateway import Gateway
+    from rung.gateway.settings import Upstream
+    from rung.gateway.wires import Wire
+
+    Receive = Callable[[], Awaitable[dict[str, Any]]]
+    Send = Callable[[dict[str, Any]], Awaitable[None]]
+    Scope = dict[str, Any]
+
+_PROJECT: Final = "/p/"
+_OWN: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+_JSON: Final = (b"content-type", b"application/json")
+_TEXT: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+
+
+class TooLarge(Exception):  # it says what happened
+    """A body that is larger than what is let in."""
+
+
+class Gone(Exception):  # it says what happened
+    """The client left before it had sent everything."""
+
+
+class App:
+    """Plain ASGI: nothing between the server and the exchange."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.ready = False
+        self.draining = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await _lifespan(self, receive, send)
+            return
+        path: str = scope["path"]
+        project = ""
+        if path.startswith(_PROJECT):
+            project, _, rest = path[len(_PROJECT) :].partition("/")
+            path = "/" + rest
+        wire = PATHS.get(path)
+        if wire is None and not path.startswith("/v1/"):
+            wire = PATHS.get("/v1" + path)  # a base URL without /v1
+            path = "/v1" + path if wire is not None else path
+        if scope["method"] == "POST" and wire is not None:
+            await self._call(wire, path, project, scope, receive, send)
+        elif path in _OWN or (path == "/" and scope["method"] in ("HEAD", "GET")):
+            await self._own(path, send)
+        else:
+            await self._other(path, scope, receive, send)
+
+    # -- calls of a model --------------------------------------------------------------------------------
+
+    async def _call(self, wire: Wire, path: str, project: str, scope: Scope, receive: Receive, send: Send) -> None:
+        gateway = self.gateway
+        limits = gateway.settings.limits
+        if gateway.running >= limits.concurrency or self.draining:
+            message = "the gateway is shutting down" if self.draining else f"{gateway.running} requests are under way"
+            more = (b"retry-after", b"1")
+            answer = answers.error(wire, 503 if self.draining else 529, message, more)
+            retry = [(name, b"true" if name == b"x-should-retry" else value) for name, value in answer.headers]
+            await _reply(send, answer._replace(headers=retry))
+            return
+        gateway.running += 1
+        try:
+            await self._admitted(wire, path, project, scope, receive, send)
+        finally:
+            gateway.running -= 1
+
+    async def _admitted(self, wire: Wire, path: str, project: str, scope: Scope, receive: Receive, send: Send) -> None:
+        settings = self.gateway.settings
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        try:
+            body = await _body(headers, receive, settings.limits.body, settings.limits.receive)
+            call = self._read(wire, path, project, scope, headers, body)
+        except TooLarge:
+            most = settings.limits.body
+            await _reply(send, answers.error(wire, 413, f"the body is larger than {most} bytes"), close=True)
+            return
+        except TimeoutError:
+            await _reply(send, answers.error(wire, 408, "the body did not come in time"), close=True)
+            return
+        except (NotJson, Refusal) as error:
+            status = error.status if isinstance(error, Refusal) else 400
+            await _reply(send, answers.error(wire, status, str(error)))
+            return
+        except Gone:
+            return
+        exchange = Exchange(self.gateway, call, send)
+        vigil = Vigil(exchange, receive, settings.hold_seconds)
+        try:
+            await self.gateway.handle(call, send, exchange)
+        except asyncio.CancelledError:
+            if not vigil.left:
+                raise
+            self.gateway.metrics.add("rung_cancelled_total")
+        finally:
+            vigil.end()
+
+    def _read(
+        self, wire: Wire, path: str, project: str, scope: Scope, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> Call:
+        settings = self.gateway.settings
+        upstream = settings.of_wire(wire.upstream)[0]
+        named = dict(headers)
+        query = scope["query_string"]
+        project = project or named.get(b"x-rung-project", b"").decode("latin-1")[:100]
+        secret = named.get(b"x-api-key") or named.get(b"authorization") or b""
+        call = Call(
+            wire=wire,
+            upstream=upstream,
+            target=f"{path}?{query.decode('latin-1')}" if query else path,
+            headers=named,
+            passed=passed_headers(headers, held_key(upstream)),
+            body=body,
+            project=project,
+            model=model_in(body),
+            credential=hash(secret) & 0xFFFFFFFF,
+        )
+        if body.lstrip()[:1] != b"{":
+            call.parsed()
+        if settings.keys:
+            admit(settings.keys, call, secret, self.gateway.clock.now(), self.gateway.costs.spent)
+        if settings.budgets != NO_BUDGETS:
+            self.gateway.costs.admit(call, settings, self.gateway.clock.now())
+        return call
+
+    # -- everything else ---------------------------------------------------------------------------------
+
+    async def _own(self, path: str, send: Send) -> None:
+        """Health and counts."""
+        gateway = self.gateway
+        if path == "/metrics":
+            open_circuits = sum(breaker.circuit != "closed" for _, breaker in gateway.breakers.items())
+            text = gateway.metrics.text(
+                running=gateway.running, circuits_open=open_circuits, retry_tokens=gateway.retry_budget.tokens
+            )
+            await _reply(send, answers.Answer(200, [_TEXT], text.encode()))
+            return
+        up = path != "/readyz" or (self.ready and not self.draining)
+        body = orjson.dumps({"status": "ok" if up else "not ready", "running": gateway.running})
+        await _reply(send, answers.Answer(200 if up else 503, [_JSON], body))
+
+    async def _other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Whatever else an API has: passed on as it is, and its answer passed back as it comes."""
+        gateway = self.gateway
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        wire, upstream = self._whose(path, dict(headers))
+        query = scope["query_string"]
+        target = f"{path}?{query.decode('latin-1')}" if query else path
+        try:
+            body = await _body(headers, receive, gateway.settings.limits.body, gateway.settings.limits.receive)
+            passed = passed_headers(headers, held_key(upstream))
+            if gateway.settings.keys:
+                named = dict(headers)
+                secret = named.get(b"x-api-key") or named.get(b"authorization") or b""
+                admit(gateway.settings.keys, None, secret, gateway.clock.now(), gateway.costs.spent)
+            response = await asyncio.wait_for(
+                gateway.pool.send(upstream, scope["method"], target, passed, body or None),
+                gateway.settings.clocks.whole,
+            )
+        except TooLarge:
+            await _reply(send, answers.error(wire, 413, "the body is too large"), close=True)
+        except Gone:
+            return
+        except Refusal as error:
+            await _reply(send, answers.error(wire, error.status, str(error)))
+        except Exception as error:  # noqa: BLE001  # whatever goes wrong on the way there
+            status = 504 if isinstance(error, TimeoutError) else 502
+            text = error.evidence.text if isinstance(error, AttemptError) else evidence_of(error).text
+            await _reply(send, answers.error(wire, status, f"{upstream.name} could not be asked: {text[:300]}"))
+        else:
+            try:
+                await _pass_back(response, send)
+            finally:
+                response.close()
+
+    def _whose(self, path: str, headers: dict[bytes, bytes]) -> tuple[Wire, Upstream]:
+        """The upstream a path belongs to."""
+        theirs = path.startswith("/v1/messages") or b"anthropic-version" in headers
+        name = ANTHROPIC if theirs else OPENAI
+        return (MESSAGES if theirs else CHAT), self.gateway.settings.of_wire(name)[0]
+
+
+async def _pass_back(response: Any, send: Send) -> None:
+    headers = answers.passed(response.raw_headers)
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    async for chunk in response.content.iter_any():
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _reply(send: Send, answer: Answer, *, close: bool = False) -> None:
+    length = (b"content-length", str(len(answer.body)).encode())
+    more = [(b"connection", b"close")] if close else []
+    await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, length, *more]})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+async def _body(headers: list[tuple[bytes, bytes]], receive: Receive, most: int, seconds: float) -> bytes:
+    """The whole body; one that is too large is refused before it has come."""
+    for name, value in headers:
+        if name == b"content-length" and value.isdigit() and int(value) > most:
+            raise TooLarge
+    pieces: list[bytes] = []
+    size = 0
+    async with asyncio.timeout(seconds):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            body: bytes = message.get("body", b"")
+            size += len(body)
+            if size > most:
+                raise TooLarge
+            if not message.get("more_body"):
+                return b"".join([*pieces, body]) if pieces else body
+            pieces.append(body)
+
+
+async def _lifespan(app: App, receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            app.ready = True
+            await send({"type": "lifespan.startup.complete"})
+        else:
+            app.ready = False
+            await app.gateway.close()
+            await send({"type": "lifespan.shutdown.complete"})
+            return

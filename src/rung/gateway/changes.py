@@ -1,0 +1,181 @@
+"""How each rung changes a call: another limit, a resume message, a smaller or mended history, another model.
+
+The engine asks for a new request and proves that it is one. The request it sees stands for a body that is
+kept here, by its digest: no prompt reaches the journal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from rung.core.change import DEFAULT_OUTPUT
+from rung.core.compaction import size
+from rung.core.ladder import Action
+from rung.core.prompts import prompt_id, render
+from rung.core.request import Request
+from rung.core.tokens import room_for_answer
+from rung.gateway.call import NotJson
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rung.core.incident import Incident
+    from rung.core.policy import Policy
+    from rung.gateway.call import Call
+    from rung.gateway.settings import Settings
+
+CHARACTERS_PER_TOKEN: Final = 4
+LEAST_ANSWER: Final = 256  # tokens: below this a smaller limit is no answer to an overflow
+_MARGIN: Final = 0.9  # of the room there is: counts differ
+_HALF: Final = 0.5  # where nobody says how much is too much
+QUOTE: Final = (
+    "\n\nBegin with the last few words of it, exactly as they stand, so that it can be joined without a gap.\n\n"
+    "Your answer so far, word for word:\n<answer_so_far>\n{said}\n</answer_so_far>"
+)
+
+
+class CannotChange(Exception):  # it says what happened
+    """This rung has nothing to change here."""
+
+
+class Changes:
+    """The bodies of one call, as the rungs make them."""
+
+    def __init__(self, call: Call, policy: Policy, said: Callable[[], str], *, taken: bool) -> None:
+        self.call = call
+        self.policy = policy
+        self.summarise: Callable[[dict[str, Any]], Any] | None = None
+        self._said = said  # what the client, or we, have of the answer so far
+        self._bodies: dict[str, bytes] = {}
+        self._base: dict[str, Any] | None = None  # the body without a resume message
+        self._taken: dict[str, Any] | None = None  # the last such that an upstream has taken
+        self._was_taken = taken  # one has been, if only as it came
+        self._words = ""
+        self.handed_over = False
+        self.moved: Callable[[Request], object] = lambda _: None  # told where a hand-over went
+        self.first = self.request(call.body, call.model, call.upstream.name)
+
+    def request(self, body: bytes, model: str, agent: str) -> Request:
+        """What stands for a body: its digest, and the room it takes."""
+        digest = short_hash_of(body)
+        self._bodies[digest] = body
+        room = len(body) + CHARACTERS_PER_TOKEN * self._limit()
+        return Request(model=model, agent=agent, params={"wire": self.call.wire.name, "body": digest, "room": room})
+
+    def _limit(self) -> int:
+        try:
+            return self.call.wire.bodies.limit(self.base) or 0
+        except NotJson:  # the upstream's to refuse
+            return 0
+
+    def bytes_of(self, request: Request) -> bytes:
+        """The body it stands for."""
+        return self._bodies[request.params["body"]]
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """The body as it is now, without a resume message."""
+        return self.call.parsed() if self._base is None else self._base
+
+    @property
+    def resuming(self) -> bool:
+        """Does the request that was made last go on with an answer?"""
+        return bool(self._words)
+
+    def taken(self) -> None:
+        """The upstream has taken the request that was made last."""
+        self._taken, self._was_taken = self._base, True
+
+    def by_action(self) -> Mapping[str, Callable[[Request, Incident], Any]]:
+        """The changers the engine calls."""
+        return {
+            Action.RAISE_LIMIT: self._raise_limit,
+            Action.RESUME: self._resume,
+            Action.COMPACT: self._compact,
+            Action.REPAIR: self._repair,
+            Action.FALLBACK: self._hand_over,
+            Action.ESCALATE: self._hand_over,
+        }
+
+    # -- rungs -------------------------------------------------------------------------------------------
+
+    def _raise_limit(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
+        limit = self.call.wire.bodies.limit(self.base)
+        known = self.policy.model(request.model)
+        most = known.max_tokens if known is not None else DEFAULT_OUTPUT
+        if limit is None or limit >= most:
+            raise CannotChange("the limit is the model's own")
+        return self._make(self.call.wire.bodies.with_limit(self.base, most), request)
+
+    def _resume(self, request: Request, incident: Incident) -> Request:
+        failure = incident.failure
+        assert failure is not None  # noqa: S101  # the engine resumes after a failure
+        name = prompt_id(Action.RESUME, failure)
+        said = self._said()
+        words = render(name, incident, failure, self.policy.prompts)
+        self._words = words + (QUOTE.format(said=said) if said else "")
+        self._words += "\n" * len(incident.failures)  # the same said again is not the same request
+        return self._make(self._last_taken(), request)
+
+    def _last_taken(self) -> dict[str, Any]:
+        """The body that an upstream has taken last: what it turned down is no beginning."""
+        if not self._was_taken:
+            return self.base
+        return self.call.parsed() if self._taken is None else self._taken
+
+    async def _compact(self, request: Request, incident: Incident) -> Request:
+        assert incident.failure is not None  # noqa: S101  # as above
+        bodies, body = self.call.wire.bodies, self.base
+        room = room_for_answer(incident.failure.message)
+        if room is not None and room >= LEAST_ANSWER:
+            return self._make(bodies.with_limit(body, room), request)
+        tokens = incident.failure.tokens
+        share = _MARGIN * tokens.limit / tokens.asked if tokens is not None and tokens.asked else _HALF
+        goal = int(size([body]) * min(share, _MARGIN))
+        made = bodies.compacted(body, goal)
+        if size([made]) > goal and self.summarise is not None:
+            made = await self.summarise(made)
+        if size([made]) >= size([body]):
+            raise CannotChange("nothing can be left out")
+        return self._make(made, request)
+
+    def _repair(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
+        return self._make(self.call.wire.bodies.repaired(self.base), request)
+
+    def _hand_over(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
+        known = self.policy.model(request.model)
+        agent = known.provider if known is not None and known.provider else request.agent
+        base = self.base
+        if request.model != base.get("model"):
+            base = self.call.wire.bodies.with_model(base, request.model)
+        made = self._make(base, request.but(agent=agent))
+        self.handed_over = True
+        self.moved(made)
+        return made
+
+    def on_model(self, model: str) -> Request:
+        """The call as it came, for the model its session is on."""
+        known = self.policy.model(model)
+        agent = known.provider if known is not None and known.provider else self.call.upstream.name
+        body = self.call.wire.bodies.with_model(self.base, model)
+        return self._make(body, self.first.but(model=model, agent=agent))
+
+    def _make(self, base: dict[str, Any], request: Request) -> Request:
+        self._base = base
+        body = self.call.wire.bodies.resumed(base, self._words) if self._words else base
+        return self.request(orjson.dumps(body), request.model, request.agent)
+
+
+def short_hash_of(body: bytes) -> str:
+    """Sixteen hex digits for a body."""
+    from hashlib import blake2b
+
+    return blake2b(body, digest_size=8).hexdigest()
+
+
+def limit_was_meant(call: Call, settings: Settings) -> bool:
+    """Was an answer cut where the client wanted it to be? A probe asks for one token, and gets one."""
+    limit = call.wire.bodies.limit(call.parsed())
+    return limit is not None and limit <= settings.deliberate_limit

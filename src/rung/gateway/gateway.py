@@ -1,0 +1,313 @@
+"""The gateway: what all its requests share, and the way of one through it."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from os import urandom
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from rung.core import events as ev
+from rung.core.breaker import BreakerSettings, Circuit, Vote
+from rung.core.budget import RetryBudget
+from rung.core.errors import AttemptError
+from rung.core.outcome import GOOD
+from rung.core.request import Request
+from rung.engine.recover import acarry, equipment
+from rung.engine.run import SYSTEM_CLOCK, Run
+from rung.engine.shared import Breakers
+from rung.gateway.call import passed_headers
+from rung.gateway.changes import CHARACTERS_PER_TOKEN, Changes
+from rung.gateway.costs import Costs
+from rung.gateway.exchange import Exchange
+from rung.gateway.metrics import Metrics
+from rung.gateway.sessions import Sessions
+from rung.gateway.upstream import Pool, held_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rung.core.failures import Evidence, Failure
+    from rung.core.policy import Policy
+    from rung.engine.session import Session
+    from rung.gateway.answer import Answer
+    from rung.gateway.call import Call
+    from rung.gateway.exchange import Send
+    from rung.gateway.settings import Settings, Upstream
+
+# Quick to close again: behind a gateway there is always somebody who wants to know.
+BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
+RETRY_PRICE: Final = 2
+_CLOSED: Final = Circuit.CLOSED
+_BREAKERS_LIMIT: Final = 10_000
+_PROCESS: Final = urandom(4).hex()
+_NUMBERS: Final = count(1)
+
+
+class Detector(Protocol):
+    """Is shown what passes by. What it finds is a failure like any other."""
+
+    def asked(self, session: str, body: dict[str, Any]) -> Evidence | None:
+        """Look at a request before it is sent."""
+        ...
+
+    def answered(self, session: str, answer: dict[str, Any]) -> Evidence | None:
+        """Look at a whole answer before the client has it."""
+        ...
+
+
+class Gateway:
+    """What outlives one request: connections, circuits, the retry budget, sessions, counts, the journal."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        journal: Any = None,
+        detectors: Sequence[Detector] = (),
+        tell: Callable[[str], object] = print,
+    ) -> None:
+        self.settings = settings
+        self.journal = journal
+        self.detectors = tuple(detectors)
+        self.pool = Pool(settings)
+        self.breakers = Breakers(BREAKER)
+        self.retry_budget = RetryBudget(price=RETRY_PRICE)
+        self.sessions = Sessions(settings.sticky_seconds)
+        self.metrics = Metrics()
+        self.running = 0
+        self._tell = tell
+        self.costs = Costs(tell)
+        self.clock = SYSTEM_CLOCK
+        self._policies: dict[str, Policy] = {}
+        self._terms: dict[str, ev.Terms] = {}
+
+    def use(self, settings: Settings) -> None:
+        """Go on with other settings; requests that are under way keep theirs."""
+        self.settings = settings
+        self.sessions.seconds = settings.sticky_seconds
+        self.costs.forget_prices()
+        self._policies.clear()
+        self._terms.clear()
+
+    async def close(self) -> None:
+        """Close the connections, and write down what is left."""
+        await self.pool.close()
+        if self.journal is not None:
+            await asyncio.to_thread(self.journal.close)
+
+    # -- lookups -----------------------------------------------------------------------------------------
+
+    def upstream(self, name: str) -> Upstream:
+        """The upstream of this name."""
+        return next(upstream for upstream in self.settings.upstreams if upstream.name == name)
+
+    def headers_for(self, call: Call, upstream: Upstream) -> list[tuple[str, str]]:
+        """The headers of a call, with the key for another upstream."""
+        return passed_headers(list(call.headers.items()), held_key(upstream))
+
+    def policy(self, project: str) -> Policy:
+        """The policy of a project."""
+        policy = self._policies.get(project)
+        if policy is None:
+            if len(self._policies) > _BREAKERS_LIMIT:
+                self._policies.clear()
+            policy = self._policies[project] = self.settings.book.pick(project=project, tool="gateway")
+        return policy
+
+    def policy_for(self, call: Call) -> Policy:
+        """The same with only those models and upstreams that could take this very call."""
+        policy = self.policy(call.project)
+        of_wire = {upstream.name for upstream in self.settings.of_wire(call.wire.upstream)}
+        tokens = len(call.body) // CHARACTERS_PER_TOKEN
+        models = tuple(
+            model
+            for model in policy.models
+            if (not model.provider or model.provider in of_wire)
+            and (not model.window or model.window > tokens)
+            and (not call.models or model.name in call.models)
+        )
+        agents = tuple(upstream.name for upstream in self.settings.of_wire(call.wire.upstream))
+        policy = policy.but(models=models, agents=agents if len(agents) > 1 else ())
+        return self.costs.within(policy, call, self.settings, self.clock.now())
+
+    def is_last(self, exchange: Exchange) -> bool:
+        """Is there nobody else to turn to than the one that is asked now?"""
+        if exchange.changes is not None and exchange.changes.handed_over:
+            return True
+        policy = self.policy(exchange.call.project)
+        return len(policy.models) <= 1 and len(self.settings.of_wire(exchange.call.wire.upstream)) <= 1
+
+    def breaker_key(self, call: Call, model: str, agent: str) -> str:
+        """One circuit for each upstream, model and purse: what one client may not have another may."""
+        return f"{agent}/{model}/{call.credential:x}"
+
+    def look(self, call: Call, answer: dict[str, Any]) -> Evidence | None:
+        """What the detectors find in an answer; one that breaks is told of and passed over."""
+        for detector in self.detectors:
+            try:
+                found = detector.answered(self.sessions.name(call), answer)
+            except Exception as error:  # noqa: BLE001  # extensions fail open
+                self._tell(f"rung gateway: a detector broke and was ignored: {type(error).__name__}: {error}")
+                continue
+            if found is not None:
+                return found
+        return None
+
+    def _look_at_request(self, call: Call) -> None:
+        """What the detectors find in a request is the failure of its first attempt."""
+        for detector in self.detectors:
+            try:
+                found = detector.asked(self.sessions.name(call), call.parsed())
+            except Exception as error:  # noqa: BLE001  # extensions fail open
+                self._tell(f"rung gateway: a detector broke and was ignored: {type(error).__name__}: {error}")
+                continue
+            if found is not None:
+                raise AttemptError.of(found)
+
+    # -- one request -------------------------------------------------------------------------------------
+
+    async def handle(self, call: Call, send: Send, exchange: Exchange | None = None) -> Exchange:
+        """Take a call through to its end."""
+        exchange = exchange or Exchange(self, call, send)
+        now = self.clock.now()
+        session = self.sessions.known(call, now)
+        key = self.breaker_key(call, call.model, call.upstream.name)
+        breaker = self.breakers.get(key)
+        pinned = session is not None and session.model != call.model
+        if pinned or self.detectors or breaker.circuit is not _CLOSED:
+            await self._recover(exchange, None, now, session)
+            return exchange
+        try:
+            answer = await exchange.attempt(None)
+        except Exception as error:  # noqa: BLE001  # an attempt's failure is what we are for
+            await self._recover(exchange, error, now, session)
+            return exchange
+        ended = self.clock.now()
+        breaker.ended(None, now, ended, Vote.GOOD)
+        if self.retry_budget.low:
+            self.retry_budget.credit()
+        if answer is not None:
+            await exchange.reply(answer)
+        self._went_well(exchange, now, ended)
+        return exchange
+
+    def _went_well(self, exchange: Exchange, began: float, ended: float) -> None:
+        """Count a call that went well, and have it written down whenever there is time."""
+        call = exchange.call
+        self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="succeeded"')
+        self.metrics.add("rung_attempts_total")
+        dollars = self.account(exchange, call.model)
+        if self.journal is not None:
+            number = f"{_PROCESS}-g{next(_NUMBERS)}"
+            request = Request(model=call.model, agent=call.upstream.name)
+            opened = ev.Opened(began, number, self.terms(call), request)
+            good = ev.AttemptSucceeded(ended, ended - began, dollars)
+            self.journal.append_quietly(number, 0, (opened, good))
+
+    async def _recover(
+        self, exchange: Exchange, error: Exception | None, began: float, session: Session | None
+    ) -> None:
+        """Take a call up the ladder, from its first failure or from its beginning."""
+        call = exchange.call
+        session = session or self.sessions.get(call, began)
+        run = self._run(exchange, session, began)
+        failure: Failure | None = None
+        decision: ev.Decision | None = None
+        if error is not None:
+            run.breaker = self.breakers.get(run.breaker_key)
+            failure = run.failed(error)
+            exchange.notes["incident"] = run.incident.id
+            decision = run.decide(failure)
+        exchange.notes["incident"] = run.incident.id
+        await acarry(run, self._attempt_of(exchange, run), failure, decision)
+        await self._conclude(exchange, run)
+
+    def _attempt_of(self, exchange: Exchange, run: Run) -> Any:
+        """The engine's attempt: it says in the headers what has been done before it."""
+
+        async def attempt(request: Request) -> Answer | None:
+            exchange.notes.update(_done(run, exchange.call))
+            if exchange.attempts == 0:
+                self._look_at_request(exchange.call)
+            answer = await exchange.attempt(request)
+            run.spent += self.account(exchange, request.model)
+            return answer
+
+        return attempt
+
+    def _run(self, exchange: Exchange, session: Session, began: float) -> Run:
+        call = exchange.call
+        policy = self.policy_for(call)
+        changes = exchange.changes = Changes(call, policy, exchange.said, taken=exchange.taken)
+        request = changes.first
+        if session.model and session.model != call.model:
+            request = changes.on_model(session.model)
+        run = Run()
+        ports = {
+            "changes": changes.by_action(),
+            "session": session,
+            "journal": self.journal,
+            "breakers": self.breakers,
+            "retry_budget": self.retry_budget,
+        }
+        run.__dict__.update(equipment(policy, ports, idempotent=False))
+        run.terms = run.terms._replace(project=call.project or run.terms.project)
+        run.breaker_key = self.breaker_key(call, request.model, request.agent)
+        changes.moved = lambda made: setattr(run, "breaker_key", self.breaker_key(call, made.model, made.agent))
+        run.open(request, began, f"{_PROCESS}-g{next(_NUMBERS)}")
+        return run
+
+    async def _conclude(self, exchange: Exchange, run: Run) -> None:
+        incident, call = run.incident, exchange.call
+        good = incident.status in GOOD
+        exchange.notes.update(_done(run, call), outcome=str(incident.status))
+        self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="{incident.status}"')
+        self.metrics.add("rung_attempts_total", "", exchange.attempts)
+        for failure in incident.failures:
+            self.metrics.add("rung_failures_total", f'kind="{failure.kind}"')
+        for rung in incident.path:
+            self.metrics.add("rung_rungs_total", f'rung="{run.policy.ladder.rungs[rung].name}"')
+        run.error = None  # its traceback holds the frames that hold the run: a cycle
+        if not good:
+            assert incident.failure is not None  # noqa: S101  # what did not end well has failed
+            await exchange.surface(incident.failure)
+            return
+        if run.value is not None and not exchange.over:
+            await exchange.reply(run.value)
+
+    def account(self, exchange: Exchange, model: str) -> float:
+        """Count the tokens of an answer, and what they cost; the dollars."""
+        usage, exchange.usage = exchange.usage, {}
+        if not usage:
+            return 0.0
+        tokens = exchange.call.wire.bodies.tokens(usage)
+        self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
+        self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
+        dollars = self.costs.add(exchange.call, model, tokens, self.settings, self.clock.now())
+        if dollars:
+            self.metrics.add("rung_dollars_total", "", dollars)
+        return dollars
+
+    def terms(self, call: Call) -> ev.Terms:
+        """What holds for every call of a project and a session that goes well."""
+        session = call.session
+        terms = self._terms.get(call.project)
+        if terms is None:
+            policy = self.policy(call.project)
+            rungs = tuple(rung.name for rung in policy.ladder.rungs)
+            terms = ev.Terms(policy.ladder.name, policy.name, False, False, rungs, call.project)
+            self._terms[call.project] = terms
+        return terms._replace(session=session) if session else terms
+
+
+def _done(run: Run, call: Call) -> dict[str, Any]:
+    """What has been done so far, in the words of the headers."""
+    incident = run.incident
+    climbed = ",".join(run.policy.ladder.rungs[rung].name for rung in incident.path)
+    request = incident.request
+    other = request is not None and request.model != call.model
+    return {
+        "path": climbed,
+        "failure": str(incident.failure.kind) if incident.failure is not None else "",
+        "model": request.model if request is not None and other else "",
+    }

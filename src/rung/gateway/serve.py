@@ -1,0 +1,134 @@
+"""Serving: one uvicorn, signals that drain, a file that is read again when it changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+
+from rung.core.errors import ConfigError
+from rung.gateway.app import App
+from rung.gateway.gateway import Gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rung.gateway.settings import Settings
+
+_LOOK_EVERY: Final = 1.0
+_BACKLOG: Final = 2_048
+
+
+class Served:
+    """A gateway being served."""
+
+    def __init__(self, settings: Settings, journal: Any = None, tell: Callable[[str], object] = print) -> None:
+        self.settings = settings
+        self.journal = journal
+        self.tell = tell
+        self.port = 0
+        self.app: App | None = None
+        self._server: uvicorn.Server | None = None
+
+    async def run(self, reload: Callable[[], Settings] | None = None, file: Path | None = None) -> None:
+        """Serve until a signal comes; then take no more, finish what is under way, and end."""
+        gateway = Gateway(self.settings, self.journal, tell=self.tell)
+        self.app = App(gateway)
+        self._server = _Server(_config(self.app, self.settings), self)
+        watching = asyncio.create_task(self._watch(reload, file)) if reload is not None and file is not None else None
+        gc.freeze()  # what is there now stays: it need not be looked at again
+        try:
+            await self._server.serve()
+        finally:
+            if watching is not None:
+                watching.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await watching
+
+    def stop(self) -> None:
+        """End it as a signal would."""
+        if self._server is not None:
+            self._server.handle_exit(signal.SIGTERM, None)
+
+    async def _watch(self, reload: Callable[[], Settings], file: Path) -> None:
+        """Read the file again when it has changed; one that is wrong is told of, and the old settings stay."""
+        seen = _stamp(file)
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            now = _stamp(file)
+            if now == seen:
+                continue
+            seen = now
+            self.read_again(reload)
+
+    def read_again(self, reload: Callable[[], Settings]) -> bool:
+        """Take up changed settings; False when they are wrong."""
+        try:
+            settings = reload()
+        except ConfigError as error:
+            self.tell(f"rung gateway: the old settings stay: {error}")
+            return False
+        if self.app is not None:
+            self.app.gateway.use(settings)
+        self.tell("rung gateway: settings read again")
+        return True
+
+
+class _Server(uvicorn.Server):
+    """Says that it drains before it does."""
+
+    def __init__(self, config: uvicorn.Config, served: Served) -> None:
+        super().__init__(config)
+        self._served = served
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        for server in self.servers:
+            self._served.port = server.sockets[0].getsockname()[1]
+        if self.started:
+            host = self._served.settings.host
+            self._served.tell(f"rung gateway: http://{host}:{self._served.port}")
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        if self._served.app is not None:
+            self._served.app.draining = True
+        super().handle_exit(sig, frame)
+
+
+def _config(app: App, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=int(settings.limits.drain) or None,
+    )
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        found = file.stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
+
+
+def serve(settings: Settings, journal: Any = None, **watched: Any) -> None:
+    """Serve, in this thread, until a signal comes."""
+    import uvloop
+
+    uvloop.run(Served(settings, journal).run(**watched))

@@ -1,0 +1,61 @@
+"""Watching a client while its request takes time: whether it is still there, and that it hears something.
+
+Begun only when a request has taken a moment: most of what is fast needs no watching.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rung.gateway.exchange import Exchange
+
+    Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+_A_MOMENT: Final = 0.05
+
+
+class Vigil:
+    """Cancels the task of a request when its client has left; sends pings in its silences."""
+
+    __slots__ = ("_beat", "_exchange", "_loop", "_pinging", "_receive", "_task", "_timer", "_watch", "left")
+
+    def __init__(self, exchange: Exchange, receive: Receive, beat: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # we are in one
+        self._task = task
+        self._exchange = exchange
+        self._receive = receive
+        self._beat = beat
+        self._watch: asyncio.Task[None] | None = None
+        self._pinging: asyncio.Task[None] | None = None
+        self.left = False
+        self._timer = self._loop.call_later(_A_MOMENT, self._begin)
+
+    def end(self) -> None:
+        """The request is over."""
+        self._timer.cancel()
+        for task in (self._watch, self._pinging):
+            if task is not None:
+                task.cancel()
+
+    def _begin(self) -> None:
+        self._watch = self._loop.create_task(self._wait())
+        self._timer = self._loop.call_later(self._beat, self._ping)
+
+    async def _wait(self) -> None:
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                if not self._exchange.over:
+                    self.left = True
+                    self._task.cancel()
+                return
+
+    def _ping(self) -> None:
+        self._pinging = self._loop.create_task(self._exchange.ping())
+        self._timer = self._loop.call_later(self._beat, self._ping)

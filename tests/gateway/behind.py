@@ -1,0 +1,205 @@
+"""A gateway before a lab, both on loopback, each in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import anthropic
+import httpx
+import openai
+import uvloop
+
+from rung.core.config import book_from
+from rung.gateway.serve import Served
+from rung.gateway.settings import Settings, settings_from
+from rung.testing.provider import Lab
+
+if TYPE_CHECKING:
+    from rung.gateway.gateway import Gateway
+
+C = TypeVar("C")
+# Waits short enough for a test, and still waits.
+QUICK = {"backoff": {"base": 0.02, "cap": 0.1}}
+CLOCKS = {"connect": 2.0, "headers": 1.0, "whole": 1.0, "first": 1.0, "gap": 0.5, "grace": 1.0}
+
+
+class Behind:
+    """A lab, and a gateway that goes to it."""
+
+    def __init__(self, script: Any = None, *, policy: Any = None, journal: Any = None, **settings: Any) -> None:
+        lab = {
+            key: settings.pop(key)
+            for key in list(settings)
+            if key
+            in (
+                "words",
+                "overlap",
+                "turns",
+                "calls",
+                "models",
+                "gap",
+                "delay",
+                "thinking",
+                "window",
+                "max_output",
+                "rate",
+                "seed",
+            )
+        }
+        self.lab = Lab(script, **lab)
+        self._policy = {**QUICK, **(policy or {})}
+        self._settings = settings
+        self._journal = journal
+        self._told = threading.Event()
+        self.words: list[str] = []
+        self._clients: list[Any] = []
+        self.served: Served
+
+    def settings(self, **more: Any) -> Settings:
+        table = {
+            "anthropic": self.lab.url,
+            "openai": self.lab.url,
+            "clocks": CLOCKS,
+            "port": 0,
+            **self._settings,
+            **more,
+        }
+        return settings_from(table, book_from({"policy": self._policy}))
+
+    def __enter__(self) -> Self:
+        self.lab.__enter__()
+        self.served = Served(self.settings(), self._journal, self._tell)
+        self.thread = threading.Thread(target=lambda: uvloop.run(self.served.run()), daemon=True)
+        self.thread.start()
+        assert self._told.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self._clients:
+            client.close()
+        self.served.stop()
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+        self.lab.__exit__()
+
+    def _tell(self, words: str) -> None:
+        self.words.append(words)
+        self._told.set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.served.port}"
+
+    @property
+    def gateway(self) -> Gateway:
+        assert self.served.app is not None
+        return self.served.app.gateway
+
+    @property
+    def attempts(self) -> int:
+        return self.lab.attempts
+
+    def _closed(self, client: C) -> C:
+        self._clients.append(client)
+        return client
+
+    def claude(self, **options: Any) -> anthropic.Anthropic:
+        return self._closed(
+            anthropic.Anthropic(base_url=self.url, api_key="sk-ant-test", max_retries=0, timeout=20, **options)
+        )
+
+    def gpt(self, **options: Any) -> openai.OpenAI:
+        return self._closed(
+            openai.OpenAI(base_url=f"{self.url}/v1", api_key="sk-test", max_retries=0, timeout=20, **options)
+        )
+
+    def http(self, **options: Any) -> httpx.Client:
+        return self._closed(httpx.Client(base_url=self.url, timeout=20, **options))
+
+
+ASK: Any = [{"role": "user", "content": "count to 40 as apple"}]
+TOOL: Any = {
+    "name": "look",
+    "description": "Look.",
+    "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]},
+}
+CHAT_TOOL: Any = {
+    "type": "function",
+    "function": {"name": "look", "description": "Look.", "parameters": TOOL["input_schema"]},
+}
+RESPONSES_TOOL: Any = {"type": "function", "name": "look", "description": "Look.", "parameters": TOOL["input_schema"]}
+
+
+class Got:
+    """An answer, whatever wire and whichever way it came."""
+
+    def __init__(self, text: str, stop: str | None, calls: list[str], usage: int) -> None:
+        self.text, self.stop, self.calls, self.usage = text, stop, calls, usage
+
+
+def messages(client: anthropic.Anthropic, *, stream: bool, tools: bool = False, **more: Any) -> Got:
+    """Ask over Anthropic's wire."""
+    asked: Any = {
+        "model": "small",
+        "max_tokens": 4_000,
+        "messages": ASK,
+        **({"tools": [TOOL]} if tools else {}),
+        **more,
+    }
+    if stream:
+        with client.messages.stream(**asked) as events:
+            message: Any = events.get_final_message()
+    else:
+        message = client.messages.create(**asked)
+    text = "".join(block.text for block in message.content if block.type == "text")
+    calls = [str(block.input) for block in message.content if block.type == "tool_use"]
+    return Got(text, message.stop_reason, calls, message.usage.output_tokens)
+
+
+def chat(client: openai.OpenAI, *, stream: bool, tools: bool = False, **more: Any) -> Got:
+    """Ask over OpenAI's chat completions."""
+    asked: Any = {
+        "model": "small",
+        "max_completion_tokens": 4_000,
+        "messages": ASK,
+        **({"tools": [CHAT_TOOL]} if tools else {}),
+        **more,
+    }
+    if stream:
+        with client.chat.completions.stream(**asked, stream_options={"include_usage": True}) as events:
+            completion: Any = events.get_final_completion()
+    else:
+        completion = client.chat.completions.create(**asked)
+    choice = completion.choices[0]
+    calls = [call.function.arguments for call in choice.message.tool_calls or ()]
+    return Got(choice.message.content or "", choice.finish_reason, calls, completion.usage.completion_tokens)
+
+
+def responses(client: openai.OpenAI, *, stream: bool, tools: bool = False, **more: Any) -> Got:
+    """Ask over OpenAI's responses."""
+    asked: Any = {
+        "model": "small",
+        "max_output_tokens": 4_000,
+        "input": ASK[0]["content"],
+        **({"tools": [RESPONSES_TOOL]} if tools else {}),
+        **more,
+    }
+    if stream:
+        with client.responses.stream(**asked) as events:
+            response: Any = events.get_final_response()
+    else:
+        response = client.responses.create(**asked)
+    calls = [item.arguments for item in response.output if item.type == "function_call"]
+    return Got(response.output_text, response.status, calls, response.usage.output_tokens)
+
+
+def ask(behind: Behind, wire: str, **how: Any) -> Got:
+    """Ask over a wire by its name."""
+    if wire == "messages":
+        return messages(behind.claude(), **how)
+    return (chat if wire == "chat" else responses)(behind.gpt(), **how)
+
+
+WHOLE = " ".join(f"apple{n}" for n in range(1, 41))
+WIRES = ("messages", "chat", "responses")

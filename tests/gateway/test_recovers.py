@@ -1,0 +1,129 @@
+"""Faults that a client would have died of do not reach it: it gets one whole answer, and nothing twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.gateway.behind import WHOLE, WIRES, Behind, ask
+
+# One bad request, then good ones: the fault, what it is told, whether it is for streams alone.
+ONCE: dict[str, dict[str, Any]] = {
+    "rate_limit": {"retry_after": 0.2},
+    "server_error": {},
+    "bad_gateway": {},
+    "unavailable": {},
+    "gateway_timeout": {},
+    "request_timeout": {},
+    "overloaded": {},
+    "reset": {},
+    "reset_headers": {},
+    "slow": {"seconds": 3.0},
+    "stall": {"after": 7, "seconds": 30.0},
+    "cut": {"after": 7},
+    "no_end": {"after": 7},
+    "stream_error": {"after": 7},
+    "truncated_json": {"after": 7},
+    "wrong_type": {},
+    "empty": {},
+    "max_tokens": {"after": 7},
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", ONCE)
+def test_one_fault_is_survived(fault: str, wire: str, stream: bool) -> None:
+    """Whatever goes wrong once, an SDK without retries of its own gets the whole answer in two attempts."""
+    rule = {"fault": fault, "request": 1, **ONCE[fault]}
+    with Behind([rule]) as behind:
+        got = ask(behind, wire, stream=stream)
+        assert got.text == WHOLE
+        assert got.stop in ("end_turn", "stop", "completed")
+        assert behind.attempts == (1 if fault == "no_end" and not stream else 2)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", ["cut", "no_end", "stream_error", "stall"])
+def test_a_stream_broken_twice(fault: str, wire: str) -> None:
+    """A stream that breaks in its second attempt, too, is spliced twice."""
+    rule = {"fault": fault, "request": "1-2", "after": 9, **({"seconds": 30.0} if fault == "stall" else {})}
+    with Behind([rule]) as behind:
+        got = ask(behind, wire, stream=True)
+        assert got.text == WHOLE
+        assert behind.attempts == 3
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", ["cut", "no_end", "stream_error", "bad_arguments", "max_tokens"])
+def test_a_tool_call_comes_whole_or_not_at_all(fault: str, wire: str, stream: bool) -> None:
+    """A stream that breaks inside a tool call gives the client one whole call: nothing can run twice."""
+    rule = {"fault": fault, "request": 1, **({"after": 1} if fault != "bad_arguments" else {})}
+    with Behind([rule], calls=1) as behind:
+        got = ask(behind, wire, stream=stream, tools=True)
+        assert len(got.calls) == 1
+        assert "at" in got.calls[0]
+        assert got.stop in ("tool_use", "tool_calls", "completed")
+        assert behind.attempts == (1 if fault == "no_end" and not stream else 2)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", ["model_gone", "wall", "overloaded"])
+def test_the_next_model_takes_over(fault: str, wire: str, stream: bool) -> None:
+    """When a model is gone or stays overloaded, the next one answers."""
+    with Behind([{"fault": fault, "model": "small"}], policy={"models": ["small", "large"]}) as behind:
+        assert ask(behind, wire, stream=stream).text == WHOLE
+        assert [call.model for call in behind.lab.calls][-1] == "large"
+        assert behind.attempts == (2 if fault == "model_gone" else 5)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_overflow_is_made_smaller(wire: str, stream: bool) -> None:
+    """A context that is too large is sent again, strictly smaller, with its calls and results still paired."""
+    long: list[dict[str, Any]] = [{"role": "user", "content": "count to 40 as apple"}]
+    for n in range(12):
+        long += [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": f"c{n}", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+            },
+            {"role": "tool", "tool_call_id": f"c{n}", "content": f"{n} " * 600},
+        ]
+    more: dict[str, Any] = {"messages": long}
+    if wire == "messages":
+        blocks: list[dict[str, Any]] = long[:1]
+        for n in range(12):
+            blocks += [
+                {"role": "assistant", "content": [{"type": "tool_use", "id": f"c{n}", "name": "look", "input": {}}]},
+                {
+                    "role": "user",
+                    "content": [{"type": "tool_result", "tool_use_id": f"c{n}", "content": f"{n} " * 600}],
+                },
+            ]
+        more = {"messages": blocks}
+    if wire == "responses":
+        items: list[dict[str, Any]] = long[:1]
+        for n in range(12):
+            items += [
+                {"type": "function_call", "call_id": f"c{n}", "name": "look", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": f"c{n}", "output": f"{n} " * 600},
+            ]
+        more = {"input": items}
+    with Behind([{"fault": "overflow"}]) as behind:
+        assert ask(behind, wire, stream=stream, tools=True, **more).text == WHOLE
+        first, second = behind.lab.calls
+        assert len(second.body) < len(first.body)
+
+
+@pytest.mark.parametrize("wire", ["messages", "chat"])
+def test_an_overflow_by_the_limit_alone_shrinks_the_limit(wire: str) -> None:
+    """Where the input fits and only both together do not, the output limit is made smaller and nothing left out."""
+    with Behind(window=3_000) as behind:
+        assert ask(behind, wire, stream=False).text == WHOLE
+        first, second = (call.json for call in behind.lab.calls)
+        assert first["messages"] == second["messages"]
