@@ -107,3 +107,23 @@ def test_a_session_put_on_another_model(world: World, session: str, model: str) 
         session=rung.Session(id=session),
     )
     assert script.requests[0].model == model
+
+
+def test_an_order_for_a_call_that_cannot_be_changed() -> None:
+    """A call that was not given as a request goes on at once, as it was."""
+    made = 0
+
+    @rung.guarded(
+        rung.policy("call", backoff={"base": 60, "cap": 60, "jitter": False}, retry_after_cap=90),
+        journal=Desk(Order(Act.RETRY, "ada", "large", "second")),
+        breakers=rung.Breakers(),
+        retry_budget=None,
+    )
+    def call() -> str:
+        nonlocal made
+        made += 1
+        if made == 1:
+            raise BUSY
+        return "done"
+
+    assert (call(), made) == ("done", 2)
