@@ -589,10 +589,10 @@ def test_forked_inside_an_attempt() -> None:
     """A process forked inside an attempt lives on when that attempt's time would be up."""
 
     def child() -> str:
-        time.sleep(0.3)
+        time.sleep(1.3)
         return "alive"
 
-    result, process = limited(forked, (child,), 0.2)
+    result, process = limited(forked, (child,), 1.2)
     assert result() == "alive"
     assert process.exitcode == 0
 

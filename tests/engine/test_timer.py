@@ -533,6 +533,7 @@ class TestSweeper:
         call = Attempts(good).guarded()
 
         async def main() -> Any:
+            await call()  # by a task, before
             loop = asyncio.get_running_loop()
             ended: asyncio.Future[Any] = loop.create_future()
 

@@ -119,6 +119,13 @@ class Lane:
         guard = self.guard
         return guard.carry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
 
+    async def long_way_awaited(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """The same, awaiting."""
+        guard = self.guard
+        return await guard.acarry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
+
     def watch(self) -> None:
         """Start the watchdog; in the thread it watches calls can go the short way while the circuit is closed."""
         if in_main():
@@ -248,6 +255,16 @@ def _never_short(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]
     return wrapper
 
 
+def _never_short_awaited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
+    """The same for a coroutine function."""
+
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return await lane.long_way_awaited(function, args, kwargs)
+
+    wrapper.__dict__["__rung__"] = lane
+    return wrapper
+
+
 def _unlimited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
     """The wrapper where no time limit is set: nothing to watch, so it may be called in any thread."""
     breaker, herd, finished, is_open = lane.breaker, lane.herd or RetryBudget(), lane.finished, lane.open
@@ -337,20 +354,27 @@ def _again(
 
 def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
     """The wrapper of a coroutine function."""
+    lane = Lane(guard)
+    guard.run.awaited = True
+    if not lane.open or lane.limit < LOOK_EVERY:
+        return _never_short_awaited(function, lane)
+    return _awaited(function, lane)
+
+
+def _awaited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
+    """The wrapper where most calls go the short way."""
     from asyncio import CancelledError
 
     from rung.engine.timer import OVERDUE, RUNNING, sweeper_here, task_in, was_ours
 
-    lane = Lane(guard)
-    guard.run.awaited = True
     breaker, herd, limit, finished = lane.breaker, lane.herd or RetryBudget(), lane.limit, lane.finished
-    is_open, keep = lane.open and limit >= LOOK_EVERY, lane.keep
+    keep = lane.keep
     sweeper: Sweeper | None = None
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         nonlocal sweeper
-        if breaker.circuit is not _CLOSED or not is_open:
-            return await guard.acarry(as_attempt(function, args, kwargs), args, None, guard.run.clock.now())
+        if breaker.circuit is not _CLOSED:
+            return await lane.long_way_awaited(function, args, kwargs)
         # Asking for the running loop is slow in Python 3.11; one with a task at work in this thread is it.
         here = sweeper  # read once: a call in another thread may put its own in the place
         if here is None or here.thread != get_ident() or (task := task_in(here.loop)) is None:
