@@ -22,9 +22,11 @@ from rung.core import events as ev
 from rung.core.failures import Evidence, Failure, Kind, Phase
 from rung.core.ladder import Action
 from rung.core.request import Request
-from rung.store import open_journal, reports
+from rung.store import listing, open_journal, reports
+from rung.store.figures import success, success_by_day, top_error_messages
 from rung.store.groups import groups
-from rung.store.projection import COUNTS, DAY, KEYS, ROWS
+from rung.store.memory import what_worked
+from rung.store.projection import COUNTS, DAY, KEYS, ROWS, on_conflict
 from rung.store.reports_sql import By, Filter, Part
 from rung.store.spirals import spirals
 from rung.store.story import Told, replay
@@ -46,6 +48,10 @@ KINDS = (
     Kind.MALFORMED_OUTPUT, Kind.PARTIAL_OUTPUT, Kind.TEST_FAILURE, Kind.LOOP_DETECTED, Kind.UNKNOWN,
 )  # fmt: skip
 RUNGS = ("retry", "nudge", "replan", "fallback", "force-done")
+PATTERNS = tuple(f"{verb} the {noun} of" for verb in ("Write", "Mend", "Test", "Explain", "Review") for noun in (
+    "parser", "index", "report", "page", "query", "lexer", "cache", "client", "server", "ladder", "form", "table",
+    "chart", "store", "queue", "worker", "planner", "router", "schema", "guide",
+))  # fmt: skip
 PROMPTS = ("nudge.general", "nudge.missing", "nudge.format")
 
 
@@ -70,7 +76,7 @@ def block(size: int, origin: float) -> Iterator[Told]:
     chance = random.Random(7)
     ways = failures(chance)
     weights = [1 / rank for rank in range(1, len(ways) + 1)]
-    requests = {model: Request(prompt="Do it.", model=model) for model in MODELS}
+    requests = {(model, what): Request(prompt=what, model=model) for model in MODELS for what in PATTERNS}
     step = DAYS * DAY / (size / 3.2)  # 3.2 events an incident
     told = 0
     for number in count(1):
@@ -80,7 +86,16 @@ def block(size: int, origin: float) -> Iterator[Told]:
         session = f"s{number // 25}"
         project, model = PROJECTS[number // 25 % 3], chance.choices(MODELS, (30, 25, 5, 20, 10, 10))[0]
         for n, event in enumerate(
-            _incident(chance, f"b-{number}", at, project, session, requests[model], ways, weights)
+            _incident(
+                chance,
+                f"b-{number}",
+                at,
+                project,
+                session,
+                requests[model, PATTERNS[number * 7 % len(PATTERNS)]],
+                ways,
+                weights,
+            )
         ):
             told += 1
             yield Told(f"b-{number}", n, event)
@@ -105,7 +120,7 @@ def _incident(
             at += 1.0
         elif number < 6:
             prompt = chance.choice(PROMPTS)
-            request = request.but(recovery=str(number), prompt=f"Do it. {number}")
+            request = request.but(recovery=str(number), prompt=f"{request.prompt} {number}")
             yield ev.Decided(at, ev.Change(1, Action.NUDGE, 0.0, way.kind.value))
             yield ev.Changed(at, request, request.digest(), ("prompt",), prompt)
         else:
@@ -140,7 +155,10 @@ def generate(path: Path, size: int, origin: float) -> tuple[Journal, int]:
     return journal, len(told) * copies
 
 
-MOMENTS = ("at", "opened_at", "ended_at", "failed_at", "touched_at", "began_at", "answered_at", "first_at", "last_at")
+MOMENTS = (
+    "at", "opened_at", "ended_at", "failed_at", "touched_at", "began_at", "answered_at", "first_at", "last_at",
+    "entered_at", "left_at", "due_at", "tried_at",
+)  # fmt: skip
 
 
 def _again(connection: Any, copy: int, first_day: int) -> None:
@@ -157,20 +175,19 @@ def _again(connection: Any, copy: int, first_day: int) -> None:
             return later(column, 1)
         if column in {"day", "hour"}:
             return later(column, DAY if column == "day" else 3_600)
-        if (column in {"incident", "session"} and table != "request") or (column == "id"):
+        if (column in {"incident", "session"} and table != "request") or (column == "id" and table != "project"):
             return f"CASE WHEN {column} = '' THEN '' ELSE {column} || '/{copy}' END"
         return column
 
-    for table in ("incident", "attempt", "model_change", "session"):
+    for table in ("incident", "attempt", "model_change", "level", "session"):
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         wanted = ", ".join(value(table, column) for column in columns)
         connection.execute(f"INSERT INTO {table} SELECT {wanted} FROM base_{table}")
     for table, counts in COUNTS.items():
         columns = [*KEYS[table], *counts]
-        sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in counts)
         connection.execute(
             f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(value(table, c) for c in columns)}"
-            f" FROM base_{table} WHERE true ON CONFLICT ({', '.join(KEYS[table])}) DO UPDATE SET {sums}"
+            f" FROM base_{table} WHERE true{on_conflict(table)}"
         )
     connection.execute("UPDATE failure_group SET count = failure_group.count + b.count FROM base_failure_group b"
                        " WHERE b.project = failure_group.project AND b.fingerprint = failure_group.fingerprint")  # fmt: skip
@@ -203,10 +220,59 @@ def questions(now: float) -> dict[str, Ask]:
         "spirals": lambda j: spirals(j, everything),
         "spirals, 30 days": lambda j: spirals(j, month),
         "groups": lambda j: groups(j, now=now),
+        "success figures": lambda j: success(j, everything),
+        "success figures by day": lambda j: success_by_day(j, everything),
+        "top messages": lambda j: top_error_messages(j, month, now=now),
+        "hint of the commonest failure": _hint,
+        "sessions": listing.sessions,
+        "sessions, dearest": lambda j: listing.sessions(j, sort=listing.SessionSort.DOLLARS),
+        "sessions, 1 project": lambda j: listing.sessions(j, project="web"),
+        "sessions, 1 status": lambda j: listing.sessions(j, status="partial"),
+        "sessions, 1 model": lambda j: listing.sessions(j, model="opus"),
+        "sessions, a text": lambda j: listing.sessions(j, text="overloaded"),
+        "sessions, a text nowhere": lambda j: listing.sessions(j, text="nowhere at all"),
+        "sessions, page 100": lambda j: _page(j, listing.sessions),
+        "one session's attempts": lambda j: listing.attempts(j, session="s17"),
+        "one session's incidents": lambda j: listing.incidents(j, session="s17"),
+        "one session's hand-overs": lambda j: listing.model_changes(j, session="s17"),
+        "incidents": listing.incidents,
+        "incidents, every call": lambda j: listing.incidents(j, troubled=False),
+        "incidents, dearest": lambda j: listing.incidents(j, sort=listing.IncidentSort.DOLLARS),
+        "incidents, most attempts": lambda j: listing.incidents(j, sort=listing.IncidentSort.ATTEMPTS),
+        "incidents, 1 project": lambda j: listing.incidents(j, project="web"),
+        "incidents, 1 status": lambda j: listing.incidents(j, status="partial"),
+        "incidents, a rare status": lambda j: listing.incidents(j, status="blocked"),
+        "incidents, 1 model": lambda j: listing.incidents(j, model="opus"),
+        "incidents, model nowhere": lambda j: listing.incidents(j, model="nobody's"),
+        "incidents, kind": lambda j: listing.incidents(j, kind="timeout"),
+        "incidents, a text": lambda j: listing.incidents(j, text="overloaded"),
+        "incidents, a rare text": lambda j: listing.incidents(j, text="in zreplanh"),
+        "incidents, a text nowhere": lambda j: listing.incidents(j, text="nowhere at all"),
+        "pending asks": listing.asks,
+        "projects": listing.projects,
         "failures of one session": lambda j: reports.failures(j, Filter(session="s17"), By.KIND),
         "recovery of one session": lambda j: reports.recovery(j, Filter(session="s17")),
     }
     return asked
+
+
+def _hint(journal: Journal) -> object:
+    row = journal.read("SELECT project, fingerprint FROM failure_group ORDER BY count DESC LIMIT 1")[0]
+    return what_worked(journal, *row)
+
+
+def _page(journal: Journal, fetch: Callable[..., Any]) -> object:
+    """A page deep in the list, by a mark in the middle of it."""
+    mark = _MARKS.get(journal.backend.url)
+    if mark is None:
+        mark = ""
+        for _ in range(100):
+            mark = fetch(journal, after=mark).after or mark
+        _MARKS[journal.backend.url] = mark
+    return fetch(journal, after=mark)
+
+
+_MARKS: dict[str, str] = {}
 
 
 def _by(by: By, where: Filter) -> Ask:

@@ -350,7 +350,7 @@ def test_failing_at_what_was_sent(mode: str) -> None:
 
     with pytest.raises(ConnectionError, match="on demand") as caught:
         plain() if mode == "sync" else asyncio.run(main())
-    assert "failed after 1 attempts" in caught.value.__notes__[0]
+    assert "failed after 1 attempt in" in caught.value.__notes__[0]
 
 
 def test_failing_at_what_was_thrown() -> None:

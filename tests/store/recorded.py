@@ -83,7 +83,8 @@ class Recorded:
         self.recover(NO_IDEA, NO_IDEA, "fine", session="b")
         self.clock.advance(DAY)
         broken = AttemptError("bash: exit 1", finding="tool_error", phase="tool")
-        self.recover(broken, "fine", session="b")
+        named = AttemptError("grep: exit 2", finding="tool_error", phase="tool", tool="grep")
+        self.recover(broken, named, "fine", session="b")
         self.recover(HttpError(401, "bad key"), "fine", policy="model", ask=lambda *_: "retry")
         self.clock.advance(DAY + HOUR)
         self.journal.project = "api"

@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rung.core import events as ev
@@ -66,8 +66,9 @@ def test_by_kind_and_tool_the_attempts_are_all_there_were(recorded: Recorded, by
 
     def key(tried: Tried) -> str:
         assert isinstance(tried.event, ev.AttemptFailed)
-        in_tool = tried.event.failure.evidence.phase is Phase.TOOL
-        return tried.kind if by is By.KIND else ("tool" if in_tool else "call")
+        evidence = tried.event.failure.evidence
+        in_tool = evidence.tool or ("tool" if evidence.phase is Phase.TOOL else "no tool")
+        return tried.kind if by is By.KIND else in_tool
 
     total = len(list(recorded.tried()))
     failed = Counter(key(tried) for tried in recorded.tried() if tried.kind)
@@ -257,6 +258,7 @@ def test_latency_is_within_nine_percent(recorded: Recorded) -> None:
         reports.latency(recorded.journal, Filter(session="c"))
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.floats(0.001, 10_000), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99]))
 def test_percentiles_from_buckets(times: list[float], share: float) -> None:
     """A percentile out of buckets is within 9 % of the exact one."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.screen import count
+
 if TYPE_CHECKING:
     from rung.core.policy import Policy
     from rung.core.request import Request
@@ -55,7 +57,7 @@ def command(*, fast: bool) -> None:
             **scene.ports,
         )
         colour = "green" if outcome.ok else "magenta"
-        console.print(f"\n[bold {colour}]{outcome.status}[/] after {outcome.attempts} attempts.", end=" ")
+        console.print(f"\n[bold {colour}]{outcome.status}[/] after {count(outcome.attempts, 'attempt')}.", end=" ")
         console.print(_ending(outcome, chosen), markup=False)
         console.print()
     console.print("Use it: [bold]rung run -- your-agent[/], or [bold]@rung.guarded[/] in Python. See README.md.")

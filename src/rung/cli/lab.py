@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rung.cli.lab_try import command as try_command
-from rung.cli.screen import as_json, print_json
+from rung.cli.screen import as_json, count, print_json
 
 if TYPE_CHECKING:
     from rung.testing.provider import Lab
@@ -93,6 +93,6 @@ def _serve(lab: Lab) -> None:
             click.echo(f"export ANTHROPIC_BASE_URL={lab.url}\nexport OPENAI_BASE_URL={lab.url}/v1")
             await over.wait()
         struck = ", ".join(f"{name} {times}" for name, times in lab.records.faults.most_common())
-        click.echo(f"lab: {lab.attempts} attempts{f'; {struck}' if struck else ''}")
+        click.echo(f"lab: {count(lab.attempts, 'attempt')}{f'; {struck}' if struck else ''}")
 
     asyncio.run(serve())

@@ -131,7 +131,7 @@ def _line_of(journal: Journal) -> Callable[[Entry], None]:
             day = date
             click.secho(f"── {date} (UTC) ──", dim=True)
         event = told(json.loads(entry.body), _ladder(journal, entry, ladders), entry.number)
-        start = f"{time} {entry.incident:<13.13} "
+        start = f"{time} {entry.incident:<19.24} "
         rest = f"{event.subject:<12} {event.text}{f' ({event.time})' if event.time else ''}"
         if width is not None and len(start) + 2 + len(rest) > width:
             rest = rest[: width - len(start) - 3] + "…"

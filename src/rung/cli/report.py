@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rung.store.reports_rows import Point
     from rung.store.reports_sql import Filter
 
-AXES: Final = ("kind", "model", "project", "day", "hour", "tool", "prompt")
+AXES: Final = ("kind", "model", "project", "day", "hour", "tool", "prompt", "pattern")
 MIXED: Final = 3  # reports in an overview show so many rows each, or five
 HOURLY: Final = 3 * 86_400  # seconds up to which a trend is drawn by the hour
+DIGITS: Final = 9  # of a number for programs: sums of cents are no long fractions
 DERIVED: Final = ("rate", "dollars_each")  # properties that belong into what programs read
 
 
@@ -31,7 +32,11 @@ class Found(NamedTuple):
 
 @click.command()
 @click.argument("name", default="overview", metavar="[NAME]")
-@click.option("--by", type=click.Choice(AXES), help="What `failures` counts by.  [default: kind]")
+@click.option(
+    "--by",
+    type=click.Choice(AXES),
+    help="What `failures` counts by; prompt: the recovery prompt given, pattern: how the caller's begins.  [default: kind]",
+)
 @click.option("--since", callback=moment, metavar="WHEN", help="7d, 12h, or a date: 2026-11-01 (UTC).")
 @click.option("--until", callback=moment, metavar="WHEN", help="Up to there.")
 @click.option("--project", help="Only this project.")
@@ -169,7 +174,8 @@ def _set(filters: Mapping[str, Any]) -> dict[str, Any]:
 def _table(row: Any) -> dict[str, Any]:
     """A row by its columns, with what follows from them."""
     table: dict[str, Any] = row._asdict()
-    return table | {name: getattr(row, name) for name in DERIVED if hasattr(row, name)}
+    table |= {name: getattr(row, name) for name in DERIVED if hasattr(row, name)}
+    return {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in table.items()}
 
 
 def _some(rows: Sequence[Any], limit: int | None, by: str | None) -> Sequence[Any]:

@@ -178,8 +178,7 @@ class Page:
             head.append(f"  {row.project}" if row.project else "", "dim not bold")
             self.screen.print(head)
             self.line(first_line(row.message) or "(no message)")
-            seen = f"{when(row.first_at, to='minutes')} to {when(row.last_at, to='minutes')}"
-            self.line(f"{seen}  e.g. {row.example}  {row.fingerprint}", "dim")
+            self.line(f"{row.fingerprint}  {_between(row.first_at, row.last_at)}  e.g. {row.example}", "dim")
 
     def models(self, found: Found, _: str) -> None:
         """Failures, times, cost and rescues side by side."""
@@ -217,7 +216,7 @@ class Page:
             self.screen.print(head)
             self.line(f"{row.kind}: {first_line(row.message)}")
             self.line(
-                f"{row.repeats:,} times in {row.attempts:,} attempts: {took(row.seconds)}, {money(row.dollars)};"
+                f"{count(row.repeats, 'time')} in {count(row.attempts, 'attempt')}: {took(row.seconds)}, {money(row.dollars)};"
                 f" last {when(row.last_at, to='minutes')}",
                 "dim",
             )
@@ -268,6 +267,15 @@ def _span(trend: Mapping[str, Sequence[Point]]) -> Span | None:
         return None
     period = DAY if all(at % DAY == 0 for at in times) else HOUR
     return Span(min(times), max(times) + period, period)
+
+
+def _between(first: float, last: float) -> str:
+    """From when to when; what both have in common is said once."""
+    one, other = when(first, to="minutes"), when(last, to="minutes")
+    if one == other:
+        return one
+    date = one.split(" ")[0]
+    return f"{one} to {other.removeprefix(f'{date} ')}"
 
 
 def _rate(row: Rate) -> tuple[str, str, str, str]:

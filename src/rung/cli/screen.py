@@ -53,7 +53,7 @@ def dollars(amount: float) -> str:
 
 def count(number: int, one: str, many: str = "") -> str:
     """A number and its noun."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def worst(case: WorstCase) -> str:

@@ -103,7 +103,7 @@ def spent_cap(incident: Incident, policy: Policy, now: float) -> str:
     """Which of the incident's hard caps is reached, in words; empty when none is."""
     attempts = policy.budget.attempts
     if attempts is not None and incident.attempts >= attempts:
-        return f"the budget of {attempts} attempts is spent"
+        return f"the budget of {attempts} attempt{'s' * (attempts != 1)} is spent"
     if incident.deadline is not None and now >= incident.deadline:
         return "the time is up"
     if incident.dollar_cap is not None and incident.dollars >= incident.dollar_cap:

@@ -104,7 +104,7 @@ def _is_texts(fact: object) -> bool:
 
 
 _FACTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    **dict.fromkeys(("text", "code", "output", "stack"), (_is_text, "a text")),
+    **dict.fromkeys(("text", "code", "output", "stack", "tool"), (_is_text, "a text")),
     **dict.fromkeys(("status", "errno", "exit_code", "signal"), (lambda fact: isinstance(fact, int), "a whole number")),
     **dict.fromkeys(("missing", "exceptions"), (_is_texts, "a list of texts")),
     "repeats": (is_whole, "a whole number, 0 or more"),

@@ -240,7 +240,7 @@ def _of_mapping(facts: Mapping[object, object]) -> Evidence:
     """A response-like mapping: status, headers, body or message, exception_type, exit_code."""
     get = facts.get if type(facts) is dict else partial(_item, facts)
     status, code, provider, raised = get("status"), get("code"), get("provider"), get("exception_type")
-    exit_code, form, headers = get("exit_code"), get("form"), get("headers")
+    exit_code, form, tool, headers = get("exit_code"), get("form"), get("tool"), get("headers")
     kept = NO_HEADERS if headers is None or (type(headers) is dict and not headers) else lowered(headers)
     return Evidence(
         _known_text(get("body")) or _known_text(get("message")),
@@ -252,6 +252,7 @@ def _of_mapping(facts: Mapping[object, object]) -> Evidence:
         exit_code=exit_code if type(exit_code) is int else whole(exit_code),
         phase=_PHASES.get(form, Phase.CALL) if isinstance(form, str) else Phase.CALL,
         retry_after=wait_in_headers(kept) if kept else None,
+        tool=tool[:CODE_LIMIT] if isinstance(tool, str) else "",
     )
 
 

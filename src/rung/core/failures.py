@@ -128,7 +128,8 @@ class Evidence(NamedTuple):
     `code` holds the provider's own type, code or stop reason; several are separated by spaces.
     `finding` is the kind, where whoever noticed (a detector, a judge, the attempt itself) already
     knows it. `output` is what had been produced; `output_started` and `side_effects` say that a
-    replay would be visible. `spent` says that an inner ladder already recovered in vain.
+    replay would be visible. `spent` says that an inner ladder already recovered in vain. `tool` is the
+    name of the tool that failed.
     """
 
     text: str = ""
@@ -150,6 +151,7 @@ class Evidence(NamedTuple):
     missing: tuple[str, ...] = ()
     stack: str = ""
     spent: bool = False
+    tool: str = ""
 
 
 class Failure(NamedTuple):

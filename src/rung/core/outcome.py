@@ -163,9 +163,13 @@ def marked(error: E, outcome: Outcome[Any]) -> E:
     return error
 
 
+def _attempts(outcome: Outcome[Any]) -> str:
+    return f"{outcome.attempts} attempt{'s' * (outcome.attempts != 1)}"
+
+
 def notes(outcome: Outcome[Any]) -> list[str]:
     """What happened, a line each."""
-    lines = [f"rung: {outcome.status} after {outcome.attempts} attempts in {outcome.seconds:.1f} s: {outcome.reason}"]
+    lines = [f"rung: {outcome.status} after {_attempts(outcome)} in {outcome.seconds:.1f} s: {outcome.reason}"]
     for event in outcome.events:
         if isinstance(event, AttemptFailed):
             failure = event.failure
@@ -227,7 +231,7 @@ def report_text(outcome: Outcome[Any], ladder: Ladder) -> str:
         f"- level {record['recoveryLevel']}, {record['recoveryAction']}, after {record['errorType']}"
         for record in level_records(outcome.events, ladder)
     ]
-    lines += ["", f"{outcome.attempts} attempts, {outcome.seconds:.0f} s, ${outcome.dollars:.2f}.", ""]
+    lines += ["", f"{_attempts(outcome)}, {outcome.seconds:.0f} s, ${outcome.dollars:.2f}.", ""]
     lines += ["## Why it failed", ""]
     lines += [
         f"- {event.failure.kind}: {event.failure.message[:300]}"

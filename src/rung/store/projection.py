@@ -46,7 +46,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "crash": ("incident", "n"), "level": ("incident", "n"), "request": ("digest",), "pattern": ("id",),
     "by_hour": ("hour", "project", "model", "tool", "kind"),
     "by_day": ("day", "project", "model", "tool", "kind"),
-    "by_pattern": ("day", "project", "pattern", "kind"),
+    "by_pattern": ("day", "project", "pattern"),
     "by_latency": ("day", "project", "model", "bucket"),
     "by_message": ("day", "project", "fingerprint"),
     "by_rung": ("day", "project", "kind", "rung", "prompt", "model"),
@@ -60,7 +60,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
     "by_hour": ("n", "seconds", "dollars"),
     "by_day": ("n", "seconds", "dollars"),
-    "by_pattern": ("n", "dollars"),
+    "by_pattern": ("n", "failures", "dollars"),
     "by_latency": ("n",),
     "by_message": ("n",),
     "by_rung": ("tried", "saved", "seconds", "dollars"),

@@ -219,10 +219,10 @@ def _by_pattern(journal: Journal, where: Filter) -> list[Rate]:
     """Attempts by how the caller's own prompt begins, the most failures first."""
     source = sql.choose(where, sql.BY_PATTERN, sql.PATTERNS)
     clause, values = source.clause(where, but=("kind",))
-    bad, kinds = ("kind <> ''", []) if where.kind is None else ("kind = ?", [where.kind])
+    bad, kinds = ("failures", []) if where.kind is None else ("CASE WHEN kind = ? THEN 1 ELSE 0 END", [where.kind])
     rows = journal.read(
         f"""SELECT COALESCE((SELECT text FROM pattern WHERE id = counted.pattern), counted.pattern), n, bad, dollars
-              FROM (SELECT pattern, SUM(n) AS n, SUM(CASE WHEN {bad} THEN n ELSE 0 END) AS bad, SUM(dollars) AS dollars
+              FROM (SELECT pattern, SUM(n) AS n, SUM({bad}) AS bad, SUM(dollars) AS dollars
                       FROM {source.table}{clause} GROUP BY pattern) AS counted
              ORDER BY bad DESC, n DESC, 1 LIMIT {PATTERNS}""",  # noqa: S608  # our own names
         [*kinds, *values],

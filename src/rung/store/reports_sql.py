@@ -66,7 +66,7 @@ AXES: Final[Mapping[By, str]] = {
     By.PROJECT: "project",
     By.DAY: "hour / 24",
     By.HOUR: "hour",
-    By.TOOL: "CASE WHEN kind = '' THEN '' WHEN tool = '' THEN 'call' ELSE tool END",
+    By.TOOL: "CASE WHEN kind = '' THEN '' WHEN tool = '' THEN 'no tool' ELSE tool END",
     By.PROMPT: "prompt",
     By.PATTERN: "pattern",
 }
@@ -111,7 +111,7 @@ def _same(*names: Field) -> Mapping[Field, str]:
 
 
 BY_HOUR: Final = Source("by_hour", HOUR, "hour", _same("project", "model", "kind"))
-BY_PATTERN: Final = Source("by_pattern", DAY, "day", _same("project", "kind"))
+BY_PATTERN: Final = Source("by_pattern", DAY, "day", _same("project"))
 BY_LATENCY: Final = Source("by_latency", DAY, "day", _same("project", "model"))
 BY_MESSAGE: Final = Source("by_message", DAY, "day", _same("project"))
 BY_RUNG: Final = Source("by_rung", DAY, "day", _same("project", "model", "kind"))
@@ -127,7 +127,7 @@ ATTEMPTS: Final = Source(
     _same("project", "model", "kind", "session"),
 )
 PATTERNS: Final = Source(
-    """(SELECT a.at, a.project, a.model, a.session, a.kind, i.pattern, 1 AS n, a.dollars
+    """(SELECT a.at, a.project, a.model, a.session, a.kind, i.pattern, 1 AS n, 1 - a.ok AS failures, a.dollars
           FROM attempt a JOIN incident i ON i.id = a.incident) AS patterns""",
     0,
     "at",

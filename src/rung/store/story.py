@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rung.core.failures import Failure
     from rung.core.request import Request
 
+TOOL: Final = 100  # characters of a tool's name
 _OWN: Final = ROWS["incident"].index("own_dollars")
 _RESTORED: Final = ROWS["model_change"].index("restored_at")
 
@@ -141,7 +142,7 @@ class Story:
         day, hour, project, bad = int(event.at // DAY), int(event.at // HOUR), self.project, int(failure is not None)
         changes.add("by_hour", (hour, project, self.model, tool, kind), 1, event.seconds, own)
         changes.add("by_day", (day, project, self.model, tool, kind), 1, event.seconds, own)
-        changes.add("by_pattern", (day, project, self.pattern, kind), 1, own)
+        changes.add("by_pattern", (day, project, self.pattern), 1, bad, own)
         changes.add("by_latency", (day, project, self.model, round(4 * log2(max(event.seconds * 1_000, 1)))), 1)
         changes.add("project", (project,), 0, 1, bad, own, event.at, event.at)
         if self.session:
@@ -269,9 +270,10 @@ class Story:
 
 
 def _tool(failure: Failure | None) -> str:
-    if failure is None or failure.evidence.phase is not Phase.TOOL:
+    """The tool it failed in: its name, or that it was one."""
+    if failure is None:
         return ""
-    return "tool"
+    return failure.evidence.tool[:TOOL] or ("tool" if failure.evidence.phase is Phase.TOOL else "")
 
 
 class Told(NamedTuple):

@@ -68,6 +68,10 @@ CREATE INDEX incident_troubled ON incident (opened_at) WHERE failures > 0;
 CREATE INDEX incident_troubled_project ON incident (project, opened_at) WHERE failures > 0;
 CREATE INDEX incident_troubled_status ON incident (status, opened_at) WHERE failures > 0;
 CREATE INDEX incident_troubled_mark ON incident (fingerprint, opened_at) WHERE failures > 0;
+CREATE INDEX incident_troubled_kind ON incident (kind, opened_at) WHERE failures > 0;
+CREATE INDEX incident_troubled_model ON incident (model, opened_at) WHERE failures > 0;
+CREATE INDEX incident_troubled_dollars ON incident (dollars) WHERE failures > 0;
+CREATE INDEX incident_troubled_attempts ON incident (attempts) WHERE failures > 0;
 
 CREATE TABLE attempt (
   incident     TEXT    NOT NULL,
@@ -262,10 +266,10 @@ CREATE TABLE by_pattern (
   day      {whole} NOT NULL,
   project  TEXT NOT NULL,
   pattern  TEXT NOT NULL,                  -- of the prompt; empty: there was none
-  kind     TEXT NOT NULL,                  -- empty: it was good
   n        {whole} NOT NULL,
+  failures {whole} NOT NULL,
   dollars  {real}  NOT NULL,
-  PRIMARY KEY (day, project, pattern, kind)
+  PRIMARY KEY (day, project, pattern)
 ){strict};
 
 CREATE TABLE by_latency (
