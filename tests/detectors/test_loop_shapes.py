@@ -179,6 +179,11 @@ WORK: dict[str, list[Step]] = {
         for step in (Step("reply_to_user", f"Try card {n}?", f"Yes, card {n}"), Step("pay", {"card": f"card_{n}"}, "Error: the balance of this card is not enough", True))
     ],
     "an amount that is worked out anew": [Step("book", {"paid": 100 * n}, f"Error: the total price is 900, but {100 * n + 1} was paid", True) for n in range(6)],
+    "back to the start page": [
+        step
+        for n in range(6)
+        for step in (Step("browser", {"action": "go_to_url", "url": "https://x.example"}, "Navigated to https://x.example"), Step("browser", {"action": "click_element", "index": n}, f"Clicked element at index {n}"))
+    ],
     "thoughts between calls": [step for n in range(6) for step in (Step("think", "Now the next one of them.", "OK."), Step("read", {"path": f"{n}"}, f"{LONG} {'z' * n}"))],
 }  # fmt: skip
 

@@ -67,12 +67,20 @@ def is_code(tool: str) -> bool:
     return is_shell(tool) or not _CODE.isdisjoint(parts(tool))
 
 
+def only_text(args: Any) -> str | None:
+    """The text that a call is given, where that is all it is given: bare, or under whatever name."""
+    if isinstance(args, Mapping) and len(args) == 1:
+        args = next(iter(args.values()))
+    return args if isinstance(args, str) else None
+
+
 def script_of(tool: str, args: Any) -> str | None:
     """The command a shell is given, or None where the tool is none."""
     if not is_shell(tool):
         return None
-    if isinstance(args, str):
-        return None if is_prose(args) else args[:_TEXT]
+    told = only_text(args)
+    if told is not None:
+        return None if is_prose(told) else told[:_TEXT]
     if isinstance(args, Mapping):
         for key in _SCRIPTS:
             value = args.get(key)
@@ -122,8 +130,9 @@ def effect_of(tool: str, args: Any) -> Effect:
         if found is not Effect.OTHER:
             return found
     found = _of_words(named)
-    if found is Effect.OTHER and isinstance(args, str):
-        told = [word for word in parts(args[:60])[:3] if word != "i"]
+    text = only_text(args) if found is Effect.OTHER else None
+    if text is not None:
+        told = [word for word in parts(text[:60])[:3] if word != "i"]
         return Effect.MOVE if told and told[0] in _MOVE else Effect.OTHER
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.errors import ConfigError
 from rung.detectors import forms
-from rung.detectors.effects import Effect, action_of, effect_of, from_anywhere, is_code, is_prose, parts
+from rung.detectors.effects import Effect, action_of, effect_of, from_anywhere, is_code, is_prose, only_text, parts
 
 if TYPE_CHECKING:
     from rung.detectors.watching import Watching
@@ -104,6 +104,8 @@ def seen(raw: Raw, watching: Watching) -> Seen:
         one.effect is Effect.READ and not one.failed and len(steady) <= _NOTE and _GOES_ON(steady) is not None
     )
     one.anywhere = from_anywhere(one.effect, one.action, form, given=bool(meant))
+    if one.effect is Effect.MOVE and one.many:
+        one.anywhere = False  # it says that it went there, not what it saw
     one.settled = one.effect in _ACTS or not _SEARCHES.isdisjoint(parts(one.action))
     if one.settled and (not meant or (form.count(" ") < _BRIEF and _MOVES_ON(form.replace("_", " ")))):
         one.settled = False
@@ -123,10 +125,11 @@ def _bare(fault: str) -> str:
 
 def _prose(tool: str, meant: Any) -> tuple[frozenset[int], str]:
     """The words of what is asked for in prose, and a digest of the rest."""
+    text = only_text(meant)
     if is_code(tool):
-        return (forms.content(meant) if isinstance(meant, str) and is_prose(meant) else frozenset()), ""
-    if isinstance(meant, str):
-        return (forms.content(meant), "") if _is_prose(meant) else (frozenset(), "")
+        return (forms.content(text) if text is not None and is_prose(text) else frozenset()), ""
+    if text is not None:
+        return (forms.content(text), "") if _is_prose(text) else (frozenset(), "")
     if isinstance(meant, Mapping):
         told = {name: value for name, value in meant.items() if isinstance(value, str) and _is_prose(value)}
         rest = {name: value for name, value in meant.items() if name not in told}
