@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rung.engine.telling import touched as touched
     from rung.wiring.files import load_rules as load_rules
     from rung.wiring.opened import journal as journal
+    from rung.wiring.policies import Policies as Policies
 
 __version__ = "0.1.0"
 
@@ -93,6 +94,7 @@ _HOMES = {
     "start": "rung.engine.tasks",
     "resume": "rung.engine.tasks",
     "journal": "rung.wiring.opened",
+    "Policies": "rung.wiring.policies",
     "load_rules": "rung.wiring.files",
 }
 

@@ -31,7 +31,7 @@ Only the output of a good run goes to standard output; otherwise the output cont
 
 @click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
-@click.option("--policy", "policy_name", default="task", help="A ladder's name, or a policy file (TOML).")
+@click.option("--policy", "policy_name", help="A ladder, or a policy file (default: rung.toml, what the service set).")
 @click.option("--template", default=None, help="default, conservative, aggressive, unattended or off.")
 @click.option("--project", default="", help="Whose policy to take from the file.")
 @click.option("--fallback", multiple=True, metavar="COMMAND", help="Another command to hand over to. May be repeated.")
@@ -47,6 +47,7 @@ Only the output of a good run goes to standard output; otherwise the output cont
 @click.option("--no-journal", is_flag=True, help="Keep no journal.")
 @click.option("--run-id", metavar="ID", help="Survive a crash: the same command with the same id goes on.")
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
+@click.option("--ask-service", is_flag=True, help="Ask whoever looks at the service (rung up), and wait for them.")
 @click.option("--stream/--hold", default=None, help="Show output as it comes (default: on a terminal).")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def command(command_line: tuple[str, ...], **options: Any) -> None:
@@ -56,7 +57,8 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     from rung.core.request import Request
     from rung.engine.recover import recover_sync
 
-    policy = _policy(options)
+    journal = _journal(options)
+    policy = _policy(options, journal)
     agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
     policy = policy.but(agents=tuple(agents))
     streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
@@ -70,13 +72,14 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     model = policy.models[0].name if policy.models else ""
     request = Request(prompt=given, model=model, params={"stdin": given}, agent="")
     ports: dict[str, Any] = {"listeners": [listener(policy, as_json=options["as_json"])], "check": _check(options)}
-    if ask and not policy.unattended:
+    if options["ask_service"] and journal is not None:
+        ports["ask"] = journal.asker()
+    elif ask and not policy.unattended:
         ports["ask"] = asker()
     if options["checkpoint"]:
         from rung.adapters.git import GitCheckpoint
 
         ports["checkpoint"] = GitCheckpoint()
-    journal = _journal(options)
     if journal is not None:
         ports["journal"] = journal
     if options["run_id"] is not None:
@@ -95,7 +98,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     sys.exit(code)
 
 
-def _policy(options: dict[str, Any]) -> Policy:
+def _policy(options: dict[str, Any], journal: Any) -> Policy:
     from rung.core.config import policy_from
     from rung.core.presets import LADDERS
 
@@ -106,6 +109,12 @@ def _policy(options: dict[str, Any]) -> Policy:
     name = options["policy_name"]
     if name in LADDERS:
         return policy_from({"ladder": name, **settings})
+    if name is None:
+        from rung.wiring.policies import Policies, file_book
+
+        book = file_book()
+        base = book.pick(options["project"]) if journal is None else Policies(journal, book).pick(options["project"])
+        return policy_from(settings, base=base)
     from rung.core.classify import use_rules
     from rung.wiring.files import load_policy
 

@@ -41,7 +41,11 @@ def file_book() -> PolicyBook:
 
 
 class Policies:
-    """The policies of one journal and one file, for whoever makes recoveries."""
+    """The policies of one journal and one file (`rung.toml`, unless given), for whoever makes recoveries.
+
+    >>> policies = rung.Policies(journal)
+    >>> rung.recover_sync(attempt, request, policy=policies.pick("checkout"), journal=journal)
+    """
 
     def __init__(
         self, journal: Journal, book: PolicyBook | None = None, now: Callable[[], float] = time.monotonic
