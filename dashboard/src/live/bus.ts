@@ -18,13 +18,14 @@ const BEAT_MS = 1_000;
 const MOST_WAITING = 2_000;
 
 type Listener = (messages: readonly Message[]) => void;
-type Word = { beat: true } | { message: Message } | { lost: true };
+type Word = { beat: true } | { message: Message } | { lost: true } | { hello: true };
 
 const listeners = new Set<Listener>();
 const scope = `rung:${new URL(".", document.baseURI).pathname}`;
 const channel = new BroadcastChannel(scope);
 let lastId = "";
 let waiting: Message[] = [];
+let leading = false;
 let scheduled = false;
 let beatAt = 0;
 
@@ -38,9 +39,11 @@ export function listen(listener: Listener): () => void {
 export function follow(): void {
   channel.onmessage = ({ data }: MessageEvent<Word>) => {
     if ("beat" in data) heard();
+    else if ("hello" in data) answer();
     else if ("lost" in data) connection.value = "lost";
     else take(data.message);
   };
+  channel.postMessage({ hello: true } satisfies Word); // on a quiet stream the next word could be long in coming
   setInterval(() => {
     if (Date.now() - heardAt.value > STALE_MS && connection.value === "live") connection.value = "stale";
   }, 1_000);
@@ -60,6 +63,7 @@ export function follow(): void {
 }
 
 async function lead(stop: AbortSignal): Promise<never | void> {
+  leading = true;
   for (;;) {
     try {
       const url = address("events");
@@ -74,6 +78,13 @@ async function lead(stop: AbortSignal): Promise<never | void> {
     channel.postMessage({ lost: true } satisfies Word);
     await new Promise((resolve) => setTimeout(resolve, signedOut.value ? 5 * RETRY_MS : RETRY_MS));
   }
+}
+
+/** A new tab asks how things stand; the one that reads the stream tells it. */
+function answer(): void {
+  if (!leading) return;
+  if (connection.value === "live") channel.postMessage({ beat: true } satisfies Word);
+  if (connection.value === "lost") channel.postMessage({ lost: true } satisfies Word);
 }
 
 function opened(): void {

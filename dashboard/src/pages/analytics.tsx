@@ -21,7 +21,9 @@ const PERIODS = [
 const AXES = ["kind", "model", "project", "prompt", "tool"];
 const DAY = 86_400;
 const MOST_BARS = 10;
+const MOST_GROUPS = 12;
 const APART_MS = 10_000; // a chart that moved each second could not be read
+const OFTEN_NONE = new Set(["prompt", "tool"]); // most attempts have none, which says nothing
 const HAND_OVERS = new Set(["fallback", "escalate"]);
 
 /** What is asked for, to the minute: the same question twice is answered once. */
@@ -38,13 +40,12 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
   const filter = asked(params);
   const key = JSON.stringify([params.get("period"), filter["project"], filter["model"], filter["kind"]]);
   const by = params.get("by") ?? "kind";
-  const load = <T,>(name: string, query: Query = {}, of = key) =>
-
-    useResource(`${name} ${of}`, (signal) => get<T>(name, { ...filter, ...query }, signal), ENDS, APART_MS);
+  const load = <T,>(name: string, query: Query = {}, of = key, when = ENDS, apart = APART_MS) =>
+    useResource(`${name} ${of}`, (signal) => get<T>(name, { ...filter, ...query }, signal), when, apart);
 
   const tiles = load<Tile[]>("analytics/success");
   const failures = load<FailureAnalytics>("analytics/failures", { by }, `${key} ${by}`);
-  const groups = load<GroupOut[]>("groups", { limit: 12, since: null, model: null });
+  const groups = load<GroupOut[]>("groups", { limit: 200, since: null, model: null }, key, FAILS, 2_000);
   const rungs = load<RescueOut[]>("analytics/rungs");
   const recovery = load<RecoveryOut[]>("analytics/recovery");
   const cost = load<RescueOut[]>("analytics/cost");
@@ -83,6 +84,7 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
   );
 }
 
+const FAILS = ({ name }: { name: string }) => name === "attempt_failed" || name === "act";
 const ENDS = ({ name }: { name: string }) => name === "attempt_succeeded" || name === "closed" || name === "act";
 
 function Filters({ params, kinds }: { params: URLSearchParams; kinds: string[] }) {
@@ -179,7 +181,7 @@ function RateByDay({ failures, filter }: { failures: Resource<FailureAnalytics>;
 }
 
 function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalytics>; by: string; filter: Query }) {
-  const rows = failures.data?.rates.filter((row) => row.failures > 0).slice(0, MOST_BARS) ?? [];
+  const rows = failures.data?.rates.filter((row) => row.failures > 0 && (row.key !== "" || !OFTEN_NONE.has(by))).slice(0, MOST_BARS) ?? [];
   return (
     <Card title="Failures by" resource={failures}
       tools={<Tabs label="Failures by" value={by} choices={AXES.map((name) => ({ value: name, label: name }))} pick={(axis) => amend({ by: axis === "kind" ? null : axis })} />}>
@@ -221,6 +223,12 @@ const STATES: Record<string, { label: string; tone: string }> = {
   resolved: { label: "resolved", tone: "recovered" }, snoozed: { label: "snoozed", tone: "succeeded" },
 };
 
+/** What needs somebody before the rest, then what was seen most: an order that does not move under the reader's hand. */
+function top(groups: readonly GroupOut[]): GroupOut[] {
+  const weight = (group: GroupOut) => (group.state === "regression" ? 0 : group.state === "open" ? 1 : 2);
+  return [...groups].sort((one, other) => weight(one) - weight(other) || other.seen - one.seen).slice(0, MOST_GROUPS);
+}
+
 function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
   const refused = mayNot("act");
   const act = async (group: GroupOut, what: "resolve" | "reopen" | "snooze") => {
@@ -241,7 +249,7 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
               <tr><th>Failure</th><th>Two weeks</th><th class="number">Seen</th><th>Last</th><th>State</th><th><span class="unseen">Actions</span></th></tr>
             </thead>
             <tbody>
-              {groups.data?.map((group) => {
+              {top(groups.data ?? []).map((group) => {
                 const state = STATES[group.state] ?? { label: group.state, tone: "running" };
                 const closed = group.state === "resolved" || group.state === "snoozed";
                 return (
@@ -287,7 +295,7 @@ function Ends({ recovery, filter }: { recovery: Resource<RecoveryOut[]>; filter:
       <ul class="bars">
         {recovery.data?.slice(0, MOST_BARS).map((row) => (
           <li key={row.kind}>
-            <a class="bar" href={incidents(filter, { kind: row.kind })} aria-label={`${words(row.kind)}: ${tones.map((tone) => `${row[tone]} ${tone}`).join(", ")}`}>
+            <a class="bar" href={incidents(filter, { kind: row.kind })} title={tones.map((tone) => `${row[tone]} ${tone}`).join(", ")}>
               <span class="bar-label cut">{words(row.kind)}</span>
               <span class="ends" aria-hidden="true">{tones.map((tone) => <i key={tone} class={tone} style={{ width: `${(row[tone] / Math.max(1, row.incidents)) * 100}%` }} />)}</span>
               <span class="bar-said"><b>{percent(row.rate)}</b> of {count(row.incidents)} · {duration(row.meanSeconds)}</span>

@@ -103,6 +103,7 @@ function Cancel({ data }: { data: IncidentDetail }) {
 
 /** The rungs, the lowest at the bottom, lit as they were climbed. */
 function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
+  const highest = data.rungs.findLastIndex((rung) => rung.used > 0); // what lies below it unused is not ahead any more
   const well = data.status === "recovered" || data.status === "succeeded";
   return (
     <section class="card">
@@ -116,8 +117,8 @@ function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
         ) : null}
       </header>
       <ol class="ladder">
-        {data.rungs.map((rung) => (
-          <Step key={rung.name} rung={rung} mark={live ? (rung.state === "here" ? "live" : "") : rung.name === data.rung && rung.used > 0 ? (well ? "here ended-well" : "here ended-badly") : ""} />
+        {data.rungs.map((rung, n) => (
+          <Step key={rung.name} rung={n < highest && rung.state === "ahead" ? { ...rung, state: "skipped" } : rung} mark={live ? (rung.state === "here" ? "live" : "") : rung.name === data.rung && rung.used > 0 ? (well ? "here ended-well" : "here ended-badly") : ""} />
         ))}
       </ol>
     </section>

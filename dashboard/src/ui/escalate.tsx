@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { mayNot, me, post } from "../api";
 import { dollars } from "../format";
 import { useResource } from "../live/resource";
+import { link } from "../route";
 import type { EscalateOut } from "../wire";
 import { Dialog } from "./dialog";
 import { Icon } from "./icons";
@@ -64,6 +65,7 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
         </>
       ) : null}
       {estimate.error ? <p class="notice failed" role="alert">{estimate.error.message}</p> : null}
+      {estimate.error && models.length === 0 ? <p class="muted small">Add models to <a href={link(["policies"])}>the policy</a>, from the cheapest up: <code>models = ["small", "large"]</code></p> : null}
       {!data && !estimate.error && !refused ? <p class="muted" role="status">Asking for an estimate</p> : null}
       <footer>
         {refused ? <span class="why-not">{refused}</span> : over ? <span class="wrong">This is more than is left.</span> : null}

@@ -71,8 +71,8 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
         <Stale />
         {me?.demo ? (
           <p class="banner">
-            <span>A demo: scripted agents fail and recover in a journal of their own.</span>
-            <span>In earnest: <code>rung up --journal rung.db</code></span>
+            <span>A demo: scripted agents fail and recover.</span>
+            <span>In earnest: <code>rung up</code></span>
           </p>
         ) : null}
         {me?.trouble ? <p class="banner failed" role="alert">{me.trouble}</p> : null}

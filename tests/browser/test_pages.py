@@ -1,0 +1,145 @@
+"""Every page, in both themes and at a phone's width: loads, fits, can be used by everybody."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Service
+
+AXE = ROOT / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
+SHOTS = Path(__file__).parent / "shots"
+PAGES = {
+    "sessions": "Sessions",
+    "inbox": "Inbox",
+    "incidents": "Incidents",
+    "analytics": "Analytics",
+    "policies": "Policies",
+    "policies?project=docs": "Policies",
+    "crew": "Crew",
+    "nowhere": "No such page",
+}
+LOOKS: dict[str, dict[str, Any]] = {
+    "wide-light": {"color_scheme": "light"},
+    "wide-dark": {"color_scheme": "dark"},
+    "phone-light": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+    "phone-dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}},
+}
+
+
+def audit(page: Page) -> list[str]:
+    """What axe finds serious or worse. Injected past the content policy, as only a debugger can."""
+    page.context.new_cdp_session(page).send("Runtime.evaluate", {"expression": AXE.read_text()})
+    found = page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
+    grave = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [f"{one['id']}: {json.dumps([node['html'][:160] for node in one['nodes'][:3]])}" for one in grave]
+
+
+def settle(page: Page) -> None:
+    """All there is to show is shown."""
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator(".skeleton")).to_have_count(0)
+    expect(page.locator(".line.recovered")).to_have_text("live")
+
+
+def look(page: Page, name: str) -> None:
+    """It fits, it is kept as a picture, and axe has nothing grave to say."""
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, "wider than the screen"
+    SHOTS.mkdir(exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name}.png")
+    assert audit(page) == []
+
+
+@pytest.mark.parametrize("looks", LOOKS)
+def test_every_page_fits_and_can_be_used_by_everybody(
+    looks: str, demo: Service, open_page: Callable[..., Page]
+) -> None:
+    """No page is wider than the screen, none has a serious fault of access, in either theme or width."""
+    page = open_page(demo, **LOOKS[looks])
+    for place, title in PAGES.items():
+        page.goto(demo.url(f"/{place}"))
+        expect(page.locator("h1")).to_have_text(title)
+        look(page, f"{place.replace('?', '-').replace('=', '-')}-{looks}")
+
+
+@pytest.mark.parametrize("looks", LOOKS)
+def test_a_session_and_its_incident_can_be_used_by_everybody(
+    looks: str, demo: Service, open_page: Callable[..., Page]
+) -> None:
+    """From the list to a session, from there to its ladder, with the dialogs on the way."""
+    page = open_page(demo, "/sessions?status=recovered&sort=failures", **LOOKS[looks])
+    page.locator(".grid-row .row-name").first.click()
+    expect(page.locator(".turn").first).to_be_visible()
+    look(page, f"session-{looks}")
+    for name, title in (("Retry with error context", "Retry"), ("Escalate", "Escalate to another model")):
+        page.get_by_role("button", name=name).click()
+        expect(page.get_by_role("dialog", name=title)).to_be_visible()
+        expect(page.locator("dialog .button.primary")).to_be_visible()
+        page.wait_for_timeout(300)
+        page.screenshot(path=SHOTS / f"dialog-{title.split()[0].lower()}-{looks}.png")
+        assert audit(page) == []
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    page.locator(".beside .list-link", has_text="attempts").first.click()
+    expect(page.locator(".rung").first).to_be_visible()
+    if page.locator("details summary").count():
+        page.locator("details summary").first.click()
+    look(page, f"incident-{looks}")
+
+
+def test_the_whole_page_is_reached_by_keyboard(demo: Service, open_page: Callable[..., Page]) -> None:
+    """Keys go to every page, and Tab never leaves the reader without a visible focus."""
+    page = open_page(demo)
+    expect(page.locator(".grid-row").first).to_be_visible()
+    for keys, title in (
+        ("gi", "Inbox"),
+        ("gn", "Incidents"),
+        ("ga", "Analytics"),
+        ("gp", "Policies"),
+        ("gs", "Sessions"),
+    ):
+        for key in keys:
+            page.keyboard.press(key)
+        expect(page.locator("h1")).to_have_text(title)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.locator("body").press("Tab")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        drawn = page.evaluate(
+            "document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'"
+        )
+        assert drawn
+
+
+def test_the_theme_chosen_stays(demo: Service, open_page: Callable[..., Page]) -> None:
+    """A theme chosen by hand holds against the system's, and after a reload."""
+    page = open_page(demo, color_scheme="light")
+    page.get_by_role("button", name="Use the dark theme").click()
+    dark = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    page.reload()
+    expect(page.get_by_role("button", name="Use the light theme")).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == dark == "rgb(19, 22, 26)"
+
+
+def test_times_are_in_the_readers_zone(demo: Service, open_page: Callable[..., Page]) -> None:
+    """The same moment reads differently in Tokyo and in New York."""
+    said = []
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        page = open_page(demo, "/incidents?status=failed", timezone_id=zone)
+        said.append(page.locator("td time").first.get_attribute("title"))
+    assert said[0] != said[1]
+    assert "GMT+9" in str(said[0])

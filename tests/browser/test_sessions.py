@@ -1,0 +1,152 @@
+"""The live list and a session's page, clicked through."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Locator, Page
+
+    from tests.browser.conftest import Service
+    from tests.browser.stage import Stage
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.locator(".grid-row", has_text=name)
+
+
+def test_a_session_appears_while_one_looks(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
+    """What an agent does is on the page moments later, without a reload."""
+    page = open_page(service)
+    expect(row(page, "mended-1")).to_contain_text("recovered")
+    stage.recovered("fresh-1")
+    expect(row(page, "fresh-1")).to_contain_text("not found")
+
+
+def test_a_retry_is_counted_down_and_can_be_hastened(
+    service: Service, stage: Stage, open_page: Callable[..., Page]
+) -> None:
+    """A waiting retry shows which attempt comes next and when; retried by hand, it goes on at once, with the edited prompt."""
+    again = stage.waits("limited-1")
+    page = open_page(service)
+    expect(row(page, "limited-1")).to_contain_text(re.compile(r"attempt \d of \d+ in \d+ s"))
+    row(page, "limited-1").click()
+    expect(page.locator(".turn.pending")).to_contain_text(re.compile(r"begins in \d+ s"))
+    expect(page.locator(".turn.failed").first).to_contain_text("rate limit")
+    expect(page.locator(".turn.failed").first).to_contain_text("named by")
+    page.keyboard.press("r")
+    prompt = page.get_by_label("The prompt that will be sent")
+    expect(prompt).to_have_value(re.compile("slow down"))
+    prompt.fill("Go slower, and fix the cart")
+    expect(page.get_by_text("edited")).to_be_visible()
+    page.get_by_role("button", name="Retry", exact=True).click()
+    assert again.wait(15)
+    expect(page.locator(".turn.recovered")).to_be_visible()
+    expect(page.locator("h1 + .badge")).to_have_text("recovered")
+
+
+def test_a_retry_that_is_not_possible_says_why(service: Service, open_page: Callable[..., Page]) -> None:
+    """Nothing here can reach the model: the button is off, and the reason stands beside it."""
+    page = open_page(service, "/sessions/broken-1")
+    page.get_by_role("button", name="Retry with error context").click()
+    expect(page.get_by_role("button", name="Retry", exact=True)).to_be_disabled()
+    expect(page.locator("dialog .why-not")).not_to_be_empty()
+
+
+def test_an_escalation_is_priced_before_it_is_done(
+    service: Service, stage: Stage, open_page: Callable[..., Page]
+) -> None:
+    """The dialog says from which model to which and for how much; once confirmed, the session is on the other."""
+    stage.waits("limited-2")
+    page = open_page(service, "/sessions/limited-2")
+    page.get_by_role("button", name="Escalate").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("to")).to_have_value("large")
+    expect(dialog).to_contain_text("small")
+    expect(dialog.locator(".sums")).to_contain_text("$0.20")
+    expect(dialog).to_contain_text("Budget left")
+    dialog.locator(".button.primary").click()
+    expect(page.locator(".turn.change").first).to_contain_text("small → large")
+    expect(page.locator(".turn.change").first).to_contain_text("manual")
+    expect(page.locator(".turn.recovered")).to_contain_text("large")
+
+
+def test_a_recovery_can_be_stopped(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
+    """Stop ends what is waiting, and then says that nothing is running."""
+    stage.waits("limited-3")
+    page = open_page(service, "/sessions/limited-3")
+    page.on("dialog", lambda asked: asked.accept())
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("nothing is running")).to_be_visible()
+    expect(page.locator("h1 + .badge")).not_to_have_text("retrying")
+
+
+def test_filters_are_in_the_address(service: Service, open_page: Callable[..., Page]) -> None:
+    """Search, status and order survive a reload, and an address with them can be sent to somebody."""
+    page = open_page(service)
+    page.get_by_role("button", name="failed", exact=True).click()
+    page.keyboard.press("/")
+    page.keyboard.type("broken")
+    page.get_by_role("button", name="Cost").click()
+    expect(row(page, "mended-1")).to_have_count(0)
+    expect(row(page, "broken-1")).to_be_visible()
+    page.wait_for_url(re.compile(r"#/sessions\?(?=.*status=failed)(?=.*q=broken)(?=.*sort=cost)"))
+    page.reload()
+    expect(row(page, "broken-1")).to_be_visible()
+    expect(page.get_by_role("searchbox")).to_have_value("broken")
+    expect(page.get_by_role("button", name="failed", exact=True)).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("searchbox").fill("nobody has this name")
+    expect(page.get_by_text("No session fits")).to_be_visible()
+    page.get_by_role("button", name="Show all sessions").click()
+    expect(row(page, "mended-1")).to_be_visible()
+
+
+def test_a_paused_list_stands_still(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
+    """Paused, the list counts what changed and shows it only when it goes on."""
+    page = open_page(service)
+    expect(row(page, "mended-1")).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    stage.recovered("unseen-1")
+    expect(page.get_by_role("button", name="Paused")).to_contain_text("changed")
+    expect(row(page, "unseen-1")).to_have_count(0)
+    page.keyboard.press("p")
+    expect(row(page, "unseen-1")).to_be_visible()
+
+
+def test_keys_choose_and_open_a_session(service: Service, open_page: Callable[..., Page]) -> None:
+    """J and k move, Enter opens."""
+    page = open_page(service)
+    expect(page.locator(".grid-row").nth(1)).to_be_visible()
+    page.keyboard.press("p")  # else the list may move under the keys
+    page.keyboard.press("j")
+    name = page.locator(".grid-row.chosen .row-name").inner_text()
+    assert page.locator(".grid-row").nth(1).locator(".row-name").inner_text() == name
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text(name)
+
+
+def test_a_change_of_model_is_marked(service: Service, open_page: Callable[..., Page], stage: Stage) -> None:
+    """The list shows both models where one took over from another."""
+    stage.asks("asking-0")
+    page = open_page(service)
+    expect(row(page, "asking-0")).to_contain_text("needs you")
+    row(page, "asking-0").click()
+    page.get_by_role("link", name="Answer it").click()
+    page.locator(".ask-body .button.primary").click()
+    expect(page.locator("h1 + .badge")).to_have_text("recovered")
+    page.goto(service.url("/sessions?q=asking-0"))
+    expect(row(page, "asking-0").locator(".model-change")).to_contain_text("large")
+
+
+def test_what_does_not_exist_says_so(service: Service, open_page: Callable[..., Page]) -> None:
+    """An unknown session is told as such, with no blank page."""
+    page = open_page(service, "/sessions/nobody", expects="404")
+    expect(page.get_by_role("alert")).to_contain_text("Not found")
+    expect(page.get_by_role("alert")).to_contain_text("nobody")

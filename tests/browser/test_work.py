@@ -1,0 +1,216 @@
+"""Incident, inbox, analytics and policies, clicked through."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Service
+    from tests.browser.stage import Stage
+
+
+def test_an_incident_is_drawn_as_a_ladder(service: Service, open_page: Callable[..., Page]) -> None:
+    """The rung that helped is lit, the ones ahead are not; what it changed in the request is a diff; the contract is there."""
+    page = open_page(service, "/sessions/mended-1")
+    page.locator(".beside .list-link").first.click()
+    expect(page.locator(".rung.ended-well")).to_contain_text("nudge")
+    expect(page.locator(".rung.ended-well")).to_contain_text("1 of 3 tries")
+    expect(page.locator(".rung.ahead")).to_have_count(3)
+    expect(page.locator(".rung.skipped")).to_contain_text("retry")
+    page.locator("summary", has_text="what changed in the request").click()
+    expect(page.locator(".diff").first).to_contain_text("cart.py")
+    expect(page.locator(".contract")).to_contain_text("recovered")
+    page.get_by_role("button", name="JSON").click()
+    expect(page.locator("pre", has_text="escalationPath")).to_be_visible()
+
+
+def test_an_incident_is_live(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
+    """While it waits its rung glows and the next attempt is counted down; then it ends before one's eyes."""
+    again = stage.waits("limited-9", seconds=8)
+    page = open_page(service, "/sessions/limited-9")
+    page.locator(".beside .list-link").first.click()
+    expect(page.locator(".rung.here.live")).to_contain_text("retry")
+    expect(page.locator(".next-try .countdown")).to_have_text(re.compile(r"in \d+ s"))
+    assert again.wait(20)
+    expect(page.locator("h1 + .badge")).to_have_text("recovered")
+    expect(page.locator(".rung.ended-well")).to_contain_text("retry")
+
+
+def test_a_question_is_answered_in_the_inbox(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
+    """It appears with a number in the menu; one click, and the agent that waited goes on."""
+    stage.asks("asking-1")
+    page = open_page(service, "/inbox")
+    question = page.locator(".wait", has_text="hand over from small to large")
+    expect(question).to_be_visible()
+    expect(page.locator(".bubble")).to_contain_text(re.compile(r"\d"))
+    question.get_by_label("Note").fill("go ahead")
+    question.get_by_role("button", name="Go on with large").click()
+    expect(question).to_have_count(0)
+    page.goto(service.url("/sessions/asking-1"))
+    expect(page.locator("h1 + .badge")).to_have_text("recovered")
+    expect(page.locator(".turn.recovered")).to_contain_text("large")
+
+
+def test_a_group_that_comes_back_is_in_the_inbox(
+    service: Service, stage: Stage, open_page: Callable[..., Page]
+) -> None:
+    """Resolved in analytics, seen again: it waits for a person, and can be resolved there."""
+    page = open_page(service, "/analytics")
+    group = page.locator(".groups tr", has_text="invalid x-api-key").first
+    group.get_by_role("button", name="Resolve").click()
+    expect(group).to_contain_text("resolved")
+    stage.failed("broken-2")
+    expect(group).to_contain_text("back again")
+    page.goto(service.url("/inbox"))
+    back = page.locator(".wait", has_text="back after it was resolved")
+    back.get_by_role("button", name="Resolve").click()
+    expect(back).to_have_count(0)
+
+
+def test_a_webhook_can_be_set(service: Service, open_page: Callable[..., Page]) -> None:
+    """A wrong address is refused beside the field; a right one is kept."""
+    page = open_page(service, "/inbox", expects="422")
+    field = page.get_by_label("Address of the webhook")
+    field.fill("ftp://example.invalid/hook")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".setting .wrong")).to_contain_text("webhook")
+    field.fill("http://127.0.0.1:9/hook")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("The webhook is told from now on")).to_be_visible()
+    page.reload()
+    expect(field).to_have_value("http://127.0.0.1:9/hook")
+
+
+def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[..., Page]) -> None:
+    """A tile, a day, a bar, a rung, a group, an ending and a hand-over are links to the incidents behind them."""
+    charts = {
+        ".tile": "status=recovered",
+        ".days a": "since=",
+        ".bars[aria-label='Failures by kind'] a": "kind=",
+        ".bars[aria-label='Recovery by rung'] a": "rung=",
+        ".groups .row-name": "fingerprint=",
+        ".bar:has(.ends)": "kind=",
+        ".bars[aria-label='Escalation by model'] a": "rung=",
+    }
+    page = open_page(demo, "/analytics?period=all")
+    for chart, leads in charts.items():
+        page.goto(demo.url("/analytics?period=all"))
+        page.locator(chart).last.click() if chart == ".days a" else page.locator(chart).first.click()
+        page.wait_for_url(re.compile(f"#/incidents.*{leads}"))
+        expect(page.locator(".incidents tbody tr").first).to_be_visible()
+
+
+def test_failures_can_be_told_apart_by_anything(demo: Service, open_page: Callable[..., Page]) -> None:
+    """By kind, model, project, prompt and tool, over any time, in the address."""
+    page = open_page(demo, "/analytics?period=all")
+    for axis, shown in (("model", "swift-1"), ("project", "checkout"), ("prompt", "nudge"), ("tool", "call")):
+        page.get_by_role("button", name=axis, exact=True).click()
+        expect(page.locator(f".bars[aria-label='Failures by {axis}']")).to_contain_text(shown)
+        assert f"by={axis}" in page.url
+    page.get_by_label("Project").select_option("docs")
+    page.reload()
+    expect(page.get_by_label("Project")).to_have_value("docs")
+
+
+def test_the_journal_can_be_exported(demo: Service, open_page: Callable[..., Page]) -> None:
+    """The export button hands over a file."""
+    page = open_page(demo, "/analytics")
+    page.locator(".menu summary").click()
+    with page.expect_download() as loading:
+        page.locator(".menu a", has_text="CSV").first.click()
+    text = loading.value.path().read_text()
+    assert text.startswith("id,")
+    assert text.count("\n") > 10
+
+
+def test_form_and_toml_are_one_draft(service: Service, open_page: Callable[..., Page]) -> None:
+    """Each follows the other; what is wrong is said beside the field; saving shows a diff first."""
+    page = open_page(service, "/policies?project=shop")
+    toml = page.get_by_label("Policy as TOML")
+    page.get_by_label("Retries", exact=True).fill("5")
+    expect(toml).to_have_value(re.compile(r"retries = 5"))
+    expect(page.locator(".pauses li")).to_have_count(5)
+    toml.fill("retries = 2\ndollars = 1.5\n")
+    expect(page.get_by_label("Retries", exact=True)).to_have_value("2")
+    expect(page.get_by_label("Dollars")).to_have_value("1.5")
+    expect(page.locator(".pauses li")).to_have_count(2)
+    toml.fill("retries = -1\n")
+    expect(page.locator("small .wrong")).to_contain_text("whole number")
+    expect(page.get_by_role("button", name="Review and save")).to_be_disabled()
+    toml.fill("retries = 2\n")
+    page.get_by_role("button", name="Review and save").click()
+    expect(page.locator("dialog .diff .add")).to_contain_text("retries = 2")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Saved: it holds")).to_be_visible()
+    expect(page.locator("tr", has_text="retries").or_(page.locator("tr", has_text="ladder")).first).to_contain_text(
+        "this project"
+    )
+    page.reload()
+    expect(toml).to_have_value(re.compile("retries = 2"))
+
+
+def test_two_people_do_not_overwrite_each_other(service: Service, open_page: Callable[..., Page]) -> None:
+    """Who saves second is told that somebody else was first."""
+    page = open_page(service, "/policies?project=race", expects="412|409")
+    page.get_by_label("Retries", exact=True).fill("4")
+    expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile("retries = 4"))
+    service.ask("PUT", "projects/race/retry-policy", {"settings": {"retries": 1}}, {"If-Match": '"0"'})
+    page.get_by_role("button", name="Review and save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("dialog .wrong")).to_contain_text("Somebody else")
+
+
+def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callable[..., Page]) -> None:
+    """A template fills the draft; the backtest says what it would have changed last week."""
+    page = open_page(demo, "/policies")
+    page.locator(".template", has_text="off").click()
+    expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile('template = "off"'))
+    expect(page.locator(".template", has_text="off")).to_have_attribute("aria-pressed", "true")
+    page.get_by_label("Over which time").select_option("30")
+    page.get_by_role("button", name="Replay it").click()
+    expect(page.locator(".backtest .sums")).to_contain_text("Incidents replayed")
+    expect(page.locator(".backtest .sums div", has_text="Incidents replayed")).not_to_contain_text(
+        re.compile(r"replayed0$")
+    )
+    page.get_by_role("button", name="Undo changes").click()
+    expect(page.get_by_role("button", name="Review and save")).to_have_count(0)
+
+
+def test_whoever_may_only_read_is_told_so(service: Service, open_page: Callable[..., Page]) -> None:
+    """With a read token every button that acts is off, with the reason beside it."""
+    made = service.ask("POST", "tokens", {"name": "looker", "role": "read"})
+    page = open_page(service, "/sessions/broken-1", expects="401|403")
+    page.context.clear_cookies()
+    page.goto(f"{service.address}?token={made['token']}")
+    page.goto(service.url("/sessions/broken-1"))
+    page.get_by_role("button", name="Escalate").click()
+    expect(page.locator("dialog .why-not")).to_have_text("Your token may only read.")
+    expect(page.locator("dialog .button.primary")).to_be_disabled()
+    page.keyboard.press("Escape")
+    page.goto(service.url("/policies"))
+    expect(page.locator(".save-bar .why-not")).to_have_text("Your token may not change policies.")
+    expect(page.get_by_label("Retries", exact=True)).to_be_disabled()
+
+
+def test_a_stranger_is_asked_for_a_token(service: Service, open_page: Callable[..., Page]) -> None:
+    """Without a cookie nothing is shown; a wrong token is refused; the right one opens the page."""
+    from tests.browser.conftest import TOKEN
+
+    page = open_page(service, expects="401")
+    page.context.clear_cookies()
+    page.goto(service.url("/inbox"))
+    page.reload()
+    expect(page.get_by_text("This browser is not signed in")).to_be_visible()
+    page.get_by_label("Token").fill("not-the-right-token")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not a token")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("h1")).to_have_text("Inbox")
