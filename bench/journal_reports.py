@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 DAYS = 90
 ROUNDS = 5
 GOALS = {1_000_000: 100, 10_000_000: 120}  # milliseconds
+LISTED = 1_000_000  # events up to which a list must be as quick as a report
+LISTS = ("sessions", "incidents")
 PROJECTS = ("web", "api", "research")
 MODELS = ("haiku", "sonnet", "opus", "gpt-mini", "gpt-large", "gemini")
 KINDS = (
@@ -322,8 +324,10 @@ def main() -> int:
             print(f"{'report':<30}{'ms':>9}{'cpu ms':>9}{'goal':>7}  met")
             for name, ask in questions(now).items():
                 took, used = measure(journal, ask)
-                missed += took > goal
-                print(f"{name:<30}{took:>9.1f}{used:>9.1f}{goal:>7}  {'yes' if took <= goal else 'NO'}", flush=True)
+                judged = size <= LISTED or not name.startswith(LISTS)
+                missed += judged and took > goal
+                met = ("yes" if took <= goal else "NO") if judged else "(a list: no goal)"
+                print(f"{name:<30}{took:>9.1f}{used:>9.1f}{goal:>7}  {met}", flush=True)
             journal.close()
     print(f"\n{'every goal met' if not missed else f'{missed} goals missed'}")
     return 0

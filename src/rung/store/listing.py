@@ -231,7 +231,6 @@ def _page(
     ((total,),) = journal.read(f"SELECT count(*) FROM ({counted}) AS found", where.values)  # noqa: S608  # our own names
     if after:
         last = _place(after, sort, len(order))
-        where.also(f"{sort} <= ?", last[0])  # says the same less exactly: that an index understands
         where.also(f"({', '.join(order)}) < ({', '.join('?' * len(order))})", *last)
     ordered = ", ".join(f"{name} DESC" for name in order)
     wanted = [*columns, *order]

@@ -70,8 +70,8 @@ CREATE INDEX incident_troubled_status ON incident (status, opened_at) WHERE fail
 CREATE INDEX incident_troubled_mark ON incident (fingerprint, opened_at) WHERE failures > 0;
 CREATE INDEX incident_troubled_kind ON incident (kind, opened_at) WHERE failures > 0;
 CREATE INDEX incident_troubled_model ON incident (model, opened_at) WHERE failures > 0;
-CREATE INDEX incident_troubled_dollars ON incident (dollars) WHERE failures > 0;
-CREATE INDEX incident_troubled_attempts ON incident (attempts) WHERE failures > 0;
+CREATE INDEX incident_troubled_dollars ON incident (dollars, id) WHERE failures > 0;
+CREATE INDEX incident_troubled_attempts ON incident (attempts, id) WHERE failures > 0;
 
 CREATE TABLE attempt (
   incident     TEXT    NOT NULL,
