@@ -22,7 +22,7 @@ from rung.core.errors import TimeUp
 from rung.core.request import Request
 from rung.engine.interrupt import LOOK_EVERY, WATCHDOG, Overdue, in_main, release
 from rung.engine.ports import EPOCH
-from rung.engine.reports import REPORTED, Reports, anything, take
+from rung.engine.reports import MAIN_THREAD, REPORTED, Reports, anything, take
 from rung.engine.run import CURRENT, name, vote
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Lane:
         self.later = guard.later or (lambda *_: None)
         self.keep = None if guard.later is None else self._keep
         self.recent: deque[tuple[Any, ...]] = deque(maxlen=100)  # briefs
+        self.hears = MAIN_THREAD  # a blocking call on the short way runs in the main thread
         self.plans: dict[tuple[Kind, bool, Phase], Plan | None] = {}
 
     def _timed(self, began: float) -> None:
@@ -135,11 +136,13 @@ class Lane:
 
     def schedule(self, failure: Failure, began: float, now: float) -> tuple[Plan, float] | None:
         """Count a first failure and schedule its repeat: the plan, and the seconds to wait; None: go the long way."""
+        said = REPORTED.get() or MAIN_THREAD
         if (
             self.keep is not None  # what is decided must be safe before it is acted on
             or CURRENT.get() is not None
             or failure.retry_after is not None
-            or anything(began, awaited=self.guard.run.awaited)
+            or said.at >= began
+            or self.hears.at >= began
         ):
             return None  # part of a larger incident, or there is more to it than its kind
         evidence, herd = failure.evidence, self.herd
@@ -356,6 +359,7 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
     """The wrapper of a coroutine function."""
     lane = Lane(guard)
     guard.run.awaited = True
+    lane.hears = Reports()  # nothing but what its own task hears
     if not lane.open or lane.limit < LOOK_EVERY:
         return _never_short_awaited(function, lane)
     return _awaited(function, lane)

@@ -83,7 +83,10 @@ def hearing() -> list[Reports]:
 
 def anything(began: float, *, awaited: bool) -> bool:
     """Was anything reported since then, in an attempt of this task or thread?"""
-    return any(each.at >= began for each in _listening(awaited=awaited))
+    here = REPORTED.get()
+    if here is None:
+        return MAIN_THREAD.at >= began
+    return here.at >= began or (not awaited and MAIN_THREAD.at >= began and get_ident() == MAIN)
 
 
 def take(began: float, *, awaited: bool) -> Heard:
