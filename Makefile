@@ -6,7 +6,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
 	@$(BIN)/rung up --demo
@@ -64,6 +64,10 @@ storm-journal: $(VENV)/.ready  ## both stores through 600 power cuts, 600 faults
 bench-journal: $(VENV)/.ready  ## what a journal costs: appends beside raw SQLite, callers with and without, reports over a million events
 	@$(BIN)/python bench/journal.py
 	@$(BIN)/python bench/journal_reports.py $(REPORTS)
+
+storm-service: $(VENV)/.ready  ## 200 dashboards listen while 500 sessions fail and recover, and the service is killed half-way
+	@$(BIN)/python bench/service_load.py
+	@$(BIN)/python bench/service_load.py --restart
 
 wheel: $(VENV)/.ready  ## what people install: built, put into an empty environment, used
 	@$(BIN)/python scripts/try_wheel.py

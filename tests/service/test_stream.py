@@ -128,5 +128,11 @@ def test_over_http(service: Running) -> None:
 
 def test_brief() -> None:
     """Long texts are cut, bulk is left out."""
-    cut = brief({"text": "x" * 1_000, "stack": "…", "list": [{"messages": [], "n": 1}]})
-    assert (len(cut["text"]), cut["list"], "stack" in cut) == (300, [{"n": 1}], False)
+    event = {"name": "decided", "text": "x" * 1_000, "decision": {"name": "repeat"}, "list": [{"messages": [], "n": 1}]}
+    cut = brief(event, whole=True)
+    assert (len(cut["text"]), cut["list"], cut["decision"], "name" in cut) == (
+        300,
+        [{"n": 1}],
+        {"name": "repeat"},
+        False,
+    )

@@ -16,7 +16,7 @@ from rung.service.access import COOKIE, add_token, revoke_token, tokens
 from rung.service.hub import Admin, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL
 from rung.service.problems import DOCUMENTED, Problem
-from rung.service.stream import Only
+from rung.service.stream import EventStream, Only
 from rung.store import export as exporting
 from rung.store.reports_sql import Filter
 from rung.store.settings import trail
@@ -88,18 +88,14 @@ async def events(
     name: _Short = "",
     last_event_id: Annotated[str | None, Header()] = None,
     since: Annotated[int | None, Query(ge=0, le=2**60)] = None,
-) -> StreamingResponse:
+) -> EventStream:
     """The journal's events as they come (SSE); from `Last-Event-ID` or `since` on, none is missed."""
     seen = since
     if last_event_id:
         if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 19):  # noqa: PLR2004  # of 64 bits
             raise Problem(422, "Last-Event-ID: a number is wanted, as it was sent", field="Last-Event-ID")
         seen = int(last_event_id)
-    return StreamingResponse(
-        hub.stream.listen(seen, Only(incident, session, project, name)),
-        media_type="text/event-stream",
-        headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
-    )
+    return EventStream(hub.stream.listen(seen, Only(incident, session, project, name)))
 
 
 @router.get(

@@ -13,13 +13,18 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from starlette.responses import Response
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+    from starlette.types import Receive, Scope, Send
 
     from rung.store.journal import Journal
 
 RING: Final = 4_096
 PAGE: Final = 500
+JOINED: Final = 16  # chunks that are kept for the next listener at the same place
 PAUSE: Final = 0.1  # between looks at the journal
 ALIVE: Final = 15.0  # seconds after which a listener hears at least that we are there
 TEXT: Final = 300  # characters of a text in an event
@@ -28,7 +33,23 @@ _READ: Final = """
       FROM event e LEFT JOIN incident i ON i.id = e.incident
      WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?"""
 _NO_END: Final = 2**62
-LEFT_OUT: Final = frozenset({"messages", "params", "headers", "stack", "output", "recovery", "prompt"})
+LEFT_OUT: Final = frozenset(
+    {
+        "v",
+        "name",
+        "at",
+        "id",
+        "messages",
+        "params",
+        "prompt",
+        "recovery",
+        "evidence",
+        "rungs",
+        "skipped",
+        "used",
+        "deadline",
+    }
+)  # said already, long, or of no use to whoever only looks on: the incident itself has it all
 
 
 class Entry(NamedTuple):
@@ -66,6 +87,7 @@ class Stream:
         self._seq = 0  # the last event the thread has read
         self._taken = 0  # the last event the ring was given
         self._traced = 0
+        self._joined: dict[tuple[int, int, Only], bytes] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._ended = threading.Event()
@@ -129,7 +151,7 @@ class Stream:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def listen(self, since: int | None, only: Only) -> AsyncIterator[bytes]:
+    async def listen(self, since: int | None, only: Only) -> AsyncGenerator[bytes, None]:
         """What a listener is sent, from the event after `since` on, or from now on."""
         self.listeners += 1
         try:
@@ -153,13 +175,21 @@ class Stream:
                         yield chunk
                     seen = upto
                     continue
-                fresh, place = self._ring[place - oldest :], self._places
-                seen = max([seen, *(entry.seq for entry in fresh)])
-                chunk = b"".join(entry.sent for entry in fresh if entry.name == "act" or only.takes(entry))
+                chunk, seen, place = self._since(place, only), max(seen, self._taken), self._places
                 if chunk:
                     yield chunk
         finally:
             self.listeners -= 1
+
+    def _since(self, place: int, only: Only) -> bytes:
+        """What the ring has from a place on; put together once for all who are at that place."""
+        key = (place, self._places, only)
+        if key not in self._joined:
+            if len(self._joined) >= JOINED:
+                self._joined.clear()
+            fresh = self._ring[place - self._ring[0].place :]
+            self._joined[key] = b"".join(entry.sent for entry in fresh if entry.name == "act" or only.takes(entry))
+        return self._joined[key]
 
     async def _catch_up(self, since: int, upto: int, only: Only) -> AsyncIterator[bytes]:
         while since < upto:
@@ -182,15 +212,55 @@ def encoded(row: tuple[Any, ...]) -> bytes:
     seq, incident, n, at, name, body, project, session, status = row
     data = {
         "seq": seq, "incident": incident, "n": n, "at": at, "name": name, "project": project or "",
-        "session": session or "", "status": status or "", "event": brief(json.loads(body)),
+        "session": session or "", "status": status or "", "event": brief(json.loads(body), whole=True),
     }  # fmt: skip
     return f"id: {seq}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
-def brief(value: Any) -> Any:
-    """The value with long texts cut and bulk left out."""
+def brief(value: Any, *, whole: bool = False) -> Any:
+    """The value with long texts cut and bulk left out; of the whole event also what is said beside it."""
     if isinstance(value, str):
         return value if len(value) <= TEXT else value[: TEXT - 1] + "…"
     if isinstance(value, dict):
-        return {key: brief(item) for key, item in value.items() if key not in LEFT_OUT}
+        return {key: brief(item) for key, item in value.items() if key not in LEFT_OUT or (key == "name" and not whole)}
     return [brief(item) for item in value] if isinstance(value, list) else value
+
+
+class EventStream(Response):
+    """Sent as it comes, by the plainest way there is: hundreds may listen."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's signature
+        """Send until it ends or nobody is there any more."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        gone = asyncio.ensure_future(_gone(receive))
+        gone.add_done_callback(_cancel(asyncio.current_task()))
+        try:
+            async for chunk in self._chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except asyncio.CancelledError:
+            if not gone.done():
+                raise
+        finally:
+            gone.cancel()
+            await self._chunks.aclose()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _cancel(task: asyncio.Task[Any] | None) -> Callable[[asyncio.Future[None]], None]:
+    def cancel(gone: asyncio.Future[None]) -> None:
+        if task is not None and not gone.cancelled():
+            task.cancel()
+
+    return cancel

@@ -1,0 +1,207 @@
+"""The service under load: dashboards that listen while sessions fail and recover, and a restart in between.
+
+Prints what was heard by each listener against what is in the journal, the API's times meanwhile, and memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+import rung
+from rung.store import open_journal
+from rung.testing import HttpError, Script
+
+TOKEN: Final = "a-token-for-the-load-test"
+HEADERS: Final = {"authorization": f"Bearer {TOKEN}"}
+GOAL: Final = 50.0  # milliseconds: the API's 99th percentile
+
+
+class Listener:
+    """A dashboard: hears every event, and comes back after a break where it left off."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.heard: list[int] = []
+        self.breaks = 0
+
+    async def listen(self, client: aiohttp.ClientSession, ended: asyncio.Event) -> None:
+        """Until it is over."""
+        while not ended.is_set():
+            headers = {**HEADERS, "last-event-id": str(self.heard[-1] if self.heard else 0)}
+            try:
+                async with client.get(self.url + "api/events", headers=headers) as answer:
+                    async for line in answer.content:
+                        if line.startswith(b"id: "):
+                            self.heard.append(int(line[4:]))
+            except (aiohttp.ClientError, OSError):
+                self.breaks += 1
+                await asyncio.sleep(0.2)
+
+
+def start(port: int, journal: Path) -> subprocess.Popen[bytes]:
+    """The service, in a process of its own."""
+    command = [sys.executable, "-m", "rung.cli.main", "up", "--port", str(port), "--journal", str(journal)]
+    return subprocess.Popen([*command, "--token", TOKEN], stdout=subprocess.DEVNULL)
+
+
+def fail_and_recover(place: Path, sessions: int, seconds: float) -> int:
+    """Sessions that fail and recover, from a few threads of this process; how many recoveries."""
+    made = [0] * 8
+    until = time.monotonic() + seconds
+    with open_journal(place) as journal:
+
+        def work(number: int) -> None:
+            chance = random.Random(number)  # a play, not a lock
+            while time.monotonic() < until:
+                rung.recover_sync(
+                    Script(*[HttpError(529, "overloaded")] * chance.randint(0, 3), "fine"),
+                    rung.Request(prompt="a task", model="small"),
+                    policy=rung.policy("call", backoff={"base": 0}),
+                    journal=journal,
+                    session=rung.Session("small", f"s-{chance.randrange(sessions)}"),
+                    breakers=rung.Breakers(),
+                    retry_budget=None,
+                )
+                made[number] += 1
+                time.sleep(0.02)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(len(made))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return sum(made)
+
+
+def ask_again_and_again(url: str, seconds: float) -> list[float]:
+    """What a page asks for, one after the other; how many milliseconds each took."""
+    times = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for path in ("sessions?limit=50", "analytics/failures", "inbox"):
+            asked = time.perf_counter()
+            try:
+                with urllib.request.urlopen(
+                    urllib.request.Request(f"{url}api/{path}", headers=HEADERS)
+                ) as answer:  # our own
+                    answer.read()
+                times.append((time.perf_counter() - asked) * 1e3)
+            except OSError:  # it is being restarted
+                time.sleep(0.1)
+        time.sleep(0.05)
+    return sorted(times)
+
+
+def memory(process: subprocess.Popen[bytes]) -> float:
+    """Megabytes of a process."""
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def up(url: str, client: aiohttp.ClientSession) -> None:
+    """Wait until it answers."""
+    for _ in range(300):
+        try:
+            async with client.get(url + "healthz"):
+                return
+        except aiohttp.ClientError:
+            await asyncio.sleep(0.1)
+    raise SystemExit("the service did not start")
+
+
+async def _all_heard(dashboards: list[Listener], place: Path) -> list[int]:
+    """What there is to hear, when all have heard it or had half a minute to."""
+    with open_journal(place) as journal:
+        kept = [seq for (seq,) in journal.read("SELECT seq FROM event ORDER BY seq")]
+    for _ in range(300):
+        if all(one.heard and one.heard[-1] >= kept[-1] for one in dashboards):
+            break
+        await asyncio.sleep(0.1)
+    return kept
+
+
+async def measure(listeners: int, sessions: int, seconds: float, *, restart: bool) -> dict[str, Any]:
+    """One run."""
+    place = Path(tempfile.mkdtemp(prefix="rung-load-")) / "journal.db"
+    port = 20_000 + os.getpid() % 20_000
+    url = f"http://127.0.0.1:{port}/"
+    service = start(port, place)
+    connector = aiohttp.TCPConnector(limit=0)
+    loop = asyncio.get_running_loop()
+    with ProcessPoolExecutor(2, get_context("spawn")) as others:
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as client:
+            await up(url, client)
+            dashboards, ended = [Listener(url) for _ in range(listeners)], asyncio.Event()
+            tasks = [asyncio.create_task(one.listen(client, ended)) for one in dashboards]
+            await asyncio.sleep(1)
+            before = memory(service)
+            work = loop.run_in_executor(others, fail_and_recover, place, sessions, seconds)
+            asking = loop.run_in_executor(others, ask_again_and_again, url, seconds)
+            if restart:
+                await asyncio.sleep(seconds / 2)
+                service.send_signal(signal.SIGKILL)
+                service.wait()
+                service = start(port, place)
+                await up(url, client)
+            recoveries, times = await work, await asking
+            kept = await _all_heard(dashboards, place)
+            after = memory(service)
+            ended.set()
+            service.send_signal(signal.SIGINT)
+            stopping = time.monotonic()
+            service.wait(30)
+            stopped = time.monotonic() - stopping
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return {
+        "recoveries": recoveries,
+        "events": len(kept),
+        "whole": sum(one.heard == kept for one in dashboards),
+        "listeners": listeners,
+        "breaks": sum(one.breaks for one in dashboards),
+        "median": times[len(times) // 2],
+        "p99": times[int(len(times) * 0.99)],
+        "calls": len(times),
+        "memory": (before, after),
+        "stopped": stopped,
+    }
+
+
+def main() -> None:
+    """Run it and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--listeners", type=int, default=200)
+    parser.add_argument("--sessions", type=int, default=500)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--restart", action="store_true", help="kill the service half-way, and start it again")
+    options = parser.parse_args()
+    found = asyncio.run(measure(options.listeners, options.sessions, options.seconds, restart=options.restart))
+    print(f"{found['recoveries']} recoveries, {found['events']} events, {options.sessions} sessions")
+    print(f"listeners that heard every event once, in order: {found['whole']} of {found['listeners']}", end="")
+    print(f" ({found['breaks']} came back after a break)")
+    print(
+        f"API over {found['calls']} calls: median {found['median']:.1f} ms, p99 {found['p99']:.1f} ms (goal {GOAL:.0f})"
+    )
+    print(f"memory {found['memory'][0]:.0f} MB, at the end {found['memory'][1]:.0f} MB")
+    print(f"Ctrl-C with {found['listeners']} streams open: ended after {found['stopped']:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
