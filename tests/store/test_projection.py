@@ -139,7 +139,7 @@ def test_what_is_spent_within_is_counted_once(journal: Journal) -> None:
     assert dict(journal.read("SELECT parent <> '', round(dollars * 100) FROM incident")) == {True: 2.0, False: 5.0}
     for table in ("by_hour", "by_day", "by_end", "by_pattern", "project", "attempt"):
         assert one(journal, "sum(dollars)", table)[0] == pytest.approx(0.05), table
-    assert one(journal, "dollars", "session")[0] == pytest.approx(0.03)
+    assert one(journal, "sum(dollars)", "session")[0] == pytest.approx(0.05)
     assert {row.key: round(row.dollars, 9) for row in reports.failures(journal, ALL, By.MODEL)} == {
         "small": 0.02,
         "large": 0.03,
