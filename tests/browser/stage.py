@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rung.core.outcome import Outcome
 
 MODELS = [{"name": "small", "cost": 0.01}, {"name": "large", "cost": 0.2}]
-TAG = '<img src=x onerror="window.hurt=1">'
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>'
 
 
@@ -77,7 +76,7 @@ class Stage:
             return HOSTILE
 
         request = rung.Request(prompt=HOSTILE, model=HOSTILE, agent=HOSTILE)
-        return self._play(attempt, f"hostile {TAG}", HOSTILE, ladder="task", request=request)
+        return self._play(attempt, f"hostile {HOSTILE}", HOSTILE, ladder="task", request=request)
 
     def asks(self, session: str) -> None:
         """Wants a dearer model, and waits for somebody's leave."""

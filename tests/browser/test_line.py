@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from tests.browser.conftest import up
-from tests.browser.stage import HOSTILE, TAG, Stage
+from tests.browser.stage import HOSTILE, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +112,7 @@ def test_nothing_an_agent_writes_runs(service: Service, stage: Stage, open_page:
         assert page.locator("img").count() == 0
     page.goto(service.url("/sessions?q=hostile"))
     page.locator(".grid-row .row-name").first.click()
-    expect(page.locator("h1")).to_contain_text(TAG)
+    expect(page.locator("h1")).to_contain_text(HOSTILE)
     expect(page.locator(".turn.failed").first).to_contain_text(HOSTILE)
     page.get_by_role("button", name="Retry with error context").click()
     expect(page.get_by_role("dialog")).to_be_visible()

@@ -110,10 +110,22 @@ def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[.
 def test_failures_can_be_told_apart_by_anything(demo: Service, open_page: Callable[..., Page]) -> None:
     """By kind, model, project, prompt and tool, over any time, in the address."""
     page = open_page(demo, "/analytics?period=all")
-    for axis, shown in (("model", "swift-1"), ("project", "checkout"), ("prompt", "nudge"), ("tool", "call")):
-        page.get_by_role("button", name=axis, exact=True).click()
+    axes = {
+        "model": ("model", "swift-1"), "project": ("project", "checkout"), "prompt": ("pattern", "review"),
+        "recovery prompt": ("prompt", "nudge"),
+    }  # fmt: skip
+    for name, (axis, shown) in axes.items():
+        page.get_by_role("button", name=name, exact=True).click()
         expect(page.locator(f".bars[aria-label='Failures by {axis}']")).to_contain_text(shown)
         assert f"by={axis}" in page.url
+    page.locator(".bars[aria-label='Failures by prompt'] a").first.click()
+    page.wait_for_url(re.compile("#/incidents.*prompt="))
+    expect(page.locator(".incidents tbody tr").first).to_be_visible()
+    page.goto(demo.url("/analytics?by=pattern"))
+    page.locator(".bars[aria-label='Failures by pattern'] a").first.click()
+    page.wait_for_url(re.compile("#/incidents.*pattern="))
+    expect(page.locator(".incidents tbody tr").first).to_be_visible()
+    page.goto(demo.url("/analytics"))
     page.get_by_label("Project").select_option("docs")
     page.reload()
     expect(page.get_by_label("Project")).to_have_value("docs")
@@ -158,10 +170,10 @@ def test_form_and_toml_are_one_draft(service: Service, open_page: Callable[..., 
 
 def test_two_people_do_not_overwrite_each_other(service: Service, open_page: Callable[..., Page]) -> None:
     """Who saves second is told that somebody else was first."""
-    page = open_page(service, "/policies?project=race", expects="412|409")
+    page = open_page(service, "/policies?project=team%2Frace", expects="412|409")
     page.get_by_label("Retries", exact=True).fill("4")
     expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile("retries = 4"))
-    service.ask("PUT", "projects/race/retry-policy", {"settings": {"retries": 1}}, {"If-Match": '"0"'})
+    service.ask("PUT", "projects/team%2Frace/retry-policy", {"settings": {"retries": 1}}, {"If-Match": '"0"'})
     page.get_by_role("button", name="Review and save").click()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator("dialog .wrong")).to_contain_text("Somebody else")

@@ -18,12 +18,19 @@ const PERIODS = [
   { value: "30", label: "30 days" },
   { value: "all", label: "All" },
 ];
-const AXES = ["kind", "model", "project", "prompt", "tool"];
+const AXES = [
+  { value: "kind", label: "kind" },
+  { value: "model", label: "model" },
+  { value: "project", label: "project" },
+  { value: "pattern", label: "prompt" }, // how the caller's own prompt begins
+  { value: "prompt", label: "recovery prompt" },
+  { value: "tool", label: "tool" },
+];
 const DAY = 86_400;
 const MOST_BARS = 10;
 const MOST_GROUPS = 12;
 const APART_MS = 10_000; // a chart that moved each second could not be read
-const OFTEN_NONE = new Set(["prompt", "tool"]); // most attempts have none, which says nothing
+const OFTEN_NONE = new Set(["prompt", "pattern", "tool"]); // most attempts have none, which says nothing
 const HAND_OVERS = new Set(["fallback", "escalate"]);
 
 /** What is asked for, to the minute: the same question twice is answered once. */
@@ -184,12 +191,12 @@ function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalyt
   const rows = failures.data?.rates.filter((row) => row.failures > 0 && (row.key !== "" || !OFTEN_NONE.has(by))).slice(0, MOST_BARS) ?? [];
   return (
     <Card title="Failures by" resource={failures}
-      tools={<Tabs label="Failures by" value={by} choices={AXES.map((name) => ({ value: name, label: name }))} pick={(axis) => amend({ by: axis === "kind" ? null : axis })} />}>
+      tools={<Tabs label="Failures by" value={by} choices={AXES} pick={(axis) => amend({ by: axis === "kind" ? null : axis })} />}>
       {rows.length === 0 ? <p class="muted small">{by === "prompt" ? "No recovery prompt was used in this time." : by === "tool" ? "No failure named a tool in this time." : "None in this time."}</p> : null}
       <Bars
         label={`Failures by ${by}`}
         bars={rows.map((row) => ({
-          key: row.key, label: words(row.key) || "(none)", value: row.failures,
+          key: row.key, label: (by === "kind" ? words(row.key) : row.key) || "(none)", value: row.failures,
           said: <><b>{count(row.failures)}</b> · {percent(row.rate, 1)}</>,
           href: incidents(filter, { [by]: row.key }),
         }))}

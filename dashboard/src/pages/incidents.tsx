@@ -10,7 +10,7 @@ import type { IncidentOut, IncidentPage } from "../wire";
 
 const PAGE = 50;
 const STATUSES = ["open", "recovered", "partial", "blocked", "failed", "succeeded"];
-const SAID: Record<string, string> = { fingerprint: "group", rung: "rung", kind: "kind", tool: "tool", prompt: "prompt", since: "since", until: "until", session: "session" };
+const SAID: Record<string, string> = { fingerprint: "group", rung: "rung", kind: "kind", tool: "tool", prompt: "recovery prompt", pattern: "prompt", since: "since", until: "until", session: "session" };
 
 export default function Incidents({ params }: { params: URLSearchParams }) {
   const { all, ...named } = Object.fromEntries(params);
@@ -102,7 +102,7 @@ function Table({ items }: { items: IncidentOut[] }) {
         <tbody>
           {items.map((one) => (
             <tr key={one.id}>
-              <td><Badge status={one.status} /></td>
+              <td class="status-cell"><Badge status={one.status} /></td>
               <td class="failure-cell">
                 <a class="row-name" href={link(["incidents", one.id])}>{one.kind ? words(one.kind) : "no failure"}</a>
                 <span class="quiet small cut">{one.message}</span>

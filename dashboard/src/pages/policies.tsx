@@ -117,7 +117,7 @@ function Editor({ path, project, stored, etag, templates, again }: EditorProps) 
         <section class="card">
           <header><h2>Settings</h2></header>
           <div class="inside">
-            <PolicyForm policy={policy} wrong={problem} change={fill} disabled={refused !== null} />
+            <PolicyForm policy={policy} templates={templates.map((one) => one.id)} wrong={problem} change={fill} disabled={refused !== null} />
           </div>
         </section>
         <div class="beside">

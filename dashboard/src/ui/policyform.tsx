@@ -16,7 +16,7 @@ const GROUPS: { title: string; fields: Field[] }[] = [
     title: "Ladder",
     fields: [
       { key: "ladder", label: "Ladder", about: "Which rungs there are to climb.", sort: ["task", "call", "pipeline", "model", "crew"], inForce: (policy) => policy.ladder },
-      { key: "template", label: "Template", about: "A set of values to start from.", sort: ["default", "conservative", "aggressive", "unattended", "off"] },
+      { key: "template", label: "Template", about: "A set of values to start from.", sort: [] },
     ],
   },
   {
@@ -49,7 +49,7 @@ const GROUPS: { title: string; fields: Field[] }[] = [
   },
 ];
 
-export function PolicyForm({ policy, wrong, change, disabled }: { policy: PolicyOut; wrong: Valid | null; change: (settings: Settings) => void; disabled: boolean }) {
+export function PolicyForm({ policy, templates, wrong, change, disabled }: { policy: PolicyOut; templates: readonly string[]; wrong: Valid | null; change: (settings: Settings) => void; disabled: boolean }) {
   return (
     <div class="policy-form">
       {GROUPS.map((group) => (
@@ -57,7 +57,7 @@ export function PolicyForm({ policy, wrong, change, disabled }: { policy: Policy
           <legend>{group.title}</legend>
           <div class="policy-fields">
             {group.fields.map((field) => (
-              <One key={field.key} field={field} policy={policy} wrong={isAbout(wrong, field) ? (wrong?.message ?? "") : null} set={(value) => change(put(policy.settings, field.key, value))} />
+              <One key={field.key} field={field.key === "template" ? { ...field, sort: templates } : field} policy={policy} wrong={isAbout(wrong, field) ? (wrong?.message ?? "") : null} set={(value) => change(put(policy.settings, field.key, value))} />
             ))}
           </div>
         </fieldset>

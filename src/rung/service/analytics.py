@@ -179,20 +179,20 @@ def groups(
     return _with_trend(hub, found)
 
 
-@router.post("/groups/{project}/{fingerprint}/resolve")
+@router.post("/groups/{project:path}/{fingerprint}/resolve")
 def resolve(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> wire.GroupOut:
     """It is mended; seen again, it is a regression."""
     group = grouped.resolve(hub.journal, _group(hub, project, fingerprint), now=time.time())
     return _said(hub, group, who.name, "resolve")
 
 
-@router.post("/groups/{project}/{fingerprint}/reopen")
+@router.post("/groups/{project:path}/{fingerprint}/reopen")
 def reopen(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> wire.GroupOut:
     """It is not mended after all."""
     return _said(hub, grouped.reopen(hub.journal, _group(hub, project, fingerprint)), who.name, "reopen")
 
 
-@router.post("/groups/{project}/{fingerprint}/snooze")
+@router.post("/groups/{project:path}/{fingerprint}/snooze")
 def snooze(project: Project, fingerprint: Mark, wanted: wire.SnoozeIn, hub: Parts, who: Actor) -> wire.GroupOut:
     """Nobody wants to hear of it for a while."""
     now = time.time()

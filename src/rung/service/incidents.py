@@ -47,6 +47,9 @@ def list_incidents(
     kind: Annotated[str, Query(max_length=50, pattern=NO_NUL)] = "",
     rung: Annotated[str, Query(max_length=100, pattern=NO_NUL)] = "",
     fingerprint: Annotated[str, Query(max_length=100, pattern=NO_NUL)] = "",
+    tool: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
+    prompt: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
+    pattern: Annotated[str, Query(max_length=500, pattern=NO_NUL)] = "",
     q: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
     since: float | None = None,
     until: float | None = None,
@@ -57,14 +60,14 @@ def list_incidents(
     """The incidents, the latest first."""
     page = listing.incidents(
         hub.journal, status=status or None, project=project, session=session or None, model=model or None,
-        kind=kind or None, rung=rung or None, fingerprint=fingerprint or None, text=q or None, since=since, until=until,
-        troubled=troubled, limit=limit, after=cursor or "",
+        kind=kind or None, rung=rung or None, fingerprint=fingerprint or None, tool=tool or None, prompt=prompt or None,
+        pattern=pattern or None, text=q or None, since=since, until=until, troubled=troubled, limit=limit, after=cursor or "",
     )  # fmt: skip
     items = [incident_out(row) for row in page.rows]
     return wire.IncidentPage(items=items, next_cursor=page.after or None, total=page.total)
 
 
-@router.get("/{incident}")
+@router.get("/{incident:path}")
 def one_incident(incident: Id, hub: Parts, _: Reader) -> wire.IncidentDetail:
     """One incident: its ladder, its timeline, what was changed, and how it ended."""
     found, events = folded(hub.journal, incident)
@@ -85,7 +88,7 @@ def one_incident(incident: Id, hub: Parts, _: Reader) -> wire.IncidentDetail:
     )
 
 
-@router.post("/{incident}/answer")
+@router.post("/{incident:path}/answer")
 def answer(incident: Id, said: wire.AnswerIn, hub: Parts, who: Actor, key: Key = None) -> wire.Done:
     """Answer the question an incident waits with; it goes on at once."""
     return once(hub, key, who, f"answer {incident}", said, wire.Done, lambda: _answer(hub, incident, said, who.name))
@@ -104,7 +107,7 @@ def _answer(hub: Hub, incident: str, said: wire.AnswerIn, by: str) -> wire.Done:
     return wire.Done(how="answered", incident=incident)
 
 
-@router.post("/{incident}/cancel")
+@router.post("/{incident:path}/cancel")
 def cancel(incident: Id, hub: Parts, who: Actor) -> wire.Done:
     """End a recovery: at once where it waits, after the attempt under way where it does not."""
     found, events = folded(hub.journal, incident)

@@ -114,13 +114,13 @@ def project_policies(hub: Parts, _: Reader) -> list[wire.ProjectPolicy]:
     ]
 
 
-@router.get("/projects/{project}/retry-policy")
+@router.get("/projects/{project:path}/retry-policy")
 def read_project_policy(project: Project, hub: Parts, _: Reader, response: Response) -> wire.PolicyOut:
     """The policy in force for a project."""
     return _shown(hub, project, response)
 
 
-@router.put("/projects/{project}/retry-policy")
+@router.put("/projects/{project:path}/retry-policy")
 def change_project_policy(
     project: Project, policy: wire.PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None
 ) -> wire.PolicyOut:
@@ -128,7 +128,7 @@ def change_project_policy(
     return _changed(hub, project, policy, who.name, if_match, response)
 
 
-@router.get("/projects/{project}/retry-policy/effective")
+@router.get("/projects/{project:path}/retry-policy/effective")
 def effective(project: Project, hub: Parts, _: Reader) -> wire.EffectivePolicy:
     """Every value in force for a project, and where it comes from."""
     values = [

@@ -64,24 +64,7 @@ def list_sessions(
     return wire.SessionPage(items=_out(hub, page.rows), next_cursor=page.after or None, total=page.total)
 
 
-@router.get("/{session}")
-def one_session(session: Id, hub: Parts, _: Reader) -> wire.SessionDetail:
-    """One session: its attempts, recoveries, changes of model and costs."""
-    (row,) = _out(hub, [_row(hub, session)])
-    recoveries = listing.incidents(hub.journal, session=session, troubled=False, limit=RECOVERIES).rows
-    return wire.SessionDetail(
-        **row.model_dump(),
-        attempts_made=_attempts(hub, session),
-        recoveries=[incident_out(found) for found in recoveries],
-        model_changes=_model_changes(hub, session),
-        cost=[
-            wire.SpentOn(model=one.model, attempts=one.attempts, dollars=one.dollars)
-            for one in listing.model_uses(hub.journal, session)
-        ],
-    )
-
-
-@router.get("/{session}/retry-preview")
+@router.get("/{session:path}/retry-preview")
 def retry_preview(session: Id, hub: Parts, _: Reader) -> wire.Preview:
     """What "retry with error context" would send, and whether a retry is possible at all."""
     incident, _events = _last(hub, session)
@@ -100,7 +83,25 @@ def retry_preview(session: Id, hub: Parts, _: Reader) -> wire.Preview:
     )
 
 
-@router.post("/{session}/retry", status_code=202)
+# After what ends in a word of its own: a name may have slashes, and this takes them all.
+@router.get("/{session:path}")
+def one_session(session: Id, hub: Parts, _: Reader) -> wire.SessionDetail:
+    """One session: its attempts, recoveries, changes of model and costs."""
+    (row,) = _out(hub, [_row(hub, session)])
+    recoveries = listing.incidents(hub.journal, session=session, troubled=False, limit=RECOVERIES).rows
+    return wire.SessionDetail(
+        **row.model_dump(),
+        attempts_made=_attempts(hub, session),
+        recoveries=[incident_out(found) for found in recoveries],
+        model_changes=_model_changes(hub, session),
+        cost=[
+            wire.SpentOn(model=one.model, attempts=one.attempts, dollars=one.dollars)
+            for one in listing.model_uses(hub.journal, session)
+        ],
+    )
+
+
+@router.post("/{session:path}/retry", status_code=202)
 def retry(session: Id, wanted: wire.RetryIn, hub: Parts, who: Actor, key: Key = None) -> wire.Done:
     """Try again: the recovery that waits goes on at once; one that has ended is made again from here."""
     return once(hub, key, who, f"retry {session}", wanted, wire.Done, lambda: _retry(hub, session, wanted, who.name))
@@ -127,7 +128,7 @@ def _retry(hub: Hub, session: str, wanted: wire.RetryIn, by: str) -> wire.Done:
     return wire.Done(how="replayed", incident=name, note="made again from here; the earlier attempts stay")
 
 
-@router.post("/{session}/escalate")
+@router.post("/{session:path}/escalate")
 def escalate(session: Id, wanted: wire.EscalateIn, hub: Parts, who: Actor, key: Key = None) -> wire.EscalateOut:
     """Put a session on another model from its next call on: first what that would cost, then confirmed."""
     return once(

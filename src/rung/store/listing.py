@@ -122,7 +122,8 @@ def session(journal: Journal, name: str) -> SessionRow | None:
 def incidents(
     journal: Journal, *, status: str | None = None, project: str | None = None, model: str | None = None,
     kind: str | None = None, session: str | None = None, fingerprint: str | None = None, parent: str | None = None,
-    rung: str | None = None, text: str | None = None, since: float | None = None, until: float | None = None, troubled: bool = True,
+    rung: str | None = None, tool: str | None = None, prompt: str | None = None, pattern: str | None = None,
+    text: str | None = None, since: float | None = None, until: float | None = None, troubled: bool = True,
     sort: IncidentSort = IncidentSort.OPENED, limit: int = LIMIT, after: str = "",
 ) -> Page[IncidentRow]:  # fmt: skip
     """The incidents: those in which anything failed, or with `troubled=False` every call.
@@ -131,6 +132,12 @@ def incidents(
     """
     same = {"project": project, "kind": kind, "session": session, "fingerprint": fingerprint, "parent": parent}
     where = _Terms(**same, model=model, rung=rung)
+    if tool is not None:
+        where.also("id IN (SELECT incident FROM attempt WHERE tool = ? AND ok = 0)", tool)
+    if prompt is not None:
+        where.also("id IN (SELECT incident FROM attempt WHERE prompt = ? AND ok = 0)", prompt)
+    if pattern is not None:
+        where.also("pattern IN (SELECT id FROM pattern WHERE text = ?)", pattern)
     if troubled:
         where.also("failures > 0")
     if status == "waiting":
