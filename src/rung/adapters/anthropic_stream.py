@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 from rung.core.failures import Evidence, Kind, Phase
@@ -10,9 +11,12 @@ from rung.core.splice import Splice, data_of, name_of, summed
 
 _GOOD: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+_QUIET: Final = frozenset({*_THOUGHTS, "text"})  # a start of these says nothing yet
+_BLOCK: Final = re.compile(rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(\w+)"').search
 _WHOLE: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 CHARACTERS_PER_TOKEN: Final = 4
 _SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
+_OTHER: Final = re.compile(rb"event: (?:content_block_st|m|e)").search
 PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
@@ -26,6 +30,7 @@ class AnthropicStream(Splice):
         self._block = ""  # the type of the block that is being written
         self._open = -1  # the index of the block the client has open
         self._next = 0  # the index of the client's next block
+        self._begun: list[bytes] = []  # how each attempt began: with what it was given
         self._counted = 0  # tokens of former attempts
 
     def begin(self) -> bytes:
@@ -39,9 +44,9 @@ class AnthropicStream(Splice):
             self._next = 0
         return closing
 
-    def only_text(self, events: bytes) -> bool:
-        """Neither a block's start or stop, nor the message's, nor an error?"""
-        return b"event: content_block_st" not in events and b"event: m" not in events and b"event: e" not in events
+    def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
+        """A block's start or stop, the message's, or an error."""
+        return _OTHER(events, start)
 
     def words(self, events: bytes) -> str:
         """The text in these events."""
@@ -98,7 +103,7 @@ class AnthropicStream(Splice):
         if name == b"ping":
             return event if self.started else b""
         if name == b"message_start":
-            self.usage = summed(self.usage, (_object(data_of(event)).get("message") or {}).get("usage") or {})
+            self._begun.append(event)  # read when somebody wants to know
             return b"" if self.hops else self.hold(event)
         if name == b"message_delta":
             return self._ends(event)
@@ -114,16 +119,16 @@ class AnthropicStream(Splice):
     # -- blocks ------------------------------------------------------------------------------------------
 
     def _start(self, event: bytes) -> bytes:
-        data = _object(data_of(event))
-        self._block = str((data.get("content_block") or {}).get("type", ""))
+        kind = _BLOCK(event)
+        self._block = kind[1].decode() if kind is not None else ""
         if self._block in _WHOLE and self.hold_tools:
             self._tool = [event]
             return b""
         if self.hops:
-            return b"" if self._block in (*_THOUGHTS, "text") else self._renumbered(data)
+            return b"" if self._block in _QUIET else self._renumbered(_object(data_of(event)))
         self._open, self._next = self._next, self._next + 1
         self.plain = False
-        return self.hold(event) if self._block in (*_THOUGHTS, "text") else self.content(event)
+        return self.hold(event) if self._block in _QUIET else self.content(event)
 
     def _delta(self, event: bytes) -> bytes:
         if self._tool:
@@ -199,6 +204,9 @@ class AnthropicStream(Splice):
         self.stop = str((data.get("delta") or {}).get("stop_reason") or "") or self.stop
         self.spoke = self.stop != "end_turn"
         usage = data.get("usage") or {}
+        for begun in self._begun:
+            self.usage = summed(self.usage, (_object(data_of(begun)).get("message") or {}).get("usage") or {})
+        self._begun = []
         self.usage = {**self.usage, **usage, "output_tokens": usage.get("output_tokens", 0) + self._counted}
         if self.hops:
             more = {**usage, "output_tokens": self.usage["output_tokens"]}

@@ -13,6 +13,7 @@ _GOOD: Final = frozenset({"stop", "tool_calls", "function_call"})
 _FINISHED: Final = re.compile(rb'"finish_reason"\s*:\s*"').search
 _OTHERS: Final = re.compile(rb'"index"\s*:\s*[1-9][0-9]*\s*,\s*"delta"').search
 _SAYS: Final = re.compile(rb'"(?:content|refusal)"\s*:\s*"(?!")').search
+_OTHER: Final = re.compile(rb'"tool_calls"|"error"|\[DONE\]|"finish_reason"\s*:\s*"').search
 CHARACTERS_PER_TOKEN: Final = 4
 _SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
@@ -40,14 +41,9 @@ class ChatStream(Splice):
         self._written = {}
         return super().begin()
 
-    def only_text(self, events: bytes) -> bool:
-        """Neither a tool call, nor an end, nor an error?"""
-        return (
-            b'"tool_calls"' not in events
-            and b'"error"' not in events
-            and b"[DONE]" not in events
-            and not _FINISHED(events)
-        )
+    def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
+        """A tool call, an end, or an error."""
+        return _OTHER(events, start)
 
     def words(self, events: bytes) -> str:
         """The text in these events."""

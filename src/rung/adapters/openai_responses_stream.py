@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 from rung.core.failures import Evidence, Kind, Phase
@@ -10,6 +11,7 @@ from rung.core.splice import Splice, data_of, name_of, summed
 
 _ENDS: Final = frozenset({b"response.completed", b"response.incomplete"})
 _FAILS: Final = frozenset({b"error", b"response.failed"})
+_OTHER: Final = re.compile(rb"event: (?!response\.output_text\.delta\n)").search
 CHARACTERS_PER_TOKEN: Final = 4
 _SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
@@ -42,9 +44,9 @@ class ResponsesStream(Splice):
             self._items, self._open, self._piece, self._number = [], None, "", -1
         return closing
 
-    def only_text(self, events: bytes) -> bool:
-        """Nothing but further pieces of the open text?"""
-        return events.count(b"event: response.output_text.delta\n") == events.count(b"event: ")
+    def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
+        """Anything but a further piece of the open text."""
+        return _OTHER(events, start)
 
     def words(self, events: bytes) -> str:
         """The text in these events; the last number is taken note of."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.overlap import Overlap
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
 
     from rung.core.failures import Evidence
@@ -88,10 +89,26 @@ class Splice:
             whole = whole[:last]
             if not whole:
                 return b""
-        if self.plain and not self.hops and self.only_text(whole):
-            return self._keep(whole)
-        out = [self.event(event + b"\n\n") for event in whole[:-2].split(b"\n\n") if event.strip()]
-        return b"".join(out)
+        return self._passed(whole)
+
+    def _passed(self, events: bytes) -> bytes:
+        """What the client gets of whole events: runs of text as they are, the rest one by one."""
+        out = []
+        at, end = 0, len(events)
+        while at < end:
+            if self.plain and not self.hops:
+                other = self.other(events, at)
+                until = end if other is None else events.rfind(b"\n\n", at, other.start()) + 2
+                if until > at:
+                    out.append(self._keep(events[at:until]))
+                    at = until
+                    continue
+            until = events.find(b"\n\n", at) + 2
+            event = events[at:until]
+            at = until
+            if len(event) > 2:  # noqa: PLR2004  # more than an empty line
+                out.append(self.event(event))
+        return out[0] if len(out) == 1 else b"".join(out)
 
     @property
     def overlong(self) -> bool:
@@ -119,8 +136,8 @@ class Splice:
         """What the client gets of one event."""
         raise NotImplementedError
 
-    def only_text(self, events: bytes) -> bool:
-        """Are these, at a glance, nothing but further text?"""
+    def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
+        """Where, at a glance, something comes that is not further text."""
         raise NotImplementedError
 
     def words(self, events: bytes) -> str:
@@ -206,6 +223,8 @@ def data_of(event: bytes) -> bytes:
 
 def name_of(event: bytes) -> bytes:
     """The name of an event; empty where it has none."""
+    if event.startswith(b"event: "):
+        return event[7 : event.find(b"\n")]
     at = 0 if event.startswith(b"event:") else event.find(b"\nevent:") + 1
     if at == 0 and not event.startswith(b"event:"):
         return b""

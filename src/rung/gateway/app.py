@@ -11,7 +11,9 @@ from rung.core.errors import AttemptError
 from rung.core.evidence import evidence_of
 from rung.gateway import answer as answers
 from rung.gateway.call import Call, NotJson, model_in, passed_headers
+from rung.gateway.clocks import BODY, Clock
 from rung.gateway.exchange import Exchange
+from rung.gateway.joining import Copy
 from rung.gateway.keys import Refusal, admit
 from rung.gateway.settings import ANTHROPIC, NO_BUDGETS, OPENAI
 from rung.gateway.upstream import held_key
@@ -102,7 +104,7 @@ class App:
             most = settings.limits.body
             await _reply(send, answers.error(wire, 413, f"the body is larger than {most} bytes"), close=True)
             return
-        except TimeoutError:
+        except AttemptError:
             await _reply(send, answers.error(wire, 408, "the body did not come in time"), close=True)
             return
         except (NotJson, Refusal) as error:
@@ -111,16 +113,24 @@ class App:
             return
         except Gone:
             return
-        exchange = Exchange(self.gateway, call, send)
-        vigil = Vigil(exchange, receive, settings.hold_seconds)
+        joining = self.gateway.joining
+        running = joining.running(call)
+        if running is not None:
+            self.gateway.metrics.add("rung_joined_total")
+            await running.follow(send)
+            return
+        copy = Copy(send)
+        exchange = Exchange(self.gateway, call, copy.send)
+        vigil = Vigil(exchange, receive, settings.hold_seconds, copy)
         try:
-            await self.gateway.handle(call, send, exchange)
+            await self.gateway.handle(call, exchange)
         except asyncio.CancelledError:
             if not vigil.left:
                 raise
             self.gateway.metrics.add("rung_cancelled_total")
         finally:
             vigil.end()
+            joining.end(call, copy)
 
     def _read(
         self, wire: Wire, path: str, project: str, scope: Scope, headers: list[tuple[bytes, bytes]], body: bytes
@@ -229,7 +239,10 @@ async def _body(headers: list[tuple[bytes, bytes]], receive: Receive, most: int,
             raise TooLarge
     pieces: list[bytes] = []
     size = 0
-    async with asyncio.timeout(seconds):
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101  # we are in one
+    with Clock(asyncio.get_running_loop(), task) as clock:
+        clock.wait_for(BODY, seconds)
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -248,9 +261,11 @@ async def _lifespan(app: App, receive: Receive, send: Send) -> None:
         message = await receive()
         if message["type"] == "lifespan.startup":
             app.ready = True
+            attending = asyncio.create_task(app.gateway.attend())
             await send({"type": "lifespan.startup.complete"})
         else:
             app.ready = False
+            attending.cancel()
             await app.gateway.close()
             await send({"type": "lifespan.shutdown.complete"})
             return

@@ -11,8 +11,8 @@ from rung.core.failures import Kind, Phase
 if TYPE_CHECKING:
     from types import TracebackType
 
-HEADERS, FIRST, GAP = range(3)
-_WAITED_FOR: Final = ("the headers", "the first content", "the next piece")
+HEADERS, FIRST, GAP, BODY = range(4)
+_WAITED_FOR: Final = ("the headers", "the first content", "the next piece", "the body")
 
 
 class Clock:

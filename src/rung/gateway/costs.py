@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 _MILLION: Final = 1_000_000
 ALERTS: Final = (50, 75, 90, 100)  # percent of a budget at which somebody should know
 _KNOWN_LIMIT: Final = 10_000
+_ASKED_LIMIT: Final = 200  # models whose price is looked up: whoever makes names up is not followed
 
 
 class Price(NamedTuple):
@@ -44,19 +49,33 @@ class Costs:
         self._prices: dict[str, Price | None] = {}
         self._alerted: set[tuple[str, int]] = set()
         self._tell = tell
+        self._hour, self._named = -1, ""
+        self.wanted: set[str] = set()  # models whose price is to be looked up
+        self._asked: set[str] = set()
 
     def price(self, model: str, overrides: Mapping[str, Mapping[str, float]]) -> Price | None:
         """What a model costs; None when nobody knows."""
         if model not in self._prices:
-            if len(self._prices) > _KNOWN_LIMIT:
-                self._prices.clear()
             own = overrides.get(model)
-            self._prices[model] = Price(own["input"] / _MILLION, own["output"] / _MILLION) if own else listed(model)
+            if own is None:
+                if model and len(self._asked) < _ASKED_LIMIT and model not in self._asked:
+                    self._asked.add(model)
+                    self.wanted.add(model)
+                return None
+            self._prices[model] = Price(own["input"] / _MILLION, own["output"] / _MILLION)
         return self._prices[model]
+
+    async def look_up(self) -> None:
+        """Look up the models somebody wants to know about, in a process of its own: the list takes 30 MB to read."""
+        models, self.wanted = sorted(self.wanted), set()
+        if models:
+            for model, found in (await asyncio.to_thread(_listed, models)).items():
+                self._prices[model] = None if found is None else Price(*found)
 
     def forget_prices(self) -> None:
         """The overrides may have changed."""
         self._prices.clear()
+        self._asked.clear()
 
     def add(self, call: Call, model: str, tokens: tuple[int, int], settings: Settings, now: float) -> float:
         """Count what an answer cost; the dollars."""
@@ -110,7 +129,7 @@ class Costs:
 
     def _purses(self, call: Call, settings: Settings, now: float) -> list[tuple[str, float | None]]:
         budgets = settings.budgets
-        month = datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
+        month = self._month(now)
         purses: list[tuple[str, float | None]] = [
             (f"project:{call.project}", budgets.project),
             (f"month:{month}:{call.project}", budgets.month),
@@ -118,6 +137,12 @@ class Costs:
         if call.session:
             purses.append((f"session:{call.session}", budgets.session))
         return purses
+
+    def _month(self, now: float) -> str:
+        hour = int(now // 3_600)
+        if self._hour != hour:
+            self._hour, self._named = hour, datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
+        return self._named
 
     def _alert(self, name: str, limit: float | None) -> None:
         if not limit:
@@ -129,12 +154,8 @@ class Costs:
                 self._tell(f"rung gateway: {name} has spent {mark} % of ${limit:.2f}")
 
 
-def listed(model: str) -> Price | None:
-    """The price of a model in the list that comes with the `genai-prices` package."""
-    try:
-        from genai_prices import Usage, calc_price
-
-        found = calc_price(Usage(input_tokens=1_000, output_tokens=1_000), model)
-    except (ImportError, LookupError):
-        return None
-    return Price(float(found.input_price) / 1_000, float(found.output_price) / 1_000)
+def _listed(models: list[str]) -> dict[str, list[float] | None]:
+    command = [sys.executable, "-m", "rung.gateway.prices", *models]
+    work = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603  # our own
+    found: dict[str, list[float] | None] = json.loads(work.stdout) if work.returncode == 0 else {}
+    return found

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _OK: Final = 200
 _BAD: Final = 400
 _CUT: Final = frozenset({"max_tokens", "length", "max_output_tokens"})
+_FIRST_TIME: Final = (b"x-rung-attempts", b"1")
 _EVENTS: Final = "text/event-stream"
 
 
@@ -253,7 +254,7 @@ class Exchange:
             return
         if not self.begun:
             self.begun = True
-            headers = [*self._headers, *answers.done(attempts=self.attempts, **self.notes)]
+            headers = [*self._headers, *self._done()]
             await self._send({"type": "http.response.start", "status": _OK, "headers": headers})
         clock = self._clock
         if clock is not None:
@@ -275,9 +276,12 @@ class Exchange:
         """Give a whole answer."""
         self.begun = self.over = True
         length = (b"content-length", str(len(answer.body)).encode())
-        headers = [*answer.headers, *answers.done(attempts=self.attempts, **self.notes), length]
+        headers = [*answer.headers, *self._done(), length]
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": answer.body})
+
+    def _done(self) -> list[tuple[bytes, bytes]]:
+        return answers.done(attempts=self.attempts, **self.notes) if self.notes else [_FIRST_TIME]
 
     async def surface(self, failure: Failure) -> None:
         """The ladder is spent: the provider's own answer or error, and that it is not worth trying again."""

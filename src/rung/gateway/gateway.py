@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from itertools import count
 from os import urandom
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -19,7 +20,7 @@ from rung.engine.shared import Breakers
 from rung.gateway.call import passed_headers
 from rung.gateway.changes import CHARACTERS_PER_TOKEN, Changes
 from rung.gateway.costs import Costs
-from rung.gateway.exchange import Exchange
+from rung.gateway.joining import Joining
 from rung.gateway.metrics import Metrics
 from rung.gateway.sessions import Sessions
 from rung.gateway.upstream import Pool, held_key
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
     from rung.engine.session import Session
     from rung.gateway.answer import Answer
     from rung.gateway.call import Call
-    from rung.gateway.exchange import Send
+    from rung.gateway.exchange import Exchange
     from rung.gateway.settings import Settings, Upstream
 
 # Quick to close again: behind a gateway there is always somebody who wants to know.
 BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
 RETRY_PRICE: Final = 2
+_NOW_AND_THEN: Final = 1.0
 _CLOSED: Final = Circuit.CLOSED
 _BREAKERS_LIMIT: Final = 10_000
 _PROCESS: Final = urandom(4).hex()
@@ -73,11 +75,13 @@ class Gateway:
         self.breakers = Breakers(BREAKER)
         self.retry_budget = RetryBudget(price=RETRY_PRICE)
         self.sessions = Sessions(settings.sticky_seconds)
+        self.joining = Joining()
         self.metrics = Metrics()
         self.running = 0
         self._tell = tell
         self.costs = Costs(tell)
         self.clock = SYSTEM_CLOCK
+        self._second = self._written = 0
         self._policies: dict[str, Policy] = {}
         self._terms: dict[str, ev.Terms] = {}
 
@@ -88,6 +92,17 @@ class Gateway:
         self.costs.forget_prices()
         self._policies.clear()
         self._terms.clear()
+
+    async def attend(self) -> None:
+        """What is done beside requests, now and then: prices looked up, a person's word about a session taken."""
+        while True:
+            await asyncio.sleep(_NOW_AND_THEN)
+            try:
+                await self.costs.look_up()
+                if self.journal is not None:
+                    self.sessions.told(await asyncio.to_thread(_models_told, self.journal))
+            except Exception as error:  # noqa: BLE001  # neither is worth a request
+                self._tell(f"rung gateway: {type(error).__name__}: {error}")
 
     async def close(self) -> None:
         """Close the connections, and write down what is left."""
@@ -166,9 +181,8 @@ class Gateway:
 
     # -- one request -------------------------------------------------------------------------------------
 
-    async def handle(self, call: Call, send: Send, exchange: Exchange | None = None) -> Exchange:
+    async def handle(self, call: Call, exchange: Exchange) -> Exchange:
         """Take a call through to its end."""
-        exchange = exchange or Exchange(self, call, send)
         now = self.clock.now()
         session = self.sessions.known(call, now)
         key = self.breaker_key(call, call.model, call.upstream.name)
@@ -198,11 +212,18 @@ class Gateway:
         self.metrics.add("rung_attempts_total")
         dollars = self.account(exchange, call.model)
         if self.journal is not None:
-            number = f"{_PROCESS}-g{next(_NUMBERS)}"
-            request = Request(model=call.model, agent=call.upstream.name)
-            opened = ev.Opened(began, number, self.terms(call), request)
-            good = ev.AttemptSucceeded(ended, ended - began, dollars)
-            self.journal.append_quietly(number, 0, (opened, good))
+            self._write_down(call, began, ended, dollars)
+
+    def _write_down(self, call: Call, began: float, ended: float, dollars: float) -> None:
+        """Have a good call written down; of very many in one second, those beyond the limit are only counted."""
+        second = int(ended)
+        if second != self._second:
+            self._second, self._written = second, 0
+        self._written += 1
+        if self._written <= self.settings.journal_rate:
+            self.journal.append_later(_good, self.terms(call), call.model, call.upstream.name, began, ended, dollars)
+        else:
+            self.metrics.add("rung_unwritten_total")
 
     async def _recover(
         self, exchange: Exchange, error: Exception | None, began: float, session: Session | None
@@ -298,6 +319,19 @@ class Gateway:
             terms = ev.Terms(policy.ladder.name, policy.name, False, False, rungs, call.project)
             self._terms[call.project] = terms
         return terms._replace(session=session) if session else terms
+
+
+def _models_told(journal: Any) -> dict[str, str]:
+    """The models people have put sessions on, from the service or the command line."""
+    rows = journal.read("SELECT topic, body FROM message WHERE topic LIKE 'model/%'")
+    told = {topic.removeprefix("model/"): json.loads(body) for topic, body in rows}
+    return {session: str(word.get("model", "")) for session, word in told.items() if isinstance(word, dict)}
+
+
+def _good(terms: ev.Terms, model: str, agent: str, began: float, ended: float, dollars: float) -> list[ev.Event]:
+    """The events of a call that went well; made when they are written, in the journal's own thread."""
+    opened = ev.Opened(began, f"{_PROCESS}-g{next(_NUMBERS)}", terms, Request(model=model, agent=agent))
+    return [opened, ev.AttemptSucceeded(ended, ended - began, dollars)]
 
 
 def _done(run: Run, call: Call) -> dict[str, Any]:

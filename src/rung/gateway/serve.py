@@ -94,10 +94,12 @@ class _Server(uvicorn.Server):
             host = self._served.settings.host
             self._served.tell(f"rung gateway: http://{host}:{self._served.port}")
 
-    def handle_exit(self, sig: int, frame: Any) -> None:
+    def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002  # a signal handler's signature
+        """The first signal drains, a second one does not wait; neither is raised again once all is done."""
         if self._served.app is not None:
             self._served.app.draining = True
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def _config(app: App, settings: Settings) -> uvicorn.Config:
@@ -112,6 +114,7 @@ def _config(app: App, settings: Settings) -> uvicorn.Config:
         log_level="error",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nobody stands before it whose word about the client would count
         date_header=False,
         backlog=_BACKLOG,
         timeout_keep_alive=75,

@@ -22,15 +22,22 @@ class Sessions:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._by_name: OrderedDict[tuple[str, str], tuple[Session, float]] = OrderedDict()
+        self._ordered: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._by_name)
 
     def known(self, call: Call, now: float) -> Session | None:
         """The session of a call, if there is anything to remember of it."""
+        if self._ordered and (told := self._ordered.get(call.session)):
+            return Session(model=told, id=call.session)
         if not self._by_name:
             return None
         return self._fresh((self.name(call), call.model), now)
+
+    def told(self, models: dict[str, str]) -> None:
+        """People have put these sessions on these models; an empty one lets a session go."""
+        self._ordered = {session: model for session, model in models.items() if model}
 
     def get(self, call: Call, now: float) -> Session:
         """The session of a call, begun now if it was not known."""
@@ -42,10 +49,6 @@ class Sessions:
             while len(self._by_name) > LIMIT:
                 self._by_name.popitem(last=False)
         return session
-
-    def pin(self, name: str, model: str, to: str, now: float) -> None:
-        """Put a session on another model from now on."""
-        self._by_name[name, model] = (Session(model=to, id=name), now)
 
     def _fresh(self, key: tuple[str, str], now: float) -> Session | None:
         found = self._by_name.get(key)

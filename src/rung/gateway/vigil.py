@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from rung.gateway.exchange import Exchange
+    from rung.gateway.joining import Copy
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -21,15 +22,16 @@ _A_MOMENT: Final = 0.05
 class Vigil:
     """Cancels the task of a request when its client has left; sends pings in its silences."""
 
-    __slots__ = ("_beat", "_exchange", "_loop", "_pinging", "_receive", "_task", "_timer", "_watch", "left")
+    __slots__ = ("_beat", "_copy", "_exchange", "_loop", "_pinging", "_receive", "_task", "_timer", "_watch", "left")
 
-    def __init__(self, exchange: Exchange, receive: Receive, beat: float) -> None:
+    def __init__(self, exchange: Exchange, receive: Receive, beat: float, copy: Copy) -> None:
         self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # we are in one
         self._task = task
         self._exchange = exchange
         self._receive = receive
+        self._copy = copy
         self._beat = beat
         self._watch: asyncio.Task[None] | None = None
         self._pinging: asyncio.Task[None] | None = None
@@ -44,6 +46,7 @@ class Vigil:
                 task.cancel()
 
     def _begin(self) -> None:
+        self._exchange.gateway.joining.begin(self._exchange.call, self._copy)
         self._watch = self._loop.create_task(self._wait())
         self._timer = self._loop.call_later(self._beat, self._ping)
 
@@ -51,7 +54,9 @@ class Vigil:
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                if not self._exchange.over:
+                if self._copy.followers:
+                    self._copy.leave()
+                elif not self._exchange.over:
                     self.left = True
                     self._task.cancel()
                 return

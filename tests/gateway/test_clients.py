@@ -1,0 +1,200 @@
+"""Clients that leave, come again, wait, or belong together; keys, budgets and the journal."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import httpx
+import pytest
+
+import rung
+from rung.core import events as ev
+from rung.gateway.keys import new_key
+from tests.gateway.behind import ASK, WHOLE, Behind, ask, messages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD: Any = {"model": "small", "max_tokens": 500, "messages": ASK}
+
+
+def until(true: Any, seconds: float = 5.0) -> None:
+    """Wait until something is so."""
+    ends = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_a_client_that_leaves_takes_its_attempt_along() -> None:
+    """When a client goes away, the upstream's attempt is cancelled at once."""
+    with Behind(gap=0.1, clocks={"gap": 30.0}) as behind:
+        with behind.http() as client, client.stream("POST", "/v1/messages", json={**GOOD, "stream": True}) as answer:
+            next(answer.iter_bytes())
+        until(lambda: behind.lab.calls[0].ended == "left")
+        assert behind.lab.calls[0].tokens < 40
+        until(lambda: behind.gateway.running == 0)
+
+
+def test_a_client_that_leaves_while_it_waits() -> None:
+    """A client that goes away during a pause before a repeat is not repeated for."""
+    rule = {"fault": "rate_limit", "retry_after": 20}
+    with Behind([rule]) as behind:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{behind.url}/v1/messages", json=GOOD, timeout=0.3)
+        until(lambda: behind.gateway.running == 0)
+        assert behind.attempts == 1
+
+
+def test_a_stream_that_is_late_hears_pings() -> None:
+    """A stream whose content is held back hears pings, and then one whole answer, its failure unseen."""
+    rules = [{"fault": "overloaded", "request": 1, "retry_after": 1}]
+    with Behind(rules, hold_seconds=0.2) as behind, behind.http() as client:
+        text = client.post("/v1/messages", json={**GOOD, "stream": True}).text
+        assert text.startswith("event: ping")
+        assert text.count("event: message_start") == text.count("event: message_stop") == 1
+        assert "error" not in text
+
+
+def test_a_session_stays_on_the_model_that_helped() -> None:
+    """After a fall-back the same session goes straight to the other model; another session does not."""
+    with Behind([{"fault": "model_gone", "model": "small"}], policy={"models": ["small", "large"]}) as behind:
+        mine = {"x-claude-code-session-id": "one"}
+        for _ in range(3):
+            assert messages(behind.claude(default_headers=mine), stream=False).text == WHOLE
+        assert [call.model for call in behind.lab.calls] == ["small", "large", "large", "large"]
+        messages(behind.claude(default_headers={"x-claude-code-session-id": "two"}), stream=False)
+        assert [call.model for call in behind.lab.calls][4:] == ["small", "large"]
+
+
+def test_a_session_is_known_by_how_it_began() -> None:
+    """Without a name of its own a session is known by the beginning of its conversation."""
+    with Behind([{"fault": "model_gone", "model": "small"}], policy={"models": ["small", "large"]}) as behind:
+        ask(behind, "messages", stream=False)
+        longer = [*ASK, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "count to 40 as apple"}]
+        ask(behind, "messages", stream=False, messages=longer)
+        assert [call.model for call in behind.lab.calls] == ["small", "large", "large"]
+
+
+def test_keys_are_scoped() -> None:
+    """A gateway with keys lets in only whom it knows, for its project and models; the upstream gets the held key."""
+    (key, digest), (other, revoked), (old, expired) = new_key(), new_key(), new_key()
+    keys = [
+        {"hash": digest, "project": "site", "models": ["small"]},
+        {"hash": revoked, "revoked": True},
+        {"hash": expired, "expires": "2020-01-01"},
+    ]
+    with Behind(keys=keys, policy={"models": ["small", "large"]}) as behind, behind.http() as client:
+        for bad in ("", "sk-wrong", other, old):
+            got = client.post("/v1/messages", json=GOOD, headers={"x-api-key": bad} if bad else {})
+            assert (got.status_code, got.json()["error"]["type"]) == (401, "authentication_error")
+        got = client.post("/v1/messages", json={**GOOD, "model": "large"}, headers={"x-api-key": key})
+        assert got.status_code == 403
+        assert behind.attempts == 0
+        assert client.post("/v1/messages", json=GOOD, headers={"authorization": f"Bearer {key}"}).status_code == 200
+        assert client.get("/v1/models").status_code == 401
+
+
+def test_a_budget_pauses() -> None:
+    """What a session may spend is counted by the price list; at its limit it is paused, and somebody was told before."""
+    prices = {"small": {"input": 1.0, "output": 1_000.0}}  # 40 tokens out cost 4 cents
+    with Behind(budgets={"session": 0.05}, prices=prices) as behind:
+        client = behind.claude(default_headers={"x-rung-session": "s"})
+        messages(client, stream=False)
+        messages(client, stream=True)
+        with pytest.raises(anthropic.RateLimitError, match="spend limit"):
+            messages(client, stream=False)
+        assert behind.attempts == 2
+        assert any("75 %" in words for words in behind.words)
+        messages(behind.claude(default_headers={"x-rung-session": "t"}), stream=False)
+
+
+def test_a_fall_back_that_is_too_dear_does_not_happen() -> None:
+    """A model whose estimate, by this session's own tokens, is above what is left is not handed over to."""
+    prices = {"small": {"input": 1.0, "output": 100.0}, "large": {"input": 1.0, "output": 100_000.0}}
+    rules = [{"fault": "overloaded", "model": "small", "request": "2-9"}]
+    with Behind(rules, budgets={"session": 1.0}, prices=prices, policy={"models": ["small", "large"]}) as behind:
+        client = behind.claude(default_headers={"x-rung-session": "s"})
+        messages(client, stream=False)
+        with pytest.raises(anthropic.APIStatusError):
+            messages(client, stream=False)
+        assert "large" not in {call.model for call in behind.lab.calls}
+
+
+def test_the_journal_has_it_all_and_no_prompt(tmp_path: Path) -> None:
+    """Good calls, failures and decisions are in the journal; what was said and the key are not."""
+    journal = rung.journal(tmp_path / "j.db")
+    rules = [{"fault": "overloaded", "request": 2}, {"fault": "cut", "after": 9, "request": 4}]
+    with Behind(rules, journal=journal) as behind:
+        client = behind.claude(default_headers={"x-rung-session": "s", "x-rung-project": "site"})
+        messages(client, stream=False)
+        messages(client, stream=False)
+        messages(client, stream=True)
+        journal.flush()
+        rows = journal.read("SELECT id, status, project, session FROM incident ORDER BY opened_at")
+    assert [row[1:] for row in rows] == [
+        ("succeeded", "site", "s"),
+        ("recovered", "site", "s"),
+        ("recovered", "site", "s"),
+    ]
+    again = rung.journal(tmp_path / "j.db")
+    told = [event for row in rows for event in again.events(row[0])]
+    assert [type(event) for event in again.events(rows[1][0])] == [
+        ev.Opened, ev.AttemptFailed, ev.Decided, ev.AttemptSucceeded,
+    ]  # fmt: skip
+    assert "apple" not in repr(told)
+    assert "sk-ant-test" not in repr(told)
+    again.close()
+
+
+def test_settings_are_read_again() -> None:
+    """Changed settings hold for the next request; wrong ones are told of, and the old ones stay."""
+    with Behind([{"fault": "model_gone", "model": "small"}]) as behind:
+        with pytest.raises(anthropic.NotFoundError):
+            ask(behind, "messages", stream=False)
+        behind._policy["models"] = ["small", "large"]
+        assert behind.served.read_again(behind.settings)
+        assert ask(behind, "messages", stream=False).text == WHOLE
+        assert not behind.served.read_again(lambda: behind.settings(port=-1))
+        assert any("the old settings stay" in words for words in behind.words)
+        assert ask(behind, "messages", stream=False).text == WHOLE
+
+
+def test_it_drains() -> None:
+    """Told to end, it takes nothing more and finishes what is under way."""
+    with Behind(delay=0.5) as behind:
+        got: list[Any] = []
+        work = threading.Thread(
+            target=lambda: got.append(httpx.post(f"{behind.url}/v1/messages", json=GOOD, timeout=9))
+        )
+        work.start()
+        until(lambda: behind.attempts == 1)
+        behind.served.stop()
+        work.join()
+        behind.thread.join(10)
+        assert got[0].status_code == 200
+        assert not behind.thread.is_alive()
+
+
+def test_a_resend_joins_what_is_running() -> None:
+    """The same body sent again by an SDK that lost patience is answered by the attempt that is running."""
+    with Behind(delay=0.6) as behind:
+        got: list[Any] = []
+
+        def post(count: int) -> None:
+            headers = {"x-stainless-retry-count": str(count), "x-api-key": "k"}
+            got.append(httpx.post(f"{behind.url}/v1/messages", json=GOOD, headers=headers, timeout=9))
+
+        first = threading.Thread(target=post, args=(0,))
+        first.start()
+        until(lambda: behind.attempts == 1)
+        post(1)
+        first.join()
+        assert [json.loads(one.content)["content"][0]["text"] for one in got] == [WHOLE, WHOLE]
+        assert behind.attempts == 1
+        post(0)
+        assert behind.attempts == 2
