@@ -287,7 +287,7 @@ function Nothing({ filtered }: { filtered: boolean }) {
     <Empty title="No session yet">
       <p>A session appears here as soon as an agent runs under Rung and writes to this journal. Try one now:</p>
       <pre>{`rung run --journal ${me.value?.journal || "rung.db"} -- my-agent`}</pre>
-      <p class="small">Or, in Python: <code>rung.recover(attempt, request, session="my-session")</code></p>
+      <p class="small">Or, in Python: <code>rung.recover(attempt, request, journal=rung.journal())</code></p>
     </Empty>
   );
 }
