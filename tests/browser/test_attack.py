@@ -1,0 +1,89 @@
+"""A page of another site, open in the same browser as the dashboard, gets nothing and does nothing."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+    from tests.browser.conftest import Service
+    from tests.browser.stage import Stage
+
+
+@pytest.fixture(scope="module")
+def evil() -> Iterator[str]:
+    """Another origin on this machine, by a name that a browser takes for another site."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>evil</title><body></body>")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing to say."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://localhost:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+
+
+TRY = """async ([url, method, type, body]) => {
+  try {
+    const answer = await fetch(url, {method, body, headers: type ? {"content-type": type} : {}, credentials: "include",
+                                     mode: "MODE"});
+    return "MODE" === "no-cors" ? answer.type : `${answer.status} ${await answer.text()}`;
+  } catch (error) { return "refused"; }
+}"""
+
+
+def test_another_sites_page(service: Service, stage: Stage, evil: str, browser: Browser) -> None:
+    """It reads nothing, and what it sends blindly changes nothing: not with JSON, a form or a plain text."""
+    context = browser.new_context()
+    session = stage.failed("target-1")
+    ours = context.new_page()
+    ours.goto(service.sign_in)
+    expect(ours.locator(".grid-row").first).to_be_visible()
+    page = context.new_page()
+    page.goto(evil)
+    acts = len(service.ask("GET", "audit"))
+    for mode in ("cors", "no-cors"):
+        for path, method, kind, body in (
+            ("api/me", "GET", "", None),
+            ("api/sessions", "GET", "", None),
+            ("api/events", "GET", "", None),
+            ("api/sessions/target-1/retry", "POST", "text/plain", "{}"),
+            ("api/sessions/target-1/retry", "POST", "application/x-www-form-urlencoded", "mode=plain"),
+            (f"api/incidents/{session.id}/cancel", "POST", "", ""),
+            ("api/login", "POST", "text/plain", f'{{"token": "{TOKEN}"}}'),
+        ):
+            said = page.evaluate(TRY.replace("MODE", mode), [service.address + path, method, kind, body])
+            assert said in ("refused", "opaque"), (path, said)
+    assert len(service.ask("GET", "audit")) == acts
+    page.set_content(f'<iframe src="{service.address}"></iframe>')
+    page.wait_for_timeout(500)
+    assert not page.frames[-1].url.startswith("http")  # nothing of ours is shown inside another page
+    context.close()
+
+
+def test_a_name_bent_to_this_machine(service: Service, browser: Browser) -> None:
+    """Rebinding: the browser believes that evil.example is here, and the service does not answer to it."""
+    context = browser.new_context(extra_http_headers={"Authorization": f"Bearer {TOKEN}"})
+    try:
+        answer = context.request.get(service.address + "api/me", headers={"Host": "evil.example"})
+        assert answer.status == 421
+    finally:
+        context.close()

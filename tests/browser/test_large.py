@@ -1,0 +1,88 @@
+"""The dashboard over a large journal: ten thousand sessions, a million events; no page takes longer than a second."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import ROOT, up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Service
+
+EVENTS = int(os.environ.get("RUNG_EVENTS", "1000000"))
+SECOND = float(os.environ.get("RUNG_SECOND", "1.0"))
+PAGES = {
+    "/sessions": ".grid-row",
+    "/incidents": "tbody tr",
+    "/analytics": "svg",
+    "/analytics?days=30": "svg",
+    "/inbox": "h1",
+}
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The service over a generated journal."""
+    place = tmp_path_factory.mktemp("large") / "journal.db"
+    found = importlib.util.spec_from_file_location("journal_reports", ROOT / "bench" / "journal_reports.py")
+    assert found is not None
+    assert found.loader is not None
+    bench: Any = importlib.util.module_from_spec(found)
+    sys.modules["journal_reports"] = bench
+    found.loader.exec_module(bench)
+    journal, events = bench.generate(place, EVENTS, time.time() - bench.DAYS * bench.DAY)
+    assert events >= EVENTS
+    ((sessions,),) = journal.read("SELECT count(*) FROM session")
+    assert sessions >= EVENTS // 100
+    journal.close()
+    with up(journal=place) as service:
+        yield service
+
+
+def quickest(look: Callable[[], None], rounds: int = 4) -> float:
+    """Seconds; the machine may have something else to do, once or twice."""
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        look()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def test_every_page_within_a_second(large: Service, open_page: Callable[..., Page]) -> None:
+    """From nothing to rows and charts."""
+    page = open_page(large)
+    took = {}
+    for place, sign in PAGES.items():
+
+        def look(place: str = place, sign: str = sign) -> None:
+            page.goto("about:blank")
+            page.goto(large.url(place))
+            expect(page.locator(sign).first).to_be_visible(timeout=20_000)
+            expect(page.locator(".skeleton")).to_have_count(0, timeout=20_000)
+
+        took[place] = quickest(look)
+    assert max(took.values()) <= SECOND, took
+
+
+def test_the_list_goes_on(large: Service, open_page: Callable[..., Page]) -> None:
+    """Scrolled for long, rows come as they are wanted, and the page holds only those in sight."""
+    page = open_page(large)
+    expect(page.locator(".grid-row").first).to_be_visible()
+    for _ in range(30):
+        page.mouse.move(700, 500)
+        page.mouse.wheel(0, 4_000)
+        page.wait_for_timeout(30)
+    expect(page.locator(".grid-row").first).to_be_visible()
+    assert page.locator(".grid-row").count() < 200
