@@ -1,6 +1,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { me, meet, signedOut } from "./api";
+import { RELOAD, listen } from "./live/bus";
 import { route } from "./route";
 import { Empty, SignedOut } from "./ui/empty";
 import { Shell } from "./ui/shell";
@@ -30,7 +31,10 @@ export function App() {
   const [pages, setPages] = useState<Record<string, Page>>({});
 
   useEffect(() => {
-    meet().catch(() => undefined); // a page that needs it says so itself
+    const ask = () => void meet().catch(() => undefined); // a page that needs it says so itself
+    ask();
+    // A service that was started anew may be another version, and wants another mark with each act.
+    return listen((messages) => messages.some((one) => one.name === RELOAD) && ask());
   }, []);
 
   useEffect(() => {

@@ -16,6 +16,11 @@ const numbers = new Intl.NumberFormat(language);
 
 export const count = (value: number): string => numbers.format(value);
 
+const COUNTED = 10_000;
+
+/** How many there are; the service counts no further than this. */
+export const total = (value: number): string => (value > COUNTED ? `more than ${count(COUNTED)}` : count(value));
+
 export function dollars(value: number | null | undefined): string {
   if (value === null || value === undefined) return "unknown";
   if (value === 0) return "$0";

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, type Query, get, me } from "../api";
-import { count, day, dollars, duration, words } from "../format";
+import { count, day, dollars, duration, total, words } from "../format";
 import { useResource } from "../live/resource";
 import { amend, link } from "../route";
 import { Empty, Failed, Loading } from "../ui/empty";
@@ -39,7 +39,7 @@ export default function Incidents({ params }: { params: URLSearchParams }) {
       <header>
         <div class="page-head-text">
           <h1>Incidents</h1>
-          {first.data ? <p class="muted small">{count(first.data.total)}</p> : null}
+          {first.data ? <p class="muted small">{total(first.data.total)}</p> : null}
         </div>
       </header>
       <Filters params={params} />

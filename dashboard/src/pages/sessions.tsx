@@ -1,7 +1,7 @@
 import { memo } from "preact/compat";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { me } from "../api";
-import { count, dollars, words } from "../format";
+import { count, dollars, total, words } from "../format";
 import { useSessions } from "../live/sessions";
 import { amend, go, link } from "../route";
 import { EscalateDialog } from "../ui/escalate";
@@ -60,7 +60,7 @@ export default function Sessions({ params }: { params: URLSearchParams }) {
         <div class="page-head-text">
           <h1>Sessions</h1>
           <p class="muted small">
-            {list.loading && list.rows.length === 0 ? "Loading" : `${count(list.total)} ${filtered ? "found" : "in all"}`}
+            {list.loading && list.rows.length === 0 ? "Loading" : `${total(list.total)} ${filtered ? "found" : "in all"}`}
           </p>
         </div>
         <Pause paused={paused} held={list.held} toggle={() => setPaused((on) => !on)} />
