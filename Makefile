@@ -6,7 +6,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
 	@$(BIN)/rung up --demo
@@ -15,10 +15,10 @@ test: lint types cover rest browser wheel  ## the whole gate, as CI runs it
 
 quick: lint types unit  ## under a minute: lint, types, unit, property and contract tests
 
-$(VENV)/.ready: pyproject.toml hatch_build.py
+$(VENV)/.ready: pyproject.toml constraints.txt hatch_build.py
 	@command -v $(PYTHON) >/dev/null || { echo "make: need $(PYTHON) (3.11 or newer)"; exit 1; }
-	@if command -v uv >/dev/null; then echo "setting up $(VENV) with uv"; uv venv -q --allow-existing $(VENV) && uv pip install -q --python $(BIN)/python -e '.[all]' --group dev; \
-	else echo "setting up $(VENV) with pip"; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -U 'pip>=25.1' && $(BIN)/python -m pip install -q -e '.[all]' --group dev; fi
+	@if command -v uv >/dev/null; then echo "setting up $(VENV) with uv"; uv venv -q --allow-existing $(VENV) && uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[all]' --group dev; \
+	else echo "setting up $(VENV) with pip"; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -U 'pip>=25.1' && $(BIN)/python -m pip install -q -c constraints.txt -e '.[all]' --group dev; fi
 	@touch $@
 
 page: $(VENV)/.ready  ## the dashboard, bundled anew if its sources changed
@@ -92,6 +92,9 @@ old-sdks: $(VENV)/.ready  ## the adapters against the major versions before toda
 
 wire: $(VENV)/.ready  ## the dashboard's types, written anew from the API
 	@$(BIN)/python scripts/write_wire.py
+
+constraints: $(VENV)/.ready  ## the versions of a fresh set-up, written down: after `make clean`, without the old ones
+	@$(BIN)/python scripts/write_constraints.py
 
 docs: $(VENV)/.ready  ## write the generated pages anew
 	@$(BIN)/python scripts/write_docs.py
