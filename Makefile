@@ -6,7 +6,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: matrix bench-gateway storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
 	@$(BIN)/rung up --demo
@@ -86,6 +86,15 @@ $(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready
 	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/corpus && uv pip install -q --python $(VENV)/corpus/bin/python -e . --group corpus; \
 	else $(PYTHON) -m venv $(VENV)/corpus && $(VENV)/corpus/bin/python -m pip install -q -U 'pip>=25.1' && $(VENV)/corpus/bin/python -m pip install -q -e . --group corpus; fi
 	@touch $@
+
+matrix: $(VENV)/.ready  ## every fault of the lab, with and without the gateway, by the real SDKs
+	@$(BIN)/python bench/matrix.py
+
+storm-gateway: $(VENV)/.ready  ## 128 clients, a third of the calls failing, then an outage: half a minute
+	@$(BIN)/python bench/gateway_storm.py
+
+bench-gateway: $(VENV)/.ready  ## the gateway beside a minimal pass-through: requests per second of processor time
+	@$(BIN)/python bench/gateway.py --all
 
 old-sdks: $(VENV)/.ready  ## the adapters against the major versions before today's, each in an environment of its own
 	@$(BIN)/python scripts/try_old_sdks.py

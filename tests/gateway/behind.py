@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 # Waits short enough for a test, and still waits.
-QUICK = {"backoff": {"base": 0.02, "cap": 0.1}}
+QUICK = {"retries": 3, "backoff": {"base": 0.02, "cap": 0.1}}
 CLOCKS = {"connect": 2.0, "headers": 1.0, "whole": 1.0, "first": 1.0, "gap": 0.5, "grace": 1.0}
 
 

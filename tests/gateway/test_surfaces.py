@@ -65,10 +65,11 @@ def test_nobody_there() -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_refusal_passes(wire: str) -> None:
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_refusal_passes(wire: str, stream: bool) -> None:
     """A refusal is an answer: it passes as it came, after one attempt."""
-    with Behind([{"fault": "refusal", "after": 2}]) as behind:
-        got = ask(behind, wire, stream=False)
+    with Behind([{"fault": "refusal"}]) as behind:
+        got = ask(behind, wire, stream=stream)
         assert behind.attempts == 1
         assert got.stop in ("refusal", "content_filter", "completed", "incomplete", "stop")
 
@@ -84,7 +85,7 @@ def test_a_stream_that_keeps_breaking(wire: str) -> None:
         assert "message_stop" not in text
         assert "[DONE]" not in text
         assert "response.completed" not in text
-        assert behind.attempts == 4
+        assert behind.attempts == 7
 
 
 def test_a_cut_that_cannot_be_resumed_is_the_providers_own() -> None:

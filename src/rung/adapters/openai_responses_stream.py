@@ -107,6 +107,8 @@ class ResponsesStream(Splice):
         if name == b"response.output_text.delta" and not self.hops:
             self.plain = True
             return self.content(event)
+        if name == b"response.refusal.delta" and not self.hops:
+            return self.content(event)
         if not name:
             return event if self.started else b""  # a comment
         data = _object(data_of(event))

@@ -12,7 +12,9 @@ from rung.core import events as ev
 from rung.core.breaker import BreakerSettings, Circuit, Vote
 from rung.core.budget import RetryBudget
 from rung.core.errors import AttemptError
+from rung.core.ladder import Action
 from rung.core.outcome import GOOD
+from rung.core.presets import CALL
 from rung.core.request import Request
 from rung.engine.recover import acarry, equipment
 from rung.engine.run import SYSTEM_CLOCK, Run
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 # Quick to close again: behind a gateway there is always somebody who wants to know.
 BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
 RETRY_PRICE: Final = 2
+RESUMES: Final = 6
 _NOW_AND_THEN: Final = 1.0
 _CLOSED: Final = Circuit.CLOSED
 _BREAKERS_LIMIT: Final = 10_000
@@ -126,7 +129,7 @@ class Gateway:
         if policy is None:
             if len(self._policies) > _BREAKERS_LIMIT:
                 self._policies.clear()
-            policy = self._policies[project] = self.settings.book.pick(project=project, tool="gateway")
+            policy = self._policies[project] = _patient(self.settings.book.pick(project=project, tool="gateway"))
         return policy
 
     def policy_for(self, call: Call) -> Policy:
@@ -319,6 +322,11 @@ class Gateway:
             terms = ev.Terms(policy.ladder.name, policy.name, False, False, rungs, call.project)
             self._terms[call.project] = terms
         return terms._replace(session=session) if session else terms
+
+
+def _patient(policy: Policy) -> Policy:
+    """A stream may break more often than an answer is cut: going on costs little, giving up loses all of it."""
+    return policy.with_tries(Action.RESUME, RESUMES) if policy.ladder.name == CALL.name else policy
 
 
 def _models_told(journal: Any) -> dict[str, str]:

@@ -18,6 +18,8 @@ PUBLIC: Final = {ANTHROPIC: "https://api.anthropic.com", OPENAI: "https://api.op
 # What a policy for a gateway starts from; a file's own words weigh more.
 POLICY: Final[Mapping[str, Any]] = {
     "ladder": "call",
+    "retries": 8,  # of a service that fails every third call, three repeats would still let one in a hundred through
+    "attempts": 20,
     "seconds": 3_600.0,
     "sticky": "session",
     "backoff": {"base": 0.5, "cap": 8.0},

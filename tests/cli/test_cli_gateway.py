@@ -1,0 +1,93 @@
+"""`rung gateway` from the command line: one command behind it, the lines to paste, keys, and misuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+from rung.testing.provider import Lab
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUNG = [sys.executable, "-m", "rung", "gateway"]
+AGENT = """
+import os, json, urllib.request
+body = json.dumps({"model": "small", "max_tokens": 500, "messages": [{"role": "user", "content": "count to 3"}]}).encode()
+asked = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", body, {"x-api-key": "k"})
+print(json.load(urllib.request.urlopen(asked))["content"][0]["text"])
+"""
+
+
+def gateway(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*RUNG, *words], capture_output=True, text=True, check=False, cwd=cwd, timeout=60)
+
+
+def test_one_command_behind_it(tmp_path: Path) -> None:
+    """A command that knows nothing of it survives an overload, and what that took is told at the end."""
+    with Lab([{"fault": "overloaded", "request": 1}]) as lab:
+        done = gateway("--anthropic", lab.url, "run", "--", sys.executable, "-c", AGENT, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "word1 word2 word3\n")
+        assert "1 recovered (met: 1x overloaded)" in done.stderr
+        assert lab.attempts == 2
+        done = gateway("run", "--", sys.executable, "-c", "raise SystemExit(7)", cwd=tmp_path)
+        assert done.returncode == 7
+
+
+def test_the_lines_to_paste(tmp_path: Path) -> None:
+    """--print-env prints what points agents at it, and starts nothing."""
+    done = gateway("--port", "8123", "--print-env", cwd=tmp_path)
+    assert done.stdout.splitlines() == [
+        "export ANTHROPIC_BASE_URL=http://127.0.0.1:8123",
+        "export OPENAI_BASE_URL=http://127.0.0.1:8123/v1",
+    ]
+
+
+def test_a_key(tmp_path: Path) -> None:
+    """new-key prints a key once, and the lines that know it by its hash: with them a gateway may listen wider."""
+    done = gateway("new-key", "--project", "site", cwd=tmp_path)
+    key, _, table = done.stdout.partition("\n\n")
+    assert key.startswith("rung-")
+    assert key not in table
+    (tmp_path / "rung.toml").write_text(table)
+    assert gateway("--host", "0.0.0.0", "--print-env", cwd=tmp_path).returncode == 0
+
+
+def test_misuse(tmp_path: Path) -> None:
+    """What cannot be is said in one line that names it, with exit code 2."""
+    (tmp_path / "rung.toml").write_text("[gateway.clocks]\ngap = 0\n")
+    for words, named in (
+        (("--print-env",), "gateway.clocks.gap"),
+        (("--config", "nowhere.toml", "--print-env"), "nowhere.toml"),
+    ):
+        done = gateway(*words, cwd=tmp_path)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert named in done.stderr
+    (tmp_path / "rung.toml").unlink()
+    done = gateway("--host", "0.0.0.0", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "gateway.keys" in done.stderr
+    done = gateway("run", "--", "no-such-program", cwd=tmp_path)
+    assert done.returncode == 2
+
+
+def test_served_until_a_signal(tmp_path: Path) -> None:
+    """It says where it listens, reads a changed file again, and ends with 0 on SIGTERM."""
+    (tmp_path / "rung.toml").write_text("[gateway]\nport = 0\n")
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen([*RUNG], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=env) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        with urlopen(f"{url}/readyz") as ready:
+            assert json.load(ready)["status"] == "ok"
+        (tmp_path / "rung.toml").write_text("[gateway]\nport = 'x'\n")
+        assert "the old settings stay" in process.stdout.readline()
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
