@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rung
 from rung.core import events as ev
+from rung.core.orders import Act, Order
 from rung.core.request import Request
 from rung.store.port import Ticket
 
@@ -189,3 +191,167 @@ def test_a_first_attempt_waits_for_nothing() -> None:
     journal = Waiting()
     assert rung.recover_sync(lambda _: "done", "do it", journal=journal, breakers=rung.Breakers()).value == "done"
     assert not any(future.done() for future in journal.futures)
+
+
+# -- a first repeat ---------------------------------------------------------------------------------------
+
+
+def failing(errors: list[BaseException], *, awaited: bool) -> Any:
+    """Raises these, one in each attempt; then it works."""
+
+    def attempt() -> str:
+        if errors:
+            raise errors.pop(0)
+        return work()
+
+    async def aattempt() -> str:
+        return attempt()
+
+    return aattempt if awaited else attempt
+
+
+def kept(journal: Any, errors: list[BaseException], policy: str = "limited", *, awaited: bool = False) -> Any:
+    """What a call returns whose attempts raise these; it is not the first, which starts what watches."""
+    coming: list[BaseException] = []
+    call = guarded(journal, policy, failing(coming, awaited=awaited))
+    called(call)
+    for made in ("appended", "notes", "events"):
+        getattr(journal, made, []).clear()
+    coming += errors
+    return called(call)
+
+
+def reset() -> ConnectionResetError:
+    return ConnectionResetError("x")
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_same_events_of_a_repeat(failures: int, policy: str, awaited: bool) -> None:
+    """A call that fails and then goes well leaves what the long way would have left, each part before it is acted on."""
+    short, long = Short(), Long()
+    assert kept(short, [reset() for _ in range(failures)], policy, awaited=awaited) == "done"
+    assert kept(long, [reset() for _ in range(failures)], policy, awaited=awaited) == "done"
+    events = [event for _, part in short.appended for event in part]
+    assert plain(events) == plain(long.events)
+    assert [first for first, _ in short.appended] == [0, *range(3, 2 * failures + 2, 2)]
+    assert short.notes == []
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_repeat_holds_others(awaited: bool) -> None:
+    """What a repeated attempt does within itself is known as its part."""
+    short, inner = Short(), Short()
+    inside = guarded(inner, "unlimited", lambda: "done")
+    errors: list[BaseException] = []
+    attempt = failing(errors, awaited=False)
+
+    def outer() -> str:
+        value: str = attempt()
+        if fails_first:
+            inside()
+        return value
+
+    async def aouter() -> str:
+        return outer()
+
+    fails_first: list[BaseException] = []
+    call = guarded(short, "limited", aouter if awaited else outer)
+    called(call)
+    short.appended.clear()
+    fails_first.append(reset())
+    errors += fails_first
+    called(call)
+    opened = short.appended[0][1][0]
+    ((first, _),) = inner.told()
+    assert isinstance(opened, ev.Opened)
+    assert isinstance(first, ev.Opened)
+    assert first.parent == opened.id
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_repeat_that_is_stopped(awaited: bool) -> None:
+    """Ctrl-C in the repeated attempt passes through, and the journal knows how it ended."""
+    short = Short()
+    with pytest.raises(KeyboardInterrupt):
+        kept(short, [reset(), KeyboardInterrupt()], awaited=awaited)
+    assert [type(event) for _, part in short.appended for event in part][-1] is ev.Cancelled
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_journal_that_breaks_before_a_repeat(awaited: bool) -> None:
+    """The work goes on; that it broke is said."""
+
+    class Broken(Short):
+        def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+            raise RuntimeError("no more threads")
+
+    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: RuntimeError: no more threads"):
+        assert kept(Broken(), [reset()], awaited=awaited) == "done"
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_what_could_not_be_kept(awaited: bool) -> None:
+    """Nor does the work stop when what was handed over is refused in the end; and that is told, too."""
+
+    class Refusing(Short):
+        def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
+            super().append(incident, first, events)
+            ticket: Ticket[None] = Ticket()
+            timers.append(threading.Timer(0.02, ticket.set_exception, [OSError("no room")]))
+            timers[-1].start()
+            return ticket
+
+    timers: list[threading.Timer] = []
+    journal = Refusing()
+    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: OSError: no room"):
+        assert kept(journal, [reset()], awaited=awaited) == "done"
+    for timer in timers:
+        timer.join()
+    assert ev.Crashed in [type(event) for _, part in journal.appended for event in part]
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_an_order_before_a_repeat(awaited: bool) -> None:
+    """A person's order, given while a first repeat is waited for, is obeyed at once."""
+
+    class Ordered(Short):
+        def order(self, incident: str) -> Order:
+            return Order(action=Act.CANCEL, by="ada")
+
+    journal = Ordered()
+    policy = rung.policy("call", backoff={"base": 30, "jitter": False})
+    errors: list[BaseException] = []
+    call = rung.guarded(policy, journal=journal, breakers=rung.Breakers(), retry_budget=None)(
+        failing(errors, awaited=awaited)
+    )
+    called(call)
+    journal.appended.clear()
+    errors.append(reset())
+    with pytest.raises(ConnectionResetError) as raised:
+        called(call)
+    assert "stopped by ada" in raised.value.__notes__[0]
+    assert [type(event) for _, part in journal.appended for event in part][-2:] == [ev.Ordered, ev.Closed]
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_what_helped_before_is_asked(awaited: bool) -> None:
+    """Where the policy learns, the journal is asked at the first failure: no plan knows better."""
+
+    class Remembering(Short):
+        asked = 0
+
+        def hint(self, project: str, failure: Any) -> None:
+            self.asked += 1
+
+    journal = Remembering()
+    policy = rung.policy("call", backoff={"base": 0}, learn=True)
+    errors: list[BaseException] = []
+    call = rung.guarded(policy, journal=journal, breakers=rung.Breakers(), retry_budget=None)(
+        failing(errors, awaited=awaited)
+    )
+    called(call)
+    errors.append(reset())
+    assert called(call) == "done"
+    assert journal.asked == 1

@@ -3,8 +3,8 @@
 No incident, event or request is made on this way. A first repeat is taken by what `decide` said of an
 equal failure on a fresh incident, remembered in a plan; it is recorded as a brief of seven values, from
 which the very events of the long way can be made (`Brief.events`; a test holds the two together). A journal
-is handed a good call as a few values as well (`Lane.story`), and whatever fails there goes the long way, as
-does all that is less simple. Nothing about recovery is decided here.
+is handed a good call as a few values as well (`Lane.story`); a first repeat is told it before it is made (`kept`).
+All that is less simple goes the long way. Nothing about recovery is decided here.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class Lane:
         self.finished = self.breaker.calls.append if self.breaker.settings.slow is None else self._timed
         self.later = guard.later or (lambda *_: None)
         self.keep = None if guard.later is None else self._keep
+        self.asks = self.keep is not None and policy.learn
         self.recent: deque[tuple[Any, ...]] = deque(maxlen=100)  # briefs
         self.hears = MAIN_THREAD  # a blocking call on the short way runs in the main thread
         self.plans: dict[tuple[Kind, bool, Phase], Plan | None] = {}
@@ -138,7 +139,7 @@ class Lane:
         """Count a first failure and schedule its repeat: the plan, and the seconds to wait; None: go the long way."""
         said = REPORTED.get() or MAIN_THREAD
         if (
-            self.keep is not None  # what is decided must be safe before it is acted on
+            self.asks  # the journal may know better than the plan
             or CURRENT.get() is not None
             or failure.retry_after is not None
             or said.at >= began
@@ -316,6 +317,18 @@ def _again(
         finally:
             del failed  # as above
     plan, wait = scheduled
+    if lane.keep is not None:
+        run = unfold(guard, Brief(began, now, failure, plan, wait, now, 0.0))
+        run.error = failed
+        del failed  # as above
+        return guard.repeat(run, as_attempt(function, args, kwargs))
+    return _repeated(function, lane, args, kwargs, Brief(began, now, failure, plan, wait, 0.0, 0.0))
+
+
+def _repeated(
+    function: Callable[..., Any], lane: Lane, args: tuple[Any, ...], kwargs: dict[str, Any], brief: Brief
+) -> Any:
+    guard, began, now, failure, plan, wait = lane.guard, *brief[:5]
     if wait > 0:
         sleep(wait)
     again = EPOCH + monotonic()
@@ -332,7 +345,7 @@ def _again(
         value = function(*args, **kwargs)
         WATCHED.pop()
     except Exception as error:
-        failed = error
+        failed: Exception = error
         release(due)
     except Overdue as overdue:
         if release(due) != overdue.depth:
@@ -442,6 +455,11 @@ async def _aagain(
         finally:
             del failed  # as above
     plan, wait = scheduled
+    if lane.keep is not None:
+        run = unfold(guard, Brief(began, now, failure, plan, wait, now, 0.0))
+        run.error = failed
+        del failed  # as above
+        return await guard.arepeat(run, as_attempt(function, args, kwargs))
     if wait > 0:
         await guard.run.clock.asleep(wait)
     again = EPOCH + monotonic()

@@ -43,7 +43,7 @@ class Guard:
         self.policy = policy
         self.run: type[Run] = type("GuardedRun", (Run,), equipped)
         # The flat path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
-        # can be told of a good call later, if it knows how; whatever fails goes the long way there.
+        # can be told of a good call later, if it knows how; of a first repeat it is told before that is made.
         journal = ports.get("journal")
         self.later: Callable[..., object] | None = getattr(journal, "append_later", None)
         wants_all = ("clock", "jitter", "check", "session")
@@ -62,6 +62,16 @@ class Guard:
         first = _first(run, failed)
         del failed  # should it be raised again, its traceback holds this frame: a cycle
         return self.carry_on(run, attempt, *first)
+
+    def repeat(self, run: Run, attempt: Callable[..., Any]) -> Any:
+        """Take a run to its end whose first repeat was decided on."""
+        carry(run, attempt, simple=True)
+        return _conclude(run)
+
+    async def arepeat(self, run: Run, attempt: Callable[..., Any]) -> Any:
+        """The same, awaiting."""
+        await acarry(run, attempt, simple=True)
+        return _conclude(run)
 
     def carry_on(
         self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# As it is in C: the public one makes enums of what is none first, and that costs more than the rest of an attempt.
+getsignal: Final[Callable[[int], Any]] = signal._signal.getsignal  # type: ignore[attr-defined]  # noqa: SLF001
+
 # Ignored by default, hardly used by anybody, and a handler for it ends blocking calls.
 SIGNAL: Final = getattr(signal, "SIGURG", None)
 MAIN: Final = threading.main_thread().ident
@@ -82,7 +85,7 @@ class Watchdog:
     @property
     def displaced(self) -> bool:
         """Has somebody else taken our signal? Then nobody in the main thread can be ended by it."""
-        return self._thread is not None and signal.getsignal(SIGNAL or 0) != self._handle
+        return self._thread is not None and getsignal(SIGNAL or 0) != self._handle
 
     def say(self, *, displaced: bool) -> None:
         """Warn, once for each time that it happens."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 from rung.core.config import policy as make_policy
 from rung.core.events import Status, Terms
 from rung.core.request import Request
+from rung.engine.kept import Rest, arepeat, repeat
 from rung.engine.loops import adrive, drive
 from rung.engine.numbers import NUMBERS
 from rung.engine.report import write_report
@@ -100,11 +101,18 @@ def carry(
     failure: Failure | None = None,
     decision: Decision | None = None,
     wait: float = 0.0,
+    *,
+    simple: bool = False,
 ) -> None:
-    """Take a run to its end, from its beginning or from a failure and the decision about it."""
+    """Take a run to its end, from its beginning or from a failure and the decision about it.
+
+    `simple`: a first repeat was decided on, and nothing is there that would see each step.
+    """
     token = CURRENT.set(run)
     try:
-        drive(recovery(run, failure, decision, wait), attempt, run.clock)
+        rest = repeat(run, attempt) if simple else Rest(failure, decision, wait)
+        if rest is not None:
+            drive(recovery(run, *rest), attempt, run.clock)
     except BaseException as error:
         run.stopped()  # unless the steps have already said so
         _part(run)
@@ -120,12 +128,16 @@ async def acarry(
     failure: Failure | None = None,
     decision: Decision | None = None,
     wait: float = 0.0,
+    *,
+    simple: bool = False,
 ) -> None:
     """The same, awaiting."""
     run.awaited = driven = True
     token = CURRENT.set(run)
     try:
-        await adrive(recovery(run, failure, decision, wait), attempt, run.clock)
+        rest = await arepeat(run, attempt) if simple else Rest(failure, decision, wait)
+        if rest is not None:
+            await adrive(recovery(run, *rest), attempt, run.clock)
     except GeneratorExit:  # nobody drives us any more, nothing can be awaited, and this may be any context
         driven = False
         run.stopped()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rung.core.breaker import Breaker
     from rung.core.budget import RetryBudget
     from rung.core.failures import Failure
+    from rung.core.orders import Order
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.core.request import Request
@@ -88,6 +89,7 @@ class Run:
     published: int = 0
     pending: Any = None  # events on their way to the journal
     last_word: Any = None  # that it was stopped, on its way there
+    order: Order | None = None  # a person's, given while it waited, to be obeyed
 
     def __init__(self) -> None:
         self.incident = Incident()

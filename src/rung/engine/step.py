@@ -149,9 +149,12 @@ def _pause(run: Run, seconds: float) -> Generator[Move, Reply, bool]:
         return False
     until = run.clock.now() + seconds
     while True:
-        order = yield from _call(run, "orders", look, run.incident.id)
-        if order is not None and order.value is not None:
-            over = _obey(run, order.value)
+        given, run.order = run.order, None
+        if given is None:
+            reply = yield from _call(run, "orders", look, run.incident.id)
+            given = reply.value if reply is not None else None
+        if given is not None:
+            over = _obey(run, given)
             yield from _publish(run)
             return over
         left = until - run.clock.now()

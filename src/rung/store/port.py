@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rung.core.errors import Busy as Busy  # noqa: PLC0414  # the stores' own word, known to the engine
 from rung.core.errors import RungError
+from rung.store.ticket import Ticket as Ticket  # noqa: PLC0414  # what a store gives for what it is given
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
-T = TypeVar("T")
 Row = tuple[Any, ...]
 
 
@@ -35,15 +34,6 @@ class Taken(RungError):
 
     def __init__(self, run: str, why: str) -> None:
         super().__init__(f"run {run!r} cannot be taken up: {why}")
-
-
-class Ticket(Future[T], Generic[T]):
-    """Something that will be durable: `result()` blocks until it is, `await` waits for it."""
-
-    def __await__(self) -> Generator[Any, None, T]:
-        import asyncio
-
-        return asyncio.wrap_future(self).__await__()
 
 
 class Connection(Protocol):

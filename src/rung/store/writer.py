@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.store.attendance import attend
 from rung.store.port import Busy, Fenced, Ticket
+from rung.store.ticket import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,8 +146,6 @@ class Writer:
                 theirs += [item] if isinstance(item := self._queue.get_nowait(), Item) else []
         self._fresh()
         for item in theirs:
-            if item.ticket is not None:
-                item.ticket._condition = threading.Condition()  # noqa: SLF001  # a thread of the parent may have it
             _release(item, "it was handed over before a fork")
 
     # -- in the thread --------------------------------------------------------------------------------
@@ -275,8 +273,8 @@ class Writer:
             connection = self._connected()
             if not all(item.present(connection) for item, _ in done):
                 raise
-        for item, result in done:
-            _answer(item, result)
+        answered = [item.ticket for item, result in done if item.ticket is not None and item.ticket.settle(result)]
+        tell(answered)
 
     def _one(self, connection: Connection, item: Item, done: list[tuple[Item, Any]]) -> None:
         """One item in a savepoint: what is wrong with it is its own affair, unless the store is in trouble."""
@@ -355,11 +353,6 @@ def _answer(item: Item, result: Any) -> bool:
     """Give whoever waits for it its result or exception; False when nobody does."""
     if item.ticket is None:
         return False
-    try:
-        if isinstance(result, BaseException):
-            item.ticket.set_exception(result)
-        else:
-            item.ticket.set_result(result)
-    except InvalidStateError:  # answered before, or cancelled
-        return False
-    return True
+    if isinstance(result, BaseException):
+        return item.ticket.set_exception(result)
+    return item.ticket.set_result(result)

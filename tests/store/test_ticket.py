@@ -1,0 +1,144 @@
+"""A ticket: answered once, whoever waits for it, in whichever way, is told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import CancelledError
+
+import pytest
+
+from rung.store.ticket import Ticket, tell
+
+
+def test_answered_before_it_is_asked() -> None:
+    """Its answer is there at once, for threads and tasks."""
+    ticket: Ticket[int] = Ticket()
+    assert not ticket.done()
+    assert ticket.set_result(3)
+
+    async def ask() -> int:
+        return await ticket
+
+    assert (ticket.result(), ticket.exception(), asyncio.run(ask())) == (3, None, 3)
+
+
+def test_first_answer_holds() -> None:
+    """What comes later changes nothing."""
+    ticket: Ticket[int] = Ticket()
+    assert ticket.set_result(1)
+    assert not ticket.set_exception(ValueError("late"))
+    assert not ticket.cancel()
+    assert ticket.result() == 1
+
+
+def test_error() -> None:
+    """What went wrong is raised, and can be looked at."""
+    ticket: Ticket[int] = Ticket()
+    ticket.set_exception(ValueError("bad"))
+    with pytest.raises(ValueError, match="bad"):
+        ticket.result()
+    assert isinstance(ticket.exception(), ValueError)
+    assert not ticket.cancelled()
+
+
+def test_takes_too_long() -> None:
+    """Whoever waits only so long is told that it took longer; the answer is not lost."""
+    ticket: Ticket[int] = Ticket()
+    with pytest.raises(TimeoutError, match=r"more than 0\.001 s"):
+        ticket.result(0.001)
+    ticket.set_result(1)
+    assert ticket.result(0.001) == 1
+
+
+@pytest.mark.parametrize("turn", range(20))
+def test_nobody_waits_for_ever(turn: int) -> None:
+    """Threads that begin to wait while it is answered are all told."""
+    tickets: list[Ticket[int]] = [Ticket() for _ in range(50)]
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.extend(t.result(30) for t in tickets)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for ticket in tickets:
+        ticket.set_result(turn)
+    for thread in threads:
+        thread.join(30)
+    assert found == [turn] * 200
+
+
+def test_tasks_of_one_loop_are_told_together() -> None:
+    """All that were settled are told by one word to the loop, from any thread."""
+
+    async def main() -> tuple[list[int], int]:
+        tickets: list[Ticket[int]] = [Ticket() for _ in range(5)]
+        loop, words = asyncio.get_running_loop(), 0
+        told = loop.call_soon_threadsafe
+
+        def count(*arguments: object) -> object:
+            nonlocal words
+            words += 1
+            return told(*arguments)  # type: ignore[arg-type]
+
+        loop.call_soon_threadsafe = count  # type: ignore[method-assign, assignment]
+
+        async def ask(ticket: Ticket[int]) -> int:
+            return await ticket
+
+        tasks = [asyncio.ensure_future(ask(ticket)) for ticket in tickets]
+        await asyncio.sleep(0)
+        for number, ticket in enumerate(tickets):
+            ticket.settle(number)
+        thread = threading.Thread(target=tell, args=(tickets,))
+        thread.start()
+        thread.join()
+        return await asyncio.gather(*tasks), words
+
+    assert asyncio.run(main()) == ([0, 1, 2, 3, 4], 1)
+
+
+def test_whoever_is_cancelled_gives_it_up() -> None:
+    """A task that is cancelled while it waits gives up what it waits for, as a future's would."""
+
+    async def main() -> Ticket[int]:
+        ticket: Ticket[int] = Ticket()
+
+        async def ask() -> int:
+            return await ticket
+
+        task = asyncio.ensure_future(ask())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ticket
+
+    ticket = asyncio.run(main())
+    assert ticket.cancelled()
+    assert not ticket.set_result(1)
+    with pytest.raises(CancelledError):
+        ticket.result()
+
+
+def test_a_loop_that_is_closed() -> None:
+    """Nobody is left to be told there, and that breaks nothing."""
+    ticket: Ticket[int] = Ticket()
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(_ask(ticket))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert ticket.set_result(1)
+    waiting._log_destroy_pending = False  # type: ignore[attr-defined]  # left behind on purpose
+
+
+async def _ask(ticket: Ticket[int]) -> int:
+    return await ticket
+
+
+def test_called_back() -> None:
+    """A function is called when it is answered; at once, when it already is; once."""
+    ticket: Ticket[int] = Ticket()
+    called: list[int] = []
+    ticket.add_done_callback(lambda told: called.append(told.result()))
+    ticket.set_result(1)
+    ticket.add_done_callback(lambda told: called.append(told.result() + 1))
+    assert called == [1, 2]
