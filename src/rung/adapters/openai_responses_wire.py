@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.compaction import between as middle
 from rung.core.compaction import compacted as shortened
+from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import LOST
@@ -55,6 +57,21 @@ def resumed(body: Body, words: str) -> Body:
 def compacted(body: Body, goal: int) -> Body:
     """The same request in about so many characters."""
     return {**body, "input": shortened(_items(body), goal)}
+
+
+def between(body: Body) -> str:
+    """What could be summarised."""
+    return middle(_items(body))
+
+
+def condensed(body: Body, summary: str) -> Body:
+    """The same request with a summary for what stands in the middle."""
+    return {**body, "input": _paired([dict(item) for item in summarised(_items(body), summary)])}
+
+
+def asking(model: str, words: str, tokens: int) -> Body:
+    """A request of our own."""
+    return {"model": model, "max_output_tokens": tokens, "input": words}
 
 
 def said(answer: Body) -> str:

@@ -22,6 +22,7 @@ STUB: Final = "[left out to save context]"
 SAME: Final = "[left out: the same comes again further on]"
 _SHORT: Final = 200  # characters: a result below this is not worth a stub
 _CLIPPED: Final = 2_000
+_SUMMARISED: Final = 200_000  # characters a summary is made of
 _PICTURES: Final = frozenset({"image", "image_url", "document", "input_image", "input_file", "file", "input_audio"})
 
 
@@ -33,6 +34,23 @@ def compacted(messages: Sequence[Message], goal: int) -> list[Message]:
             break
         made = step(made)
     return made
+
+
+SUMMARISE: Final = (
+    "Summarise the conversation below for somebody who takes it over: the task, what was found out, what was decided, "
+    "what was changed, what is still open. Facts only, no preface.\n\n"
+)
+
+
+def between(messages: Sequence[Message]) -> str:
+    """What stands between the task and the latest messages, as text to be summarised."""
+    return clip(json.dumps(list(messages)[1:-RECENT], ensure_ascii=False, default=repr), _SUMMARISED)
+
+
+def condensed(messages: Sequence[Message], summary: str) -> list[Message]:
+    """The task, a summary of what came between, and the latest messages."""
+    told = {"role": "user", "content": f"[Summary of what came between]\n{summary}"}
+    return [messages[0], told, *list(messages)[max(1, len(messages) - RECENT) :]]
 
 
 def size(messages: Sequence[Message]) -> int:

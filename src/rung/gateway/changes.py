@@ -137,9 +137,19 @@ class Changes:
         made = bodies.compacted(body, goal)
         if size([made]) > goal and self.summarise is not None:
             made = await self.summarise(made)
-        if size([made]) >= size([body]):
+        share = size([made]) / size([body])
+        if share >= 1:
             raise CannotChange("nothing can be left out")
+        if tokens is not None:
+            made = self._with_room(made, int(tokens.limit * _MARGIN - tokens.asked * share))
         return self._make(made, request)
+
+    def _with_room(self, body: dict[str, Any], room: int) -> dict[str, Any]:
+        """The body with an output limit that fits beside it."""
+        limit = self.call.wire.bodies.limit(body)
+        if limit is None or limit <= room or room < LEAST_ANSWER:
+            return body
+        return self.call.wire.bodies.with_limit(body, room)
 
     def _repair(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
         return self._make(self.call.wire.bodies.repaired(self.base), request)

@@ -59,6 +59,7 @@ class Exchange:
         self.refused: list[Answer] = []  # the upstreams' own errors, as they came
         self.last: Answer | None = None  # that of the last attempt, if it had one
         self.usage: dict[str, Any] = {}
+        self.tokens = (0, 0)  # in and out, once they are counted
         self.pinned = b""  # the body for the model its session is on
         self._native_end = b""  # the end of a stream that was cut short, as it came
         self._headers: list[tuple[bytes, bytes]] = []

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from itertools import count
-from os import urandom
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import orjson
 
 from rung.core import events as ev
 from rung.core.breaker import BreakerSettings, Circuit, Vote
 from rung.core.budget import RetryBudget
+from rung.core.compaction import SUMMARISE
 from rung.core.errors import AttemptError
 from rung.core.ladder import Action
 from rung.core.outcome import GOOD
 from rung.core.presets import CALL
-from rung.core.request import Request
 from rung.engine.recover import acarry, equipment
 from rung.engine.run import SYSTEM_CLOCK, Run
 from rung.engine.shared import Breakers
+from rung.gateway.books import Books, next_name
 from rung.gateway.call import passed_headers
-from rung.gateway.changes import CHARACTERS_PER_TOKEN, Changes
-from rung.gateway.costs import Costs
+from rung.gateway.changes import CHARACTERS_PER_TOKEN, CannotChange, Changes
 from rung.gateway.joining import Joining
-from rung.gateway.metrics import Metrics
 from rung.gateway.sessions import Sessions
 from rung.gateway.upstream import Pool, held_key
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rung.core.failures import Evidence, Failure
     from rung.core.policy import Policy
+    from rung.core.request import Request
     from rung.engine.session import Session
     from rung.gateway.answer import Answer
     from rung.gateway.call import Call
@@ -42,11 +43,10 @@ if TYPE_CHECKING:
 BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
 RETRY_PRICE: Final = 2
 RESUMES: Final = 6
+_SUMMARY_TOKENS: Final = 2_000
 _NOW_AND_THEN: Final = 1.0
 _CLOSED: Final = Circuit.CLOSED
 _BREAKERS_LIMIT: Final = 10_000
-_PROCESS: Final = urandom(4).hex()
-_NUMBERS: Final = count(1)
 
 
 class Detector(Protocol):
@@ -79,12 +79,12 @@ class Gateway:
         self.retry_budget = RetryBudget(price=RETRY_PRICE)
         self.sessions = Sessions(settings.sticky_seconds)
         self.joining = Joining()
-        self.metrics = Metrics()
+        self.books = Books(journal, tell, spans=settings.otel)
+        self.metrics = self.books.metrics
+        self.costs = self.books.costs
         self.running = 0
         self._tell = tell
-        self.costs = Costs(tell)
         self.clock = SYSTEM_CLOCK
-        self._second = self._written = 0
         self._policies: dict[str, Policy] = {}
         self._terms: dict[str, ev.Terms] = {}
 
@@ -205,28 +205,8 @@ class Gateway:
             self.retry_budget.credit()
         if answer is not None:
             await exchange.reply(answer)
-        self._went_well(exchange, now, ended)
+        self.books.went_well(exchange, self._terms_of(call), now, ended, self.settings)
         return exchange
-
-    def _went_well(self, exchange: Exchange, began: float, ended: float) -> None:
-        """Count a call that went well, and have it written down whenever there is time."""
-        call = exchange.call
-        self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="succeeded"')
-        self.metrics.add("rung_attempts_total")
-        dollars = self.account(exchange, call.model)
-        if self.journal is not None:
-            self._write_down(call, began, ended, dollars)
-
-    def _write_down(self, call: Call, began: float, ended: float, dollars: float) -> None:
-        """Have a good call written down; of very many in one second, those beyond the limit are only counted."""
-        second = int(ended)
-        if second != self._second:
-            self._second, self._written = second, 0
-        self._written += 1
-        if self._written <= self.settings.journal_rate:
-            self.journal.append_later(_good, self.terms(call), call.model, call.upstream.name, began, ended, dollars)
-        else:
-            self.metrics.add("rung_unwritten_total")
 
     async def _recover(
         self, exchange: Exchange, error: Exception | None, began: float, session: Session | None
@@ -254,7 +234,7 @@ class Gateway:
             if exchange.attempts == 0:
                 self._look_at_request(exchange.call)
             answer = await exchange.attempt(request)
-            run.spent += self.account(exchange, request.model)
+            run.spent += self.books.account(exchange, request.model, self.settings, self.clock.now())
             return answer
 
         return attempt
@@ -266,6 +246,8 @@ class Gateway:
         request = changes.first
         if session.model and session.model != call.model:
             request = changes.on_model(session.model)
+        if self.settings.summary_model:
+            changes.summarise = partial(self._summarise, call)
         run = Run()
         ports = {
             "changes": changes.by_action(),
@@ -278,19 +260,27 @@ class Gateway:
         run.terms = run.terms._replace(project=call.project or run.terms.project)
         run.breaker_key = self.breaker_key(call, request.model, request.agent)
         changes.moved = lambda made: setattr(run, "breaker_key", self.breaker_key(call, made.model, made.agent))
-        run.open(request, began, f"{_PROCESS}-g{next(_NUMBERS)}")
+        run.open(request, began, next_name())
         return run
+
+    async def _summarise(self, call: Call, body: dict[str, Any]) -> dict[str, Any]:
+        """The body with its middle summarised by the model that is there for it."""
+        bodies, settings = call.wire.bodies, self.settings
+        words = SUMMARISE + bodies.between(body)
+        asked = orjson.dumps(bodies.asking(settings.summary_model, words, _SUMMARY_TOKENS))
+        async with asyncio.timeout(settings.clocks.whole):
+            path = call.target.partition("?")[0]
+            response = await self.pool.send(call.upstream, "POST", path, call.passed, asked)
+            said = bodies.said(orjson.loads(await response.read())) if response.ok else ""
+        if not said:
+            raise CannotChange(f"{settings.summary_model} gave no summary")
+        return bodies.condensed(body, said)
 
     async def _conclude(self, exchange: Exchange, run: Run) -> None:
         incident, call = run.incident, exchange.call
         good = incident.status in GOOD
         exchange.notes.update(_done(run, call), outcome=str(incident.status))
-        self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="{incident.status}"')
-        self.metrics.add("rung_attempts_total", "", exchange.attempts)
-        for failure in incident.failures:
-            self.metrics.add("rung_failures_total", f'kind="{failure.kind}"')
-        for rung in incident.path:
-            self.metrics.add("rung_rungs_total", f'rung="{run.policy.ladder.rungs[rung].name}"')
+        self.books.concluded(exchange, run, self.clock.now())
         run.error = None  # its traceback holds the frames that hold the run: a cycle
         if not good:
             assert incident.failure is not None  # noqa: S101  # what did not end well has failed
@@ -299,20 +289,7 @@ class Gateway:
         if run.value is not None and not exchange.over:
             await exchange.reply(run.value)
 
-    def account(self, exchange: Exchange, model: str) -> float:
-        """Count the tokens of an answer, and what they cost; the dollars."""
-        usage, exchange.usage = exchange.usage, {}
-        if not usage:
-            return 0.0
-        tokens = exchange.call.wire.bodies.tokens(usage)
-        self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
-        self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
-        dollars = self.costs.add(exchange.call, model, tokens, self.settings, self.clock.now())
-        if dollars:
-            self.metrics.add("rung_dollars_total", "", dollars)
-        return dollars
-
-    def terms(self, call: Call) -> ev.Terms:
+    def _terms_of(self, call: Call) -> ev.Terms:
         """What holds for every call of a project and a session that goes well."""
         session = call.session
         terms = self._terms.get(call.project)
@@ -334,12 +311,6 @@ def _models_told(journal: Any) -> dict[str, str]:
     rows = journal.read("SELECT topic, body FROM message WHERE topic LIKE 'model/%'")
     told = {topic.removeprefix("model/"): json.loads(body) for topic, body in rows}
     return {session: str(word.get("model", "")) for session, word in told.items() if isinstance(word, dict)}
-
-
-def _good(terms: ev.Terms, model: str, agent: str, began: float, ended: float, dollars: float) -> list[ev.Event]:
-    """The events of a call that went well; made when they are written, in the journal's own thread."""
-    opened = ev.Opened(began, f"{_PROCESS}-g{next(_NUMBERS)}", terms, Request(model=model, agent=agent))
-    return [opened, ev.AttemptSucceeded(ended, ended - began, dollars)]
 
 
 def _done(run: Run, call: Call) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import uvicorn
 from rung.core.errors import ConfigError
 from rung.gateway.app import App
 from rung.gateway.gateway import Gateway
+from rung.gateway.protocol import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +109,7 @@ def _config(app: App, settings: Settings) -> uvicorn.Config:
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http="httptools",
+        http=Protocol,
         ws="none",
         lifespan="on",
         log_level="error",

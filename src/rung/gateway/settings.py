@@ -133,6 +133,7 @@ class Settings:
     deliberate_limit    an output limit up to this is meant: an answer cut at it is not resumed
     summary_model       the model that summarises what cheaper compaction cannot make fit (empty: none)
     sticky_seconds      how long a session stays on the model it was handed over to
+    otel                a span per call, for the tracer provider this process has
     journal_rate        good calls written to the journal in one second; more are counted only, failures are all written
     """
 
@@ -149,7 +150,7 @@ class Settings:
     summary_model: str = ""
     sticky_seconds: float = 3_600.0
     journal_rate: int = 100
-    default_model: str = ""
+    otel: bool = False
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: NO_PRICES)
     book: PolicyBook = field(default_factory=lambda: book_of(PolicyBook(default=policy_from(POLICY), settings={})))
 
@@ -187,7 +188,7 @@ _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "summary_model": (str,),
     "sticky_seconds": (int, float),
     "journal_rate": (int,),
-    "default_model": (str,),
+    "otel": (bool,),
 }
 KEYS: Final = ("upstreams", "keys", "prices", *_PARTS, *_PLAIN, *WIRES)
 

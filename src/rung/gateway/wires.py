@@ -33,6 +33,9 @@ class Bodies(Protocol):
     def repaired(self, body: Body) -> Body: ...  # noqa: D102
     def resumed(self, body: Body, words: str) -> Body: ...  # noqa: D102
     def compacted(self, body: Body, goal: int) -> Body: ...  # noqa: D102
+    def between(self, body: Body) -> str: ...  # noqa: D102
+    def condensed(self, body: Body, summary: str) -> Body: ...  # noqa: D102
+    def asking(self, model: str, words: str, tokens: int) -> Body: ...  # noqa: D102
     def said(self, answer: Body) -> str: ...  # noqa: D102
     def called(self, answer: Body) -> list[tuple[str, object]]: ...  # noqa: D102
     def tools(self, body: Body) -> dict[str, Any]: ...  # noqa: D102
