@@ -96,7 +96,7 @@ class PolicyBook:
 def book_from(table: object) -> PolicyBook:
     """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`, `rules`. Each way in has a table of its own. All of it is checked now."""
     source = _table(table, "file")
-    _known(source, ("policy", "ladder", "projects", "tools", "rules", "journal", "gateway", "loops"), "file")
+    _known(source, ("policy", "ladder", "projects", "tools", "rules", "journal", "gateway", "loops", "stop"), "file")
     settings = dict(_table(source.get("policy", {}), "policy"))
     if "ladder" in source:
         if "ladder" in settings:

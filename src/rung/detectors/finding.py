@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from rung.core.classify import classify
 from rung.core.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -59,4 +58,6 @@ class Finding:
     @property
     def failure(self) -> Failure:
         """What the ladders enter with: by a loop's repeats, the rung."""
+        from rung.core.classify import classify  # loads every rule, which who only looks need not wait for
+
         return classify(self.evidence)

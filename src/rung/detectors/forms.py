@@ -13,21 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from zlib import crc32
 
+from rung.detectors.glance import COSMETIC
+
 HEAD: Final = 1_500
 TAIL: Final = 500
 LIMIT: Final = HEAD + TAIL
 DEPTH: Final = 6
 ITEMS: Final = 50
-
-# What a model writes beside the call for whoever reads along.
-COSMETIC: Final = frozenset(
-    {
-        "description", "explanation", "reason", "reasoning", "rationale", "thought", "thoughts", "justification",
-        "comment", "intent", "purpose", "summary", "title", "note", "security_risk", "task_progress", "timestamp",
-        "request_id", "call_id", "tool_use_id", "tool_call_id", "trace_id", "span_id", "correlation_id", "session_id",
-        "idempotency_key", "nonce",
-    }
-)  # fmt: skip
 
 # A word with a digit in it, each looked at once; and what in one has no meaning for whether two things are the
 # same: ids, times of day, how long it took.

@@ -7,9 +7,6 @@ from zlib import crc32
 
 from rung.detectors import forms
 
-# Left out at first sight: what ids, times and numbers are made of.
-DROPPED: Final = b"0123456789abcdefABCDEF \t\r\n.:-"
-
 
 def held(args: Any) -> Any:
     """Arguments as they are kept: a mapping of small values as a copy, anything larger cut down."""
@@ -35,16 +32,6 @@ def given_number(args: Any) -> int:
     if isinstance(args, Given):
         return args.number
     return crc32(repr(sorted(args.items()) if type(args) is dict else args).encode("utf-8", "replace"))
-
-
-def gist(args: Any) -> bytes:
-    """What a call is roughly about: looked at where its outcome says next to nothing."""
-    if type(args) is dict:
-        kept = [
-            value if type(value) is str else repr(value) for name, value in args.items() if name not in forms.COSMETIC
-        ]
-        args = "".join(sorted(kept))
-    return str(args).encode("utf-8", "replace").translate(None, DROPPED)
 
 
 class Given:

@@ -20,6 +20,7 @@ from rung.core.verdict import DIMENSIONS, MOST, Verdict, verdict_from
 from rung.detectors import forms
 from rung.detectors.claims import Check, unverified
 from rung.detectors.effects import Effect, effect_of
+from rung.detectors.glance import COSMETIC
 
 if TYPE_CHECKING:
     from rung.core.failures import Evidence
@@ -72,7 +73,7 @@ def case_of(task: str, answer: str, steps: Sequence[Step] = (), checks: Sequence
 def _shown(step: Step) -> str:
     args = step.args
     if isinstance(args, Mapping):  # what a worker gives as its reason is its reasoning
-        args = {name: value for name, value in args.items() if str(name).lower() not in forms.COSMETIC} or args
+        args = {name: value for name, value in args.items() if str(name).lower() not in COSMETIC} or args
     given = clip(forms.clipped(args), _ARGS)
     came = clip(without_thoughts(forms.clipped(step.result)), _RESULT)
     return redacted(f"{step.tool}({given}) {'failed' if step.error else 'gave'}: {came}")

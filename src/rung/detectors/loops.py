@@ -8,7 +8,6 @@ session, and goes into JSON and back.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from zlib import crc32
 
 from rung.core.errors import ConfigError, is_whole
 from rung.core.evidence import clip
@@ -16,7 +15,8 @@ from rung.core.failures import Kind
 from rung.detectors import forms
 from rung.detectors.effects import Effect, effect_of
 from rung.detectors.finding import Finding, Stage
-from rung.detectors.given import DROPPED, Given, gist, given_number, held
+from rung.detectors.given import Given, given_number, held
+from rung.detectors.glance import number_of
 from rung.detectors.loop_rules import RULES
 from rung.detectors.seen import Seen, from_json, seen, to_json
 from rung.detectors.watching import Watching
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rung.detectors.step import Step
 
 VERSION: Final = 1
-_SHORT: Final = 24  # bytes of shape: an outcome this short is looked at together with its call
 _TOOLS: Final = 256
 _TOLD: Final = 32
 _QUOTED: Final = 300
@@ -76,8 +75,7 @@ class LoopWatch:
             said = forms.clipped(f"{forms.clipped(error)}\n{said}" if said else error)
         if type(args) is not str or len(args) > forms.LIMIT:
             args = held(args)
-        shape = said.encode("utf-8", "surrogatepass").translate(None, DROPPED)
-        number = crc32(shape) if len(shape) > _SHORT else crc32(gist(args), crc32(shape))
+        number = number_of(said, args)
         numbers = self._numbers
         times = numbers[number] = numbers.get(number, 0) + 1
         if error:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rung.core.errors import ConfigError, is_number, is_whole
 from rung.detectors.finding import Stage
-from rung.detectors.forms import COSMETIC
+from rung.detectors.glance import COSMETIC
 
 RULES: Final[Mapping[str, str]] = MappingProxyType(
     {

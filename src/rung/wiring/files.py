@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rung.core.classify import use_rules
 from rung.core.config import book_from
 from rung.core.errors import ConfigError
+from rung.core.stop_gate import stop_from
 
 if TYPE_CHECKING:
     from rung.core.config import PolicyBook
@@ -29,6 +30,8 @@ def load_policy(path: str | Path) -> PolicyBook:
     try:
         if "loops" in table:
             _watching(table)
+        if "stop" in table:
+            stop_from(table["stop"])
         return book_from(table)
     except ConfigError as error:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None

@@ -1,0 +1,89 @@
+"""`rung hooks`: notice loops and empty claims inside the coding agent you already use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.hooks.install import AGENTS, Place, installed, settings_of
+from rung.hooks.install import install as install_hooks
+from rung.hooks.install import uninstall as uninstall_hooks
+from rung.hooks.place import directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_agent = click.argument("agent", type=click.Choice(AGENTS))
+_ANSWERS = {
+    "restored": "its settings are as they were, to the byte",
+    "removed": "our hooks are out; what was changed in its settings meanwhile stays",
+    "absent": "there was nothing of ours",
+}
+
+
+def _where(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--user/--project", default=False, help="For all your projects, or for the one in this directory (default)."
+    )(function)
+
+
+@click.group(short_help="Notice trouble inside the coding agent you use.")
+def command() -> None:
+    """Notice loops and empty claims inside the coding agent you already use, and tell it in its own session."""
+
+
+def _place(agent: str, *, user: bool) -> Place:
+    return Place(agent=agent, settings=settings_of(agent, user=user, root=Path.cwd()), data=Path(directory()))
+
+
+@command.command("install")
+@_agent
+@_where
+def install(agent: str, *, user: bool) -> None:
+    r"""Write our hooks into the settings of AGENT, beside what is there.
+
+    At the third repetition it is told to plan anew, at five to use another method, at eight its calls are
+    denied and it ends as partial. It finishes with evidence, or is asked for it, at most twice a session.
+
+    \b
+    rung hooks install claude-code
+    """
+    place = _place(agent, user=user)
+    events = install_hooks(place)
+    click.echo(f"{place.settings}: {', '.join(events)}")
+    if agent == "codex":
+        click.echo("rung: Codex runs hooks after you have looked at them: type /hooks there", err=True)
+    click.echo(f"rung: undo it with: rung hooks uninstall {agent}{' --user' if user else ''}", err=True)
+
+
+@command.command("uninstall")
+@_agent
+@_where
+def uninstall(agent: str, *, user: bool) -> None:
+    """Take our hooks out of the settings of AGENT again."""
+    place = _place(agent, user=user)
+    click.echo(f"{place.settings}: {_ANSWERS[uninstall_hooks(place)]}")
+
+
+@command.command("status")
+def status() -> None:
+    """Where our hooks are installed, and what went wrong in them."""
+    for agent in AGENTS:
+        for user in (False, True):
+            place = _place(agent, user=user)
+            said = "installed" if installed(place) else "not installed"
+            click.echo(f"{agent:<12} {'user' if user else 'project':<8} {said:<14} {place.settings}")
+    log = Path(directory()) / "crash.log"
+    count = len(log.read_bytes().splitlines()) if log.exists() else 0
+    click.echo(f"crashes      {count} in {log}")
+
+
+@command.command("sync")
+@click.option("--journal", "journal_at", metavar="PATH|URL", help="Another journal than the project's.")
+def sync(*, journal_at: str | None) -> None:
+    """Take what hooks have noted to the journal, now. They do so themselves; this is for after a crash."""
+    from rung.hooks.drain import take
+
+    click.echo(f"{take(directory(), journal_at)} events taken to the journal")

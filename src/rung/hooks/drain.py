@@ -1,0 +1,172 @@
+"""Takes what hooks set down to the journal, in a process of its own: `python -m rung.hooks.drain DIRECTORY`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rung.core import events as ev
+from rung.core.classify import classify
+from rung.core.failures import Evidence, Kind, Phase
+from rung.core.ladder import Action
+from rung.core.request import Request
+from rung.hooks.climbing import NAME, RUNGS
+from rung.hooks.entry import crashed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rung.store.journal import Journal
+
+
+def main() -> int:
+    """Take everything there is; whoever comes while we work leaves it to us."""
+    place = sys.argv[1]
+    try:
+        take(place)
+    except Exception as error:  # noqa: BLE001  # nobody is there to be told but the log
+        crashed(place, "drain", error)
+        return 1
+    return 0
+
+
+def take(place: str | Path, journal: str | None = None) -> int:
+    """Take every line to the journal of its project; how many there were."""
+    folder = Path(place) / "spool"
+    taken = 0
+    with _alone(folder) as alone:
+        while alone and (found := sorted(folder.glob("*.jsonl")) + sorted(folder.glob("*.taken"))):
+            for path in found:
+                taken += _take(path, journal)
+    return taken
+
+
+class _alone:  # noqa: N801  # used as a word
+    """Held by one process at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._handle = -1
+
+    def __enter__(self) -> bool:
+        if not self._folder.is_dir():
+            return False
+        self._handle = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            import fcntl
+
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            return True
+        except BlockingIOError:
+            return False
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+
+
+def _take(path: Path, journal_at: str | None) -> int:
+    """One session's lines. Moved away first: what comes meanwhile begins a new file."""
+    mine = path if path.suffix == ".taken" else path.with_suffix(f".{os.getpid()}.taken")
+    if mine != path:
+        _move(path, mine)
+    lines = list(_lines(mine))
+    by_incident: dict[str, list[Mapping[str, Any]]] = {}
+    for line in lines:
+        by_incident.setdefault(line["incident"], []).append(line)
+    cwd = next((line["cwd"] for line in lines if "cwd" in line), "")
+    if lines:
+        with _journal(journal_at, cwd) as journal:
+            for incident, own in by_incident.items():
+                first = own[0]["n"]
+                journal.append(incident, first, [_event(line) for line in own]).result()
+            journal.flush()
+    mine.unlink()
+    return len(lines)
+
+
+def _move(path: Path, to: Path) -> None:
+    """Between two hooks of the session: each holds its lock while it writes."""
+    lock = path.parent.parent / "sessions" / (path.stem + ".json.lock")
+    if not lock.exists():
+        path.rename(to)
+        return
+    with lock.open("rb") as handle:
+        try:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except ImportError:
+            pass
+        path.rename(to)
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    for line in path.read_bytes().splitlines():
+        try:
+            table = json.loads(line)
+        except ValueError:
+            continue  # cut by a crash: the next one is whole again
+        if isinstance(table, dict) and {"incident", "n", "at", "name"} <= table.keys():
+            yield table
+
+
+def _journal(at: str | None, cwd: str) -> Journal:
+    """The journal that commands in this directory use."""
+    from rung.store import open_journal
+    from rung.wiring.journals import where
+
+    before = Path.cwd()
+    try:
+        if cwd and Path(cwd).is_dir():
+            os.chdir(cwd)
+        return open_journal(where(at))
+    finally:
+        os.chdir(before)
+
+
+def _event(line: Mapping[str, Any]) -> ev.Event:
+    at, name = float(line["at"]), line["name"]
+    if name == "opened":
+        terms = ev.Terms(NAME, "hooks", rungs=RUNGS, project=Path(line["cwd"]).name, session=line["session"])
+        return ev.Opened(at, line["incident"], terms, Request(prompt=line.get("prompt") or "-", agent=line["agent"]))
+    if name == "failed":
+        return ev.AttemptFailed(at, classify(_evidence(line)), 0.0, 0.0, may_retry=True, made="kind" not in line)
+    if name == "decided":
+        return ev.Decided(at, ev.Change(line["rung"], Action(line["action"]), 0.0, line["reason"]))
+    if name == "closed":
+        return ev.Closed(at, ev.Status(line["status"]), line["reason"])
+    return ev.AttemptSucceeded(at, 0.0, 0.0)
+
+
+def _evidence(line: Mapping[str, Any]) -> Evidence:
+    text, kind = str(line.get("text", "")), line.get("kind")
+    if kind is not None:
+        return Evidence(
+            text=text,
+            code=str(line.get("rule", "")),
+            finding=Kind(kind),
+            repeats=int(line.get("repeats", 0)),
+            missing=tuple(line.get("missing", ())),
+            tool=str(line.get("tool", "")),
+            phase=Phase.RESULT,
+        )
+    tool = str(line.get("tool", ""))
+    return Evidence(text=text, tool=tool, exit_code=_exit_code(text), phase=Phase.TOOL if tool else Phase.CALL)
+
+
+def _exit_code(text: str) -> int | None:
+    """The number in `Exit code 2`, with which a shell's failure begins."""
+    words = text[:40].split()
+    if [word.lower() for word in words[:2]] == ["exit", "code"] and len(words) > 2 and words[2].isdecimal():  # noqa: PLR2004
+        return int(words[2])
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

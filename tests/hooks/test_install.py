@@ -1,0 +1,87 @@
+"""Installing hooks merges, backs up, and can be undone to the byte."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rung.core.errors import ConfigError
+from rung.hooks.dialects import EVENTS
+from rung.hooks.install import AGENTS, MARK, Place, install, installed, settings_of, uninstall
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ODD = b'{"model":"x",\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]},  "z": "\xc3\xa4"}'
+
+
+def place(tmp_path: Path, agent: str) -> Place:
+    return Place(agent=agent, settings=settings_of(agent, user=False, root=tmp_path), data=tmp_path / "data")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("before", [None, ODD, b"", b"{}\n"])
+def test_uninstalling_restores_to_the_byte(tmp_path: Path, agent: str, before: bytes | None) -> None:
+    """Whatever the settings held, after install (even twice) and uninstall they hold the same bytes."""
+    where = place(tmp_path, agent)
+    if before is not None:
+        where.settings.parent.mkdir(parents=True)
+        where.settings.write_bytes(before)
+    assert set(install(where)) == set(EVENTS[agent])
+    install(where)
+    assert installed(where)
+    table = json.loads(where.settings.read_bytes())
+    for event in EVENTS[agent]:
+        assert json.dumps(table["hooks"][event]).count(MARK) == 1
+    if before == ODD:
+        assert table["model"] == "x"
+        assert any(group["hooks"][0]["command"] == "mine" for group in table["hooks"]["Stop"])
+    assert uninstall(where) == "restored"
+    assert (where.settings.read_bytes() if where.settings.exists() else None) == before
+    assert uninstall(where) == "absent"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_was_changed_meanwhile_stays(tmp_path: Path, agent: str) -> None:
+    """Settings edited after the installation lose our hooks and nothing else."""
+    where = place(tmp_path, agent)
+    install(where)
+    table = json.loads(where.settings.read_bytes())
+    table["added"] = 1
+    where.settings.write_text(json.dumps(table))
+    assert uninstall(where) == "removed"
+    assert json.loads(where.settings.read_bytes()) == {"added": 1}
+
+
+@pytest.mark.parametrize(
+    "content", [b"// a comment\n{}", b"[1]", b'{"hooks": []}', b'{"hooks": {"Stop": 1, "AfterAgent": 1}}']
+)
+def test_settings_that_cannot_be_merged_are_left_alone(tmp_path: Path, content: bytes) -> None:
+    """No JSON, no object, hooks that are none: one error that names the file, and not a byte changed."""
+    for agent in AGENTS:
+        where = place(tmp_path / agent, agent)
+        where.settings.parent.mkdir(parents=True)
+        where.settings.write_bytes(content)
+        with pytest.raises(ConfigError, match=r"settings|hooks"):
+            install(where)
+        assert where.settings.read_bytes() == content
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    """`rung hooks` installs, shows and takes out; an agent it does not know is exit code 2."""
+
+    def rung(*arguments: str) -> subprocess.CompletedProcess[str]:
+        env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "RUNG_HOOKS": str(tmp_path / "hooks")}
+        command = [sys.executable, "-m", "rung", "hooks", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+
+    assert rung("install", "nobody").returncode == 2
+    assert rung("install", "codex", "--user").returncode == 0
+    assert (tmp_path / ".codex" / "hooks.json").exists()
+    assert "codex        user     installed" in rung("status").stdout
+    assert "to the byte" in rung("uninstall", "codex", "--user").stdout
+    assert not (tmp_path / ".codex" / "hooks.json").exists()

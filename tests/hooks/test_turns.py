@@ -1,0 +1,243 @@
+"""Events in, answers out: every agent's dialect, and what no sequence of events can bring about."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rung.core import events as ev
+from rung.hooks.dialects import EVENTS
+from rung.hooks.drain import take
+from rung.hooks.entry import LOG
+from rung.hooks.install import ENTRY
+from rung.hooks.turn import answered
+from rung.store import open_journal
+
+ERROR = "ls: cannot access '/nope': No such file or directory"
+NAMES = {agent: {name: said for said, name in events.items()} for agent, events in EVENTS.items()}
+
+
+def tell(place: Path, agent: str, name: str, **facts: Any) -> dict[str, Any]:
+    table = {"session_id": "s", "cwd": str(place), "hook_event_name": NAMES[agent][name], **facts}
+    answer, _ = answered(agent, str(place), json.dumps(table).encode())
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+def call(place: Path, agent: str, command: str, outcome: str, *, failed: bool, number: int = 0) -> dict[str, Any]:
+    """A call and its outcome, as this agent tells them."""
+    facts: dict[str, Any] = {"tool_name": "shell", "tool_input": {"command": command}, "tool_use_id": f"t{number}"}
+    if agent == "claude-code":
+        if failed:
+            tell(place, agent, "failed", **facts, error=outcome)
+        return tell(place, agent, "after", tool_calls=[{**facts, "tool_response": outcome}])
+    response: dict[str, Any] = {"output": outcome, "exit_code": 1 if failed else 0}
+    if agent == "gemini-cli":
+        response = {"llmContent": outcome, "error": {"message": outcome}} if failed else {"llmContent": outcome}
+    return tell(place, agent, "after", **facts, tool_response=response)
+
+
+@pytest.mark.parametrize("agent", EVENTS)
+def test_three_five_eight_in_every_dialect(tmp_path: Path, agent: str) -> None:
+    """A repeated failure is answered at three, five and eight; then calls are denied, and in the end it is stopped."""
+    told = [call(tmp_path, agent, "ls /nope", ERROR, failed=True, number=n) for n in range(8)]
+    words = [answer.get("hookSpecificOutput", {}).get("additionalContext", "") for answer in told]
+    assert [bool(text) for text in words] == [False, False, True, False, True, False, False, True]
+    assert len(set(words) - {""}) == 3
+    for number in range(1, 6):
+        answer = tell(tmp_path, agent, "before", tool_name="shell", tool_input={"command": "other"})
+        if agent == "gemini-cli":
+            assert answer["decision"] == "deny"
+        else:
+            assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+        assert ("continue" in answer) == (number > 3)
+    assert tell(tmp_path, agent, "stop", last_assistant_message="All done.", prompt_response="All done.") == {}
+    assert tell(tmp_path, agent, "prompt", prompt="go on") == {}
+    assert tell(tmp_path, agent, "before", tool_name="shell", tool_input={}) == {}
+
+
+@pytest.mark.parametrize("agent", EVENTS)
+def test_work_that_gets_on_is_left_alone(tmp_path: Path, agent: str) -> None:
+    """Sixty calls that each bring something new are never answered, though they are folded in between."""
+    for number in range(60):
+        outcome = f"line {number}: " + "abcdefghij"[number % 10] * (number + 30)
+        assert call(tmp_path, agent, f"cat part{number}", outcome, failed=False, number=number) == {}
+
+
+def test_parallel_calls_count_each(tmp_path: Path) -> None:
+    """Three equal calls in one batch are three repetitions."""
+    one = {"tool_name": "Bash", "tool_input": {"command": "ls /nope"}, "tool_response": "Exit code 2\n" + ERROR}
+    answer = tell(tmp_path, "claude-code", "after", tool_calls=[{**one, "tool_use_id": str(n)} for n in range(3)])
+    assert "3 repetitions" in answer["hookSpecificOutput"]["additionalContext"]
+
+
+CLAIMS = ["All done, everything works.", "I created missing.txt.", "I give up.", "Here is what I found.", "", "# ..."]
+event = st.one_of(
+    st.tuples(st.just("stop"), st.fixed_dictionaries({"last_assistant_message": st.sampled_from(CLAIMS), "stop_hook_active": st.booleans()})),
+    st.tuples(st.just("prompt"), st.fixed_dictionaries({"prompt": st.text(max_size=20)})),
+    st.tuples(st.just("start"), st.just({})),
+    st.tuples(st.just("compact"), st.just({"trigger": "auto"})),
+    st.tuples(st.just("broke"), st.just({"error": "server_error"})),
+    st.tuples(st.just("end"), st.just({"reason": "other"})),
+    st.tuples(st.just("before"), st.just({"tool_name": "Bash", "tool_input": {"command": "x"}})),
+    st.tuples(
+        st.just("after"),
+        st.fixed_dictionaries({"tool_calls": st.lists(st.fixed_dictionaries({
+            "tool_name": st.sampled_from(["Bash", "Edit"]), "tool_input": st.just({"command": "x"}),
+            "tool_response": st.sampled_from(["Exit code 1\nno", "fine", {"a": [1]}, None]),
+        }), max_size=4)}),
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(event, max_size=40))
+def test_no_sequence_of_events_blocks_more_than_twice(told: list[tuple[str, dict[str, Any]]]) -> None:
+    """Whatever an agent tells us in whatever order, its stop is blocked at most twice, in other words, and it can end."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        blocked = []
+        for name, facts in told:
+            answer = tell(place, "claude-code", name, **facts)
+            if "decision" in answer:
+                assert name == "stop"
+                blocked.append(answer["reason"])
+        assert len(blocked) <= 2
+        assert len(set(blocked)) == len(blocked)
+        for _ in range(3):
+            last = tell(place, "claude-code", "stop", last_assistant_message=CLAIMS[0], stop_hook_active=True)
+        assert "decision" not in last
+        take(place, str(place / "journal.db"))
+        assert not list((place / "spool").glob("*.jsonl"))
+
+
+def test_another_hooks_block_is_not_added_to(tmp_path: Path) -> None:
+    """With stop_hook_active set and no block of ours, the agent goes, and the outcome is partial."""
+    answer = tell(tmp_path, "claude-code", "stop", last_assistant_message=CLAIMS[0], stop_hook_active=True)
+    assert "decision" not in answer
+    assert "partial" in answer["systemMessage"]
+
+
+def test_a_check_of_the_projects_own_decides(tmp_path: Path) -> None:
+    """With `[stop] check`, a claim is worth what the command says; a passing one lets it go at once."""
+    (tmp_path / "rung.toml").write_text("[stop]\ncheck = \"sh -c 'test -f ready'\"\n")
+    tell(tmp_path, "claude-code", "prompt", prompt="make it ready")
+    answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="It is ready.")
+    assert "exit code 1" in answer["reason"]
+    (tmp_path / "ready").touch()
+    assert tell(tmp_path, "claude-code", "stop", last_assistant_message="All done.", stop_hook_active=True) == {}
+
+
+def test_what_went_wrong_reaches_the_journal_once(tmp_path: Path) -> None:
+    """Lines taken twice, as after a crash of the taker, are events once."""
+    for number in range(3):
+        call(tmp_path, "codex", "ls /nope", ERROR, failed=True, number=number)
+    tell(tmp_path, "codex", "end", reason="exit")
+    spool = next((tmp_path / "spool").glob("*.jsonl"))
+    kept = spool.read_bytes()
+    journal = str(tmp_path / "journal.db")
+    assert take(tmp_path, journal) == 7
+    spool.write_bytes(kept + b'{"cut')
+    assert take(tmp_path, journal) == 7
+    with open_journal(journal) as opened:
+        ((incident,),) = opened.read("SELECT DISTINCT incident FROM event")
+        names = [type(one).__name__ for one in opened.events(incident)]
+    assert names == ["Opened", *["AttemptFailed"] * 4, "Decided", "AttemptSucceeded"]
+    assert ev.Status.RECOVERED
+
+
+def hook(
+    place: Path, told: bytes, *arguments: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-I", "-S", ENTRY, *(arguments or ("claude-code", str(place)))]
+    return subprocess.run(command, input=told, capture_output=True, check=False, timeout=60, env=env)
+
+
+@pytest.mark.parametrize(
+    ("told", "arguments"),
+    [
+        (b"", ()),
+        (b"no JSON", ()),
+        (b"[1, 2]", ()),
+        (b'{"session_id": "s", "hook_event_name": "Stop", "cwd": 7, "last_assistant_message": {}}', ()),
+        (b"\xff\xfe", ()),
+        (b"{}", ("nobody", "/dev/null")),
+        (b"{}", ("claude-code", "/dev/null/not/there")),
+        (b'{"hook_event_name": "Unknown", "session_id": "s"}', ()),
+    ],
+)
+def test_whatever_it_is_told_it_answers_json_and_exits_0(
+    tmp_path: Path, told: bytes, arguments: tuple[str, ...]
+) -> None:
+    """Nothing, nonsense, another agent, a place that cannot be: `{}`, exit code 0, not a word on stderr."""
+    done = hook(tmp_path, told, *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"{}", b"")
+
+
+def test_the_crash_log_is_shown_when_the_next_session_begins(tmp_path: Path) -> None:
+    """A fault of ours leaves a line, shown once at the next start."""
+    hook(tmp_path, b"no JSON")
+    assert len((tmp_path / LOG).read_bytes().splitlines()) == 1
+    start = json.dumps({"session_id": "n", "hook_event_name": "SessionStart", "cwd": str(tmp_path)}).encode()
+    assert "failed once" in json.loads(hook(tmp_path, start).stdout)["systemMessage"]
+    assert json.loads(hook(tmp_path, start).stdout) == {}
+
+
+def test_what_cannot_be_remembered_is_not_done(tmp_path: Path) -> None:
+    """Where the count of blocks cannot be kept, nothing is blocked."""
+    (tmp_path / "sessions").mkdir()
+    stop = json.dumps(
+        {"session_id": "s", "hook_event_name": "Stop", "cwd": str(tmp_path), "last_assistant_message": CLAIMS[0]}
+    )
+    for path in ("spool", "sessions"):
+        (tmp_path / path).mkdir(exist_ok=True)
+    (tmp_path / "spool").rmdir()
+    (tmp_path / "spool").write_text("in the way")
+    assert hook(tmp_path, stop.encode()).stdout == b"{}"
+
+
+def test_a_hook_loads_next_to_nothing(tmp_path: Path) -> None:
+    """An ordinary event is answered without click, rich, asyncio, typing, apsw, or a rule for naming failures."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.turn import answered; import json;"
+        "t={'session_id':'s','cwd':'.','hook_event_name':'PostToolBatch','tool_calls':[{'tool_name':'Bash','tool_input':{},'tool_response':'x'}]};"
+        "answered('claude-code', sys.argv[2], json.dumps(t).encode()); print(' '.join(sys.modules))"
+    )
+    source = str(Path(ENTRY).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, source, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "rung.hooks.turn" in loaded
+    heavy = {
+        "click",
+        "rich",
+        "asyncio",
+        "typing",
+        "dataclasses",
+        "apsw",
+        "rung.core.classify",
+        "rung.detectors.watch",
+        "pathlib",
+        "subprocess",
+    }
+    assert not heavy & loaded
+
+
+def test_the_console_script_answers_too(tmp_path: Path) -> None:
+    """`rung-hook AGENT` is the same, for whoever writes settings by hand."""
+    script = Path(sys.executable).with_name("rung-hook")
+    if not script.exists():
+        pytest.skip("installed before this command was there")
+    env = {**os.environ, "RUNG_HOOKS": str(tmp_path)}
+    done = subprocess.run([script, "gemini-cli"], input=b"{}", capture_output=True, check=False, env=env)
+    assert (done.returncode, done.stdout) == (0, b"{}")
