@@ -81,6 +81,19 @@ def test_ctrl_c_with_streams_open(tmp_path: Path) -> None:
         assert again.endswith(token)
 
 
+def test_the_gateway_comes_with_it(tmp_path: Path) -> None:
+    """On a port of its own, in the same process, over the same journal; or not, where nobody wants it."""
+    with up("--journal", str(tmp_path / "j.db"), cwd=tmp_path) as (process, _):
+        assert process.stdout is not None
+        said = process.stdout.readline() + process.stdout.readline()
+        found = re.search(r"ANTHROPIC_BASE_URL=(\S+)", said)
+        assert found is not None, said
+        assert httpx.get(found[1] + "/healthz").status_code == 200
+    with up("--no-gateway", "--journal", str(tmp_path / "j.db"), cwd=tmp_path) as (process, _):
+        assert process.stdout is not None
+        assert "BASE_URL" not in process.stdout.readline() + process.stdout.readline()
+
+
 def test_the_demo(tmp_path: Path) -> None:
     """Something happens within seconds, and nothing is left behind."""
     with up("--demo", "--token", TOKEN, cwd=tmp_path) as (process, address):

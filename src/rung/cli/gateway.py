@@ -73,7 +73,7 @@ def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # 
 def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
     """Run COMMAND behind a gateway of its own; at the end, say what that saved."""
     settings = read({**ctx.obj, "port": ctx.obj.get("port") or 0})
-    served = _Background(settings, _journal(ctx.obj))
+    served = Background(settings, _journal(ctx.obj))
     port = served.start()
     try:
         env = {**os.environ, **environment("127.0.0.1", port)}
@@ -153,8 +153,8 @@ def _journal(options: dict[str, Any]) -> Any:
         return None
 
 
-class _Background:
-    """A gateway in a thread of its own, for as long as one command runs."""
+class Background:
+    """A gateway in a thread of its own, for as long as something else runs."""
 
     def __init__(self, settings: Settings, journal: Any) -> None:
         from rung.gateway.serve import Served

@@ -10,6 +10,7 @@ import click
 from rung.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rung.cli.gateway import Background
     from rung.service.hub import Hub
 
 PORT: Final = 8642
@@ -22,11 +23,25 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 @click.option("--journal", "journal_at", metavar="PATH|URL", help="The journal; made where there is none.")
 @click.option("--token", metavar="T", help="The administrator's token (default: one made at the first start).")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Also answer to this host name.")
+@click.option(
+    "--gateway-port", type=click.IntRange(0, 65_535), help="The gateway's port (default: as rung.toml says, or 8484)."
+)
+@click.option("--no-gateway", is_flag=True, help="The service and the dashboard alone.")
 @click.option("--demo", is_flag=True, help="A small live world in a journal of its own.")
 def command(
-    *, port: int, host: str, journal_at: str | None, token: str | None, allow_host: tuple[str, ...], demo: bool
+    *,
+    port: int,
+    host: str,
+    journal_at: str | None,
+    token: str | None,
+    allow_host: tuple[str, ...],
+    gateway_port: int | None,
+    no_gateway: bool,
+    demo: bool,
 ) -> None:
     """Start the service: every failure on one page, and what a person can do about it with one click.
+
+    The gateway comes with it: an agent whose base URL is the gateway's survives what it would have died of.
 
     It listens on this machine only, and answers to whoever has the token that its address carries.
     """
@@ -46,10 +61,13 @@ def command(
     hub, admin, world = _parts(journal_at, token, demo=demo)
     hosts = {*LOOPBACK, host, *allow_host}
     app = make_app(hub, hosts=hosts, address=address, wide=host not in LOOPBACK)
-    _greet(address, admin, hub, demo=demo)
+    gateway = None if demo or no_gateway else _gateway(hub, gateway_port, any_port=port == 0)
+    _greet(address, admin, hub, gateway, demo=demo)
     try:
         serve(app, hub.stream, listening)
     finally:
+        if gateway is not None:
+            gateway.stop()
         if world is not None:
             world.end()
         hub.journal.close()
@@ -90,6 +108,21 @@ def _parts(journal_at: str | None, token: str | None, *, demo: bool) -> tuple[Hu
     return hub, admin, world
 
 
+def _gateway(hub: Hub, port: int | None, *, any_port: bool) -> Background | None:
+    """The gateway beside the service; where it cannot be, that is said, and the service goes on without."""
+    from rung.cli.gateway import Background, read
+
+    try:
+        made = Background(read({"port": 0 if any_port and port is None else port}), hub.journal)
+        made.start()
+    except ConfigError as error:
+        if port is not None:
+            raise
+        click.echo(f"rung: no gateway: {error}", err=True)
+        return None
+    return made
+
+
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -104,11 +137,16 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _greet(address: str, token: str, hub: Hub, *, demo: bool) -> None:
+def _greet(address: str, token: str, hub: Hub, gateway: Background | None, *, demo: bool) -> None:
     click.echo(f"Rung is up: {click.style(f'{address}?token={token}', bold=True)}")
     if demo:
         click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")
         click.echo("  in earnest: `rung up`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
     else:
         click.echo(f"  journal: {hub.place}")
+    if gateway is not None:
+        from rung.cli.gateway import environment
+
+        settings = environment("127.0.0.1", gateway.served.port)
+        click.echo("  gateway: " + "  ".join(f"{name}={value}" for name, value in settings.items()))
     click.echo("  Ctrl-C ends it.")
