@@ -75,6 +75,7 @@ def test_ctrl_c_with_streams_open(tmp_path: Path) -> None:
         _, said = process.communicate()
         assert took < 4, took  # half a second on a machine with nothing else to do; without care, for ever
         assert "Traceback" not in said
+        assert process.returncode == 0
         for client in clients:
             client.close()
     with up("--journal", str(tmp_path / "j.db"), cwd=tmp_path) as (_, again):
