@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from rung.core.failures import Evidence, Kind, Phase
-from rung.core.splice import Splice, data_of, name_of, summed
+from rung.core.splice import Splice, data_of, name_of, part, summed, whole_number
 
 _GOOD: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
@@ -36,7 +36,7 @@ class AnthropicStream(Splice):
     def begin(self) -> bytes:
         """Another attempt begins: the open block is closed."""
         if self.started:  # what a broken attempt used it has not said
-            told = self.usage.get("output_tokens", 0) if self.stop else 0
+            told = whole_number(self.usage.get("output_tokens")) if self.stop else 0
             self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
         closing = super().begin()
         self._block = ""
@@ -54,7 +54,7 @@ class AnthropicStream(Splice):
         for event in events.split(b"\n\n"):
             if b'"text' in event:
                 data = _object(data_of(event))
-                delta = data.get("delta") or data.get("content_block") or {}
+                delta = part(data, "delta") or part(data, "content_block")
                 if delta.get("type") in ("text_delta", "text"):
                     said.append(str(delta.get("text", "")))
         return "".join(said)
@@ -142,7 +142,7 @@ class AnthropicStream(Splice):
         data = _object(data_of(event))
         if self._block != "text":
             return _event("content_block_delta", {**data, "index": self._open})
-        delta = data.get("delta") or {}
+        delta = part(data, "delta")
         if delta.get("type") != "text_delta":
             return b""
         return self._text(self.overlap.feed(str(delta.get("text", ""))))
@@ -176,8 +176,8 @@ class AnthropicStream(Splice):
         events, self._tool = [*self._tool, event], []
         block, self._block = self._block, ""
         parsed = [_object(data_of(part)) for part in events]
-        written = "".join(str((data.get("delta") or {}).get("partial_json", "")) for data in parsed)
-        name = (parsed[0].get("content_block") or {}).get("name")
+        written = "".join(str(part(data, "delta").get("partial_json", "")) for data in parsed)
+        name = part(parsed[0], "content_block").get("name")
         made = _object(written.encode("utf-8", "surrogatepass")) if written else {}
         if written and not _is_object(written):
             self.bad_call = f"the arguments of the call of {name} are not valid JSON"
@@ -201,13 +201,13 @@ class AnthropicStream(Splice):
 
     def _ends(self, event: bytes) -> bytes:
         data = _object(data_of(event))
-        self.stop = str((data.get("delta") or {}).get("stop_reason") or "") or self.stop
+        self.stop = str(part(data, "delta").get("stop_reason") or "") or self.stop
         self.spoke = self.stop != "end_turn"
-        usage = data.get("usage") or {}
+        usage = part(data, "usage")
         for begun in self._begun:
-            self.usage = summed(self.usage, (_object(data_of(begun)).get("message") or {}).get("usage") or {})
+            self.usage = summed(self.usage, part(part(_object(data_of(begun)), "message"), "usage"))
         self._begun = []
-        self.usage = {**self.usage, **usage, "output_tokens": usage.get("output_tokens", 0) + self._counted}
+        self.usage = {**self.usage, **usage, "output_tokens": whole_number(usage.get("output_tokens")) + self._counted}
         if self.hops:
             more = {**usage, "output_tokens": self.usage["output_tokens"]}
             event = _event("message_delta", {**data, "usage": more})

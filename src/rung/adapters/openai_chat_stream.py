@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from rung.core.failures import Evidence, Kind, Phase
-from rung.core.splice import Splice, data_of, summed
+from rung.core.splice import Splice, data_of, part, parts, summed, whole_number
 
 _GOOD: Final = frozenset({"stop", "tool_calls", "function_call"})
 _FINISHED: Final = re.compile(rb'"finish_reason"\s*:\s*"').search
@@ -33,7 +33,7 @@ class ChatStream(Splice):
     def begin(self) -> bytes:
         """Another attempt begins."""
         if self.started:
-            told = self.usage.get("completion_tokens", 0) if self.stop else 0
+            told = whole_number(self.usage.get("completion_tokens")) if self.stop else 0
             self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
             if not self._head:
                 data = _object(data_of(self._first))
@@ -122,11 +122,8 @@ class ChatStream(Splice):
     def _end(self, event: bytes) -> bytes:
         """The last chunks: the finish reason, with the calls before it, and the usage."""
         data = _object(data_of(event))
-        choices = data.get("choices")
         self.plain = False
-        reason = next(
-            (c.get("finish_reason") for c in choices or () if isinstance(c, dict) and c.get("finish_reason")), ""
-        )
+        reason = next((c.get("finish_reason") for c in parts(data, "choices") if c.get("finish_reason")), "")
         out = b""
         delta = _delta(data)
         if delta.get("tool_calls") and self.hold_tools and self.sole:
@@ -150,7 +147,7 @@ class ChatStream(Splice):
         made = {**data, **self._head}
         if isinstance(data.get("usage"), dict):
             made["usage"] = self.usage
-        return self._text(text) + _chunk(made | ({"choices": [_silent(c) for c in data.get("choices") or ()]}))
+        return self._text(text) + _chunk(made | ({"choices": [_silent(c) for c in parts(data, "choices")]}))
 
     def _calls_done(self) -> bytes:
         """Let the calls go when all of them are whole."""
@@ -159,11 +156,11 @@ class ChatStream(Splice):
             return b""
         calls: dict[int, list[str]] = {}
         for event in events:
-            for call in _delta(_object(data_of(event))).get("tool_calls") or ():
-                function = call.get("function") or {}
-                parts = calls.setdefault(call.get("index", 0), ["", ""])
-                parts[0] += str(function.get("name") or "")
-                parts[1] += str(function.get("arguments") or "")
+            for call in parts(_delta(_object(data_of(event))), "tool_calls"):
+                function = part(call, "function")
+                so_far = calls.setdefault(whole_number(call.get("index")), ["", ""])
+                so_far[0] += str(function.get("name") or "")
+                so_far[1] += str(function.get("arguments") or "")
         for name, written in calls.values():
             made = _parsed(written) if written else {}
             bad = f"the arguments of the call of {name} are not valid JSON"
@@ -179,7 +176,7 @@ class ChatStream(Splice):
 def _silent(choice: dict[str, Any]) -> dict[str, Any]:
     return {
         **choice,
-        "delta": {key: v for key, v in (choice.get("delta") or {}).items() if key not in ("content", "role")},
+        "delta": {key: v for key, v in part(choice, "delta").items() if key not in ("content", "role")},
     }
 
 

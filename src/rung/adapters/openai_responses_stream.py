@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from rung.core.failures import Evidence, Kind, Phase
-from rung.core.splice import Splice, data_of, name_of, summed
+from rung.core.splice import Splice, data_of, name_of, part, summed, whole_number
 
 _ENDS: Final = frozenset({b"response.completed", b"response.incomplete"})
 _FAILS: Final = frozenset({b"error", b"response.failed"})
@@ -36,7 +36,7 @@ class ResponsesStream(Splice):
     def begin(self) -> bytes:
         """Another attempt begins: the open item is done."""
         if self.started:
-            told = self.usage.get("output_tokens", 0) if self.stop else 0
+            told = whole_number(self.usage.get("output_tokens")) if self.stop else 0
             self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
         closing = super().begin()
         self._calling = self._thinking = False
@@ -113,14 +113,14 @@ class ResponsesStream(Splice):
             return event if self.started else b""  # a comment
         data = _object(data_of(event))
         if name == b"response.created" and not self._response:
-            self._response = data.get("response") or {}
+            self._response = part(data, "response")
         return self._again(name.decode(), data) if self.hops else self._first(name.decode(), data, event)
 
     # -- the first attempt: as it comes ------------------------------------------------------------------
 
     def _first(self, name: str, data: dict[str, Any], event: bytes) -> bytes:
         self.plain = False
-        item = data.get("item") or {}
+        item = part(data, "item")
         if name == "response.output_item.added":
             self._calling = item.get("type") == "function_call" and self.hold_tools
             self._open = item if item.get("type") == "message" else None
@@ -159,7 +159,7 @@ class ResponsesStream(Splice):
     # -- a further one: in items and numbers of the client's -----------------------------------------------
 
     def _again(self, name: str, data: dict[str, Any]) -> bytes:
-        item = data.get("item") or {}
+        item = part(data, "item")
         if name == "response.output_item.added":
             self._calling = item.get("type") == "function_call"
             self._thinking = item.get("type") == "reasoning"
@@ -198,14 +198,14 @@ class ResponsesStream(Splice):
     # -- the end -----------------------------------------------------------------------------------------
 
     def _ends(self, name: bytes, data: dict[str, Any], event: bytes) -> bytes:
-        response = data.get("response") or {}
+        response = part(data, "response")
         self.plain = False
         self.ended = True
         self.stop = "completed"
         if name == b"response.incomplete":
-            self.stop = str((response.get("incomplete_details") or {}).get("reason") or "incomplete")
+            self.stop = str(part(response, "incomplete_details").get("reason") or "incomplete")
         counted = {"output_tokens": self._counted, "total_tokens": self._counted}
-        self.usage = summed(response.get("usage") or {}, counted)
+        self.usage = summed(part(response, "usage"), counted)
         if not self.hops:
             self._ending.append(event)
             return b""

@@ -1,0 +1,129 @@
+"""Streams as they pass: pieces do not matter, nothing that comes can break the reader, nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.adapters.anthropic_stream import AnthropicStream
+from rung.adapters.openai_chat_stream import ChatStream
+from rung.adapters.openai_responses_stream import ResponsesStream
+
+if TYPE_CHECKING:
+    from rung.core.splice import Splice
+
+STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
+
+
+def event(name: str, **data: Any) -> bytes:
+    return f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
+
+
+def message(words: list[str]) -> bytes:
+    """A whole message of these words."""
+    deltas = [event("content_block_delta", index=0, delta={"type": "text_delta", "text": word}) for word in words]
+    return b"".join(
+        (
+            event("message_start", message={"id": "m", "usage": {"input_tokens": 3, "output_tokens": 1}}),
+            event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+            *deltas,
+            event("content_block_stop", index=0),
+            event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": len(words)}),
+            event("message_stop"),
+        )
+    )
+
+
+def passed(stream: Splice, data: bytes, cuts: list[int]) -> bytes:
+    """What comes out when a stream comes in pieces."""
+    out, at = stream.begin(), 0
+    for size in cuts:
+        out += stream.take(data[at : at + size])
+        at += size
+    return out + stream.take(data[at:])
+
+
+@given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=8), st.lists(st.integers(1, 60), max_size=40))
+def test_bytes_pass_as_they_came(words: list[str], cuts: list[int]) -> None:
+    """However a good stream is cut into pieces, the client gets the very bytes that came."""
+    stream, data = AnthropicStream(), message(words)
+    assert passed(stream, data, cuts) + stream.finish() == data
+    assert stream.text() == "".join(words)
+    assert stream.ended
+    assert stream.found() is None
+
+
+@given(st.binary(max_size=400), st.lists(st.integers(1, 50), max_size=10), st.sampled_from(STREAMS))
+def test_nothing_breaks_the_reader(data: bytes, cuts: list[int], kind: type[Splice]) -> None:
+    """Whatever bytes come, reading them ends, and without a terminal event it is no success."""
+    stream = kind()
+    passed(stream, data, cuts)
+    stream.begin()
+    stream.finish()
+    assert stream.interrupted()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "delta",
+                    "choices",
+                    "content_block",
+                    "message",
+                    "item",
+                    "response",
+                    "usage",
+                    "index",
+                    "text",
+                    "finish_reason",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+NAMES = st.sampled_from(
+    ["message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop",
+     "response.created", "response.output_item.added", "response.output_text.delta", "response.output_item.done", "response.completed", "error"]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@given(data=st.data())
+def test_strange_events_do_not_break_the_reader(kind: type[Splice], data: st.DataObject) -> None:
+    """Events of the right names with anything in them are read without an error, in a first attempt and in a further one."""
+    stream = kind()
+    stream.begin()
+    for _ in range(2):
+        for name, body in data.draw(st.lists(st.tuples(NAMES, JSON), max_size=6)):
+            stream.take(f"event: {name}\ndata: {json.dumps(body)}\n\n".encode())
+        stream.begin()
+
+
+def test_a_splice_keeps_one_message() -> None:
+    """A second attempt goes on in the same message: its block closed, the next index, nothing said twice."""
+    stream = AnthropicStream()
+    whole = message(["one ", "two ", "three ", "four"])
+    half = whole[: whole.index(b"three")]
+    first = passed(stream, half[: half.rindex(b"event:")], [])
+    second = passed(stream, message(["one two ", "three ", "four"]), []) + stream.finish()
+    events = [json.loads(line[6:]) for line in (first + second).split(b"\n") if line.startswith(b"data: ")]
+    assert [e["type"] for e in events].count("message_start") == 1
+    assert [e["index"] for e in events if e["type"] == "content_block_start"] == [0, 1]
+    assert [e["index"] for e in events if e["type"] == "content_block_stop"] == [0, 1]
+    assert (
+        "".join(e["delta"].get("text", "") for e in events if e["type"] == "content_block_delta")
+        == "one two three four"
+    )
+    assert events[-1]["type"] == "message_stop"
