@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify import RULES, classify, is_retryable
+from rung.core.classify import RULES, classify, forget, is_retryable
 from rung.core.errors import AttemptError, Refused, TimeUp
 from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase
 from rung.testing import HttpError
@@ -184,7 +184,7 @@ def test_the_evidence_is_kept() -> None:
 def test_any_evidence_has_a_name(evidence: Evidence) -> None:
     """Any evidence gets a name; what never helps, or was repeated in vain further in, is not repeated; always alike."""
     failure = classify(evidence)
-    assert failure.evidence is evidence
+    assert failure.evidence == evidence
     assert failure == classify(evidence)
     if failure.kind in NEVER_RETRYABLE or evidence.spent:
         assert not failure.retryable
@@ -200,3 +200,19 @@ def test_a_subclass_of_evidence_is_evidence() -> None:
     """Evidence of a subclass is taken as it is, with all its facts."""
     facts = Marked(status=429)
     assert classify(facts).evidence is facts
+
+
+def test_what_was_seen_before_has_its_name() -> None:
+    """The same evidence is named once; other rules name it anew; other headers are other evidence."""
+    forget()
+    one = classify({"status": 429, "message": "slow down", "headers": {"retry-after": "3"}})
+    assert classify({"status": 429, "message": "slow down", "headers": {"retry-after": "3"}}) is one
+    assert classify({"status": 429, "message": "slow down", "headers": {"retry-after": "4"}}).retry_after == 4.0
+    forget()
+    assert classify({"status": 429, "message": "slow down", "headers": {"retry-after": "3"}}) is not one
+    long = {"status": 500, "message": "x" * 10_000}
+    assert classify(long) is not classify(long)
+    for number in range(3_000):  # bounded, whatever comes
+        assert classify(f"odd thing no. {number}").kind is Kind.UNKNOWN
+    odd = Evidence(text="boom", missing=[1])  # type: ignore[arg-type]  # what no type checker saw
+    assert classify(odd).kind is Kind.UNKNOWN
