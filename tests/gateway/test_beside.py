@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import rung
 from rung.core.failures import Evidence, Kind
 from rung.gateway.protocol import Protocol
+from rung.store.settings import put_setting
 from tests.gateway.behind import ASK, WHOLE, Behind, ask, messages
 
 if TYPE_CHECKING:
@@ -100,6 +101,20 @@ def test_a_person_puts_a_session_on_another_model(tmp_path: Path) -> None:
             time.sleep(0.2)
             messages(client, stream=False)
         assert behind.lab.calls[-1].model == "large"
+
+
+def test_a_policy_set_in_the_service_holds(tmp_path: Path) -> None:
+    """What a person has set over the file is in force a moment later, without a restart."""
+    journal = rung.journal(tmp_path / "j.db")
+    with Behind(journal=journal) as behind:
+        messages(behind.claude(), stream=False)
+        gateway = behind.served.app.gateway if behind.served.app is not None else None
+        assert gateway is not None
+        put_setting(journal, "policy", {"backoff": {"base": 0.125}}, "ada")
+        ends = time.monotonic() + 10
+        while gateway.policy("").backoff.base != 0.125 and time.monotonic() < ends:
+            time.sleep(0.1)
+        assert gateway.policy("").backoff.base == 0.125
 
 
 def test_who_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from rung.gateway.changes import CHARACTERS_PER_TOKEN, CannotChange, Changes
 from rung.gateway.joining import Joining
 from rung.gateway.sessions import Sessions
 from rung.gateway.upstream import Pool, held_key
+from rung.wiring.policies import Policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,8 +105,14 @@ class Gateway:
                 await self.costs.look_up()
                 if self.journal is not None:
                     self.sessions.told(await asyncio.to_thread(_models_told, self.journal))
+                    self._policies.update(await asyncio.to_thread(self._set_in_the_service, list(self._policies)))
             except Exception as error:  # noqa: BLE001  # neither is worth a request
                 self._tell(f"rung gateway: {type(error).__name__}: {error}")
+
+    def _set_in_the_service(self, projects: list[str]) -> dict[str, Policy]:
+        """The policies of these projects with what people have set over the file."""
+        policies = Policies(self.journal, self.settings.book)
+        return {project: _patient(policies.effective(project, "gateway")) for project in projects}
 
     async def close(self) -> None:
         """Close the connections, and write down what is left."""

@@ -64,13 +64,10 @@ class Policies:
         self._known[project] = (self._now(), policy)
         return policy
 
-    def effective(self, project: str = "") -> Policy:
-        """The same, looked up now."""
-        return policy_from(self.table(project))
-
-    def table(self, project: str = "") -> dict[str, Any]:
-        """What it is made of."""
-        return merged(*(layer.table for layer in self.layers(project)))
+    def effective(self, project: str = "", tool: str = "") -> Policy:
+        """The same, looked up now; a tool's own word in the file weighs most."""
+        tables = [layer.table for layer in self.layers(project)]
+        return policy_from(merged(*tables, dict(self.book.tools.get(tool, {}))))
 
     def layers(self, project: str = "") -> list[Layer]:
         """Who has a say, the weightiest last."""
