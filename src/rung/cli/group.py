@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "classify": "Name a failure: its kind, and whether repeating helps.",
     "detect": "Notice trouble nobody raised: agents that go in circles.",
     "hooks": "Notice trouble inside the coding agent you already use.",
+    "mcp": "An MCP server: report a failure, be told the next step.",
     "explain": "What a kind is, what helps, where it enters the ladders.",
     "ladder": "List, draw and check ladders.",
     "policy": "Show and check policies, with the worst case they allow.",

@@ -63,4 +63,4 @@ def next_step(table: dict[str, Any], finding: Finding, policy: Policy, now: floa
 
 
 def _failed(now: float, failure: Failure) -> ev.AttemptFailed:
-    return ev.AttemptFailed(now, failure, 0.0, 0.0, may_retry=True, made=False)
+    return ev.AttemptFailed(now, failure, 0.0, 0.0, may_retry=True)

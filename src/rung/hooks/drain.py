@@ -136,7 +136,7 @@ def _event(line: Mapping[str, Any]) -> ev.Event:
         terms = ev.Terms(NAME, "hooks", rungs=RUNGS, project=Path(line["cwd"]).name, session=line["session"])
         return ev.Opened(at, line["incident"], terms, Request(prompt=line.get("prompt") or "-", agent=line["agent"]))
     if name == "failed":
-        return ev.AttemptFailed(at, classify(_evidence(line)), 0.0, 0.0, may_retry=True, made="kind" not in line)
+        return ev.AttemptFailed(at, classify(_evidence(line)), 0.0, 0.0, may_retry=True)
     if name == "decided":
         return ev.Decided(at, ev.Change(line["rung"], Action(line["action"]), 0.0, line["reason"]))
     if name == "closed":
