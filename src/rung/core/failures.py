@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.nothing import Nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rung.core.tokens import Tokens
 
@@ -193,8 +194,11 @@ _MASKS: Final = (
     ),
     # Times of day, and a line with its column, are numbers like any other: 9:15 and 120:5 must look alike.
     (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
-    (re.compile(r"\s+"), " "),
 )
+# Where a mask can find anything at all, by what is quickly seen: most texts have neither paths nor dashes in them.
+_PATH, _UUID, _TIME, _ID, _HEX, _NUMBER = _MASKS
+_DIGIT: Final = re.compile(r"\d")
+_HEXED: Final = re.compile(r"[0-9a-fA-F]{7}|[eE][+-]\d|0[xX]")
 _KEPT: Final = 400
 
 
@@ -209,12 +213,29 @@ def masked(text: str) -> str:
         part = text[:looked_at]
         if len(text) > looked_at:
             part = part.rsplit(None, 1)[0]  # whole words: half an id is not seen to be one
-        for pattern, name in _MASKS:
+        for pattern, name in _masks_for(part):
             part = pattern.sub(name, part)
-        part = part.strip().lower()
+        part = " ".join(part.split()).lower()
         if len(part) >= _KEPT or len(text) <= looked_at:
             return part[:_KEPT]
         looked_at *= 2
+
+
+def _masks_for(text: str) -> Iterator[tuple[re.Pattern[str], str]]:
+    if "/" in text or "\\" in text:
+        yield _PATH
+    dashed = "-" in text
+    if dashed:
+        yield _UUID
+    if _DIGIT.search(text) is None:
+        return
+    if dashed:
+        yield _TIME
+    if dashed or "_" in text:
+        yield _ID
+    if _HEXED.search(text) is not None:
+        yield _HEX
+    yield _NUMBER
 
 
 def short_hash(text: str, size: int) -> str:
@@ -227,5 +248,10 @@ def short_hash(text: str, size: int) -> str:
 def fingerprint(kind: Kind, evidence: Evidence) -> str:
     """Twelve hex digits that are equal for the same trouble seen again."""
     exception = evidence.exceptions[0] if evidence.exceptions else ""
-    parts = (kind.value, str(evidence.status), evidence.code, exception, masked(evidence.text))
+    text = evidence.text
+    mask = _masked if len(text) <= _KEPT * 2 else masked
+    parts = (kind.value, str(evidence.status), evidence.code, exception, mask(text))
     return short_hash("\x1f".join(parts), 6)
+
+
+_masked: Final = lru_cache(maxsize=512)(masked)  # the same trouble says the same, again and again

@@ -46,8 +46,8 @@ class Request:
 
     def digest(self) -> str:
         """Sixteen hex digits, equal exactly when two requests ask for the same thing."""
-        asked = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "idempotent"}
-        return short_hash(json.dumps(asked, sort_keys=True), 8)
+        asked = {name: _plain(getattr(self, name)) for name in _ASKED}
+        return short_hash(_sorted(asked), 8)
 
     def size(self) -> int:
         """Characters of prompt and messages: what compaction must make smaller.
@@ -64,9 +64,14 @@ class Request:
         return tuple(f.name for f in fields(self) if getattr(self, f.name) != getattr(other, f.name))
 
 
+_ASKED: Final = tuple(f.name for f in fields(Request) if f.name != "idempotent")
+_sorted: Final = json.JSONEncoder(sort_keys=True).encode  # made once: it is asked for every request
+_PLAIN: Final = (str, int, float, NoneType)
+
+
 def _plain(value: Any) -> Any:
     """The value in JSON's own types; what JSON has no type for is known by its repr."""
-    if isinstance(value, str | int | float | NoneType):
+    if isinstance(value, _PLAIN):
         return value
     if isinstance(value, Mapping):
         return {key if isinstance(key, str) else f"\0{key!r}": _plain(item) for key, item in value.items()}

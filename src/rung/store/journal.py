@@ -6,12 +6,14 @@ import json
 import warnings
 from collections import OrderedDict, deque
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.codec import from_json, to_json
+from rung.core.codec import from_json
 from rung.core.events import Opened
 from rung.core.evidence import clip
 from rung.core.redact import redacted
+from rung.store.bodies import kept
 from rung.store.fitting import fitted
 from rung.store.port import ReadOnly
 from rung.store.projection import READ_MODELS, Changes
@@ -32,11 +34,29 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-TEXT: Final = 64 * 1024  # of one text in an event
 REQUEST: Final = 32 * 1024  # of a request, where it is kept to be looked at
-_tersely: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _plainly: Final = json.JSONEncoder(default=repr).encode
 STORIES: Final = 10_000  # incidents whose story is remembered while they are open
+
+
+class Append:
+    """Events of an incident, of which the first has this place in it: something to write."""
+
+    __slots__ = ("events", "first", "incident", "journal")
+
+    def __init__(self, journal: Journal, incident: str, first: int, events: tuple[Event, ...]) -> None:
+        self.journal = journal
+        self.incident = incident
+        self.first = first
+        self.events = events
+
+    def __call__(self, connection: Connection) -> Fresh | None:
+        """Insert what is not there yet; that is what is read off afterwards."""
+        return self.journal.insert(connection, [self])[0]
+
+    def present(self, connection: Connection) -> bool:
+        """Is it there?"""
+        return bool(connection.execute(_HAS, (self.incident, self.first + len(self.events) - 1)))
 
 
 class Fresh(NamedTuple):
@@ -60,7 +80,7 @@ class Journal:
         self.backend = backend
         self.project = project
         self._stories: OrderedDict[str, Story] = OrderedDict()
-        self._writer = Writer(backend, tell or _warn, self._finish, self._stories.clear, self._unfold)
+        self._writer = Writer(backend, tell or _warn, self._do, self._finish, self._stories.clear, self._unfold)
         try:
             backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
         except ReadOnly:  # it can be looked at; whoever writes is told
@@ -70,12 +90,8 @@ class Journal:
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None]:
         """Keep these events, of which the first has this place in the incident."""
-        events = tuple(events)
-        ticket = self._writer.put_patiently(
-            lambda connection: self._append(connection, incident, first, events),
-            lambda connection: _has(connection, incident, first + len(events) - 1),
-            awaited=True,
-        )
+        append = Append(self, incident, first, tuple(events))
+        ticket = self._writer.put_patiently(append, append.present, awaited=True)
         assert ticket is not None  # noqa: S101  # asked for
         return ticket
 
@@ -83,14 +99,13 @@ class Journal:
         self, incident: str, first: int, events: Sequence[Event], hold: Callable[[Connection], object]
     ) -> Ticket[None]:
         """The same, in one transaction with what makes sure that we may."""
-        events = tuple(events)
+        append = Append(self, incident, first, tuple(events))
 
         def work(connection: Connection) -> Fresh | None:
             hold(connection)
-            return self._append(connection, incident, first, events)
+            return append(connection)
 
-        last = first + len(events) - 1
-        ticket = self._writer.put_patiently(work, lambda connection: _has(connection, incident, last), awaited=True)
+        ticket = self._writer.put_patiently(work, append.present, awaited=True)
         assert ticket is not None  # noqa: S101  # asked for
         return ticket
 
@@ -130,12 +145,8 @@ class Journal:
 
     def append_quietly(self, incident: str, first: int, events: Sequence[Event]) -> None:
         """The same for events nobody waits for: of a call that went well."""
-        events = tuple(events)
-        self._writer.put_patiently(
-            lambda connection: self._append(connection, incident, first, events),
-            lambda connection: _has(connection, incident, first + len(events) - 1),
-            awaited=False,
-        )
+        append = Append(self, incident, first, tuple(events))
+        self._writer.put_patiently(append, append.present, awaited=False)
 
     def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
         """Events of a call that went well, from its first to its last: made of these values when they are written."""
@@ -186,28 +197,37 @@ class Journal:
         events = tuple(make(*values))
         opened = events[0]
         assert isinstance(opened, Opened)  # noqa: S101  # every story begins so
-        return Item(
-            lambda connection: self._append(connection, opened.id, 0, events),
-            lambda connection: _has(connection, opened.id, len(events) - 1),
-            None,
-            patient=True,
-        )
+        append = Append(self, opened.id, 0, events)
+        return Item(append, append.present, None, patient=True)
 
-    def _append(self, connection: Connection, incident: str, first: int, events: tuple[Event, ...]) -> Fresh | None:
+    def _do(self, connection: Connection, items: list[Item]) -> list[Any]:
+        """What comes of these, in their order; appends that follow one another are made together."""
+        results: list[Any] = []
+        for appends, group in groupby(items, lambda item: type(item.work) is Append):
+            if appends:
+                results += self.insert(connection, [item.work for item in group])  # type: ignore[misc]  # they are
+            else:
+                results += [item.work(connection) for item in group]
+        return results
+
+    def insert(self, connection: Connection, appends: list[Append]) -> list[Fresh | None]:
         """Insert what is not there yet; that is what is read off afterwards."""
-        ((count, last),) = connection.execute("SELECT count(*), MAX(n) FROM event WHERE incident = ?", (incident,))
-        known: set[int] = set()
-        if count and last >= first:  # an event that is there already was told before: only the new ones count
-            rows = connection.execute("SELECT n FROM event WHERE incident = ? AND n >= ?", (incident, first))
-            known = {n for (n,) in rows}
-        fresh = [(n, *_kept(event)) for n, event in enumerate(events, start=first) if n not in known]
-        if not fresh:
-            return None
-        connection.many(
-            "INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)",
-            [(incident, n, event.at, name, body) for n, event, name, body in fresh],
-        )
-        return Fresh(incident, count, [(n, event) for n, event, _, _ in fresh])
+        there = _there(connection, {append.incident for append in appends})
+        rows: list[Row] = []
+        results: list[Fresh | None] = []
+        for append in appends:
+            incident, first, events = append.incident, append.first, append.events
+            count, last = there.get(incident, (0, -1))
+            known: set[int] = set()
+            if last >= first:  # an event that is there already was told before: only the new ones count
+                _insert(connection, rows)
+                known = {n for (n,) in connection.execute(_KNOWN, (incident, first))}
+            fresh = [(n, kept(event)) for n, event in enumerate(events, start=first) if n not in known]
+            rows += [(incident, n, event.at, name, body) for n, (event, name, body) in fresh]
+            there[incident] = (count + len(fresh), max(last, first + len(events) - 1))
+            results.append(Fresh(incident, count, [(n, each.event) for n, each in fresh]) if fresh else None)
+        _insert(connection, rows)
+        return results
 
     def _finish(self, connection: Connection, results: list[Any]) -> None:
         """What all the items of a batch change, written once."""
@@ -293,53 +313,25 @@ def _read_again(connection: Connection, incident: str, count: int) -> Story:
     return story
 
 
-def _has(connection: Connection, incident: str, n: int) -> bool:
-    return bool(connection.execute("SELECT 1 FROM event WHERE incident = ? AND n = ?", (incident, n)))
+_HAS: Final = "SELECT 1 FROM event WHERE incident = ? AND n = ?"
+_KNOWN: Final = "SELECT n FROM event WHERE incident = ? AND n >= ?"
+_WIDTHS: Final = (1, 8, 64, 512)  # of a question about many: few statements, which the store keeps ready
 
 
-def _kept(event: Event) -> tuple[Event, str, str]:
-    """The event as it is kept, without secrets: that one is read off. Its name, and its JSON."""
-    table = to_json(event)
-    plain = _tersely(table)
-    body = _clean(_tersely(_cut(table)) if len(plain) > TEXT else plain)
-    if body != plain:
-        try:
-            event = from_json(json.loads(body))
-        except ValueError:  # what was cut out began in one text and ended in another: each text by itself, then
-            body = _tersely(_without_secrets(json.loads(plain)))
-            body = _clean(body) if _is_event(_clean(body)) else body
-            event = from_json(json.loads(body))
-    return event, table["name"], body
+def _there(connection: Connection, incidents: set[str]) -> dict[str, tuple[int, int]]:
+    """How many events there are of each, and the last one's place; of most there are none."""
+    width = next(width for width in _WIDTHS if width >= len(incidents))
+    names = [*incidents, *[""] * (width - len(incidents))]
+    marks = ", ".join("?" * width)
+    asked = f"SELECT incident, count(*), MAX(n) FROM event WHERE incident IN ({marks}) GROUP BY incident"  # noqa: S608  # marks
+    return {name: (count, last) for name, count, last in connection.execute(asked, names)}
 
 
-def _clean(body: str) -> str:
-    return redacted(body).encode("utf-8", "replace").decode()  # a lone surrogate is no UTF-8
-
-
-def _is_event(body: str) -> bool:
-    try:
-        from_json(json.loads(body))
-    except ValueError:
-        return False
-    return True
-
-
-def _without_secrets(value: Any) -> Any:
-    """The value with the secrets cut out of each of its texts, and each text cut to its head and tail."""
-    if isinstance(value, str):
-        return _clean(clip(value, TEXT))
-    if isinstance(value, dict):
-        return {name: _without_secrets(item) for name, item in value.items()}
-    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
-
-
-def _cut(value: Any) -> Any:
-    """The value with every long text cut to its head and tail."""
-    if isinstance(value, str):
-        return clip(value, TEXT)
-    if isinstance(value, dict):
-        return {name: _cut(item) for name, item in value.items()}
-    return [_cut(item) for item in value] if isinstance(value, list) else value
+def _insert(connection: Connection, rows: list[Row]) -> None:
+    """Insert these events, and forget them."""
+    if rows:
+        connection.many("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows.copy())
+        rows.clear()
 
 
 def _keep(request: Request, digest: str, at: float, changes: Changes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from operator import add
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,6 +75,21 @@ READ_MODELS: Final = (*ROWS, *COUNTS, "failure_group", "session")
 _WIDTHS: Final = {table: len(key) for table, key in KEYS.items()}
 
 
+class Alike(NamedTuple):
+    """Attempts that count in the same places."""
+
+    day: int
+    hour: int
+    project: str
+    session: str
+    model: str
+    tool: str
+    kind: str
+    pattern: str
+    bucket: int
+    failed: bool
+
+
 class Changes:
     """What a number of events change: rows by key, counts by key, groups and sessions."""
 
@@ -83,21 +98,56 @@ class Changes:
         self.counts: dict[str, dict[tuple[Any, ...], list[float]]] = {}
         self.groups: dict[tuple[str, str], list[Any]] = {}
         self.sessions: dict[str, list[Any]] = {}
+        self.attempts: dict[Alike, list[float]] = {}  # how many, their seconds and dollars, the first and the last
+
+    def attempt(self, alike: Alike, seconds: float, dollars: float, at: float) -> None:
+        """One more attempt like these; where they count is said once for all of them."""
+        known = self.attempts.get(alike)
+        if known is None:
+            self.attempts[alike] = [1, seconds, dollars, at, at]
+            return
+        known[0] += 1
+        known[1] += seconds
+        known[2] += dollars
+        if at < known[3]:
+            known[3] = at
+        elif at > known[4]:
+            known[4] = at
+
+    def _count_attempts(self) -> None:
+        attempts, self.attempts = self.attempts, {}
+        for alike, (n, seconds, dollars, first, last) in attempts.items():
+            day, hour, project, session, model, tool, kind, pattern, bucket, failed = alike
+            bad = n if failed else 0
+            self.add("by_hour", (hour, project, model, tool, kind), n, seconds, dollars)
+            self.add("by_day", (day, project, model, tool, kind), n, seconds, dollars)
+            self.add("by_pattern", (day, project, pattern), n, bad, dollars)
+            self.add("by_latency", (day, project, model, bucket), n)
+            self.add("project", (project,), 0, n, bad, dollars, first, last)
+            if session:
+                self.add("session_model", (session, model), n, bad, dollars, last)
 
     def put(self, table: str, *row: Any) -> None:
         """This row, instead of one with the same key."""
-        self.rows.setdefault(table, {})[row[: _WIDTHS[table]]] = row
+        rows = self.rows.get(table)
+        if rows is None:
+            rows = self.rows[table] = {}
+        rows[row[: _WIDTHS[table]]] = row
 
     def add(self, table: str, key: tuple[Any, ...], *amounts: float) -> None:
         """So much more."""
-        counts = self.counts.setdefault(table, {})
+        counts = self.counts.get(table)
+        if counts is None:
+            counts = self.counts[table] = {}
         known = counts.get(key)
-        counts[key] = (
-            list(amounts) if known is None else [w(o, m) for w, o, m in zip(_ways(table), known, amounts, strict=True)]
-        )
+        if known is None:
+            counts[key] = list(amounts)
+        else:
+            counts[key] = [way(one, more) for way, one, more in zip(_ways(table), known, amounts, strict=True)]
 
     def take(self, other: Changes) -> None:
         """Add another's changes to these."""
+        other._count_attempts()
         for table, rows in other.rows.items():
             self.rows.setdefault(table, {}).update(rows)
         for table, counts in other.counts.items():
@@ -139,6 +189,7 @@ class Changes:
 
     def write(self, connection: Connection) -> None:
         """Bring the tables up to date."""
+        self._count_attempts()
         for table, rows in self.rows.items():
             connection.many(_replacing(table), list(rows.values()))
         for table, counts in self.counts.items():

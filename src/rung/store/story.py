@@ -11,7 +11,7 @@ from rung.core.failures import Phase, short_hash
 from rung.core.incident import Incident
 from rung.store.levels import Levels
 from rung.store.patterns import pattern
-from rung.store.projection import DAY, HOUR, MESSAGE, ROWS, Changes
+from rung.store.projection import DAY, HOUR, MESSAGE, ROWS, Alike, Changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -69,8 +69,9 @@ class Story:
         elif isinstance(event, ev.AttemptFailed):
             self._failed(n, event, changes)
         elif isinstance(event, ev.AttemptSucceeded):
-            self._attempt(n, event, changes, None, "")
-            self._ended(event.at, changes, "forced" if self.incident.status is ev.Status.PARTIAL else "saved")
+            own = self._attempt(n, event, changes, None, "")
+            result = "forced" if self.incident.status is ev.Status.PARTIAL else "saved"
+            self._ended(event.at, changes, result, attempts=1, dollars=own)
         elif isinstance(event, ev.Decided):
             self._decided(n, event, changes, before.model if before is not None else "")
         elif isinstance(event, ev.Changed):
@@ -113,42 +114,44 @@ class Story:
         mark = failure.fingerprint
         if self.first is None:
             self.first, self.mark, self.failed_at = failure, mark, event.at
+        own, message = 0.0, failure.message[:MESSAGE]
         if event.made:
             self.failures += 1
-            self._attempt(n, event, changes, failure, mark)
-            key, message = (self.project, mark), failure.message[:MESSAGE]
+            own = self._attempt(n, event, changes, failure, mark)
+            key = (self.project, mark)
             changes.add("by_message", (int(event.at // DAY), *key), 1)
             changes.group(key, failure.kind.value, message, self.name, event.at, event.at, 1)
             self.tried_on = mark
+        made = int(event.made)
         self._about_session(
-            changes, event.at, status="recovering", kind=failure.kind.value, message=failure.message[:MESSAGE]
-        )
+            changes, event.at, status="recovering", kind=failure.kind.value, message=message, attempts=made,
+            failures=made, dollars=own,
+        )  # fmt: skip
 
     def _attempt(
         self, n: int, event: ev.AttemptFailed | ev.AttemptSucceeded, changes: Changes, failure: Failure | None, mark: str
-    ) -> None:  # fmt: skip
-        """An attempt that was made: its row, and everywhere it counts."""
+    ) -> float:  # fmt: skip
+        """An attempt that was made: its row, and everywhere it counts but for the session. What it spent itself."""
+        at, seconds = event.at, event.seconds
         own, self.inner = max(0.0, event.dollars - self.inner), 0.0
-        self.tried_at = event.at
+        self.tried_at = at
         self.own += own
-        kind = failure.kind.value if failure is not None else ""
-        tool = _tool(failure)
+        kind, rule, phase, tool, message = "", "", "", "", ""
+        if failure is not None:
+            kind, rule, phase = failure.kind.value, failure.rule, failure.evidence.phase.value
+            tool, message = _tool(failure), failure.message[:MESSAGE]
+        terms, model = self.incident.terms, self.model
         changes.put(
-            "attempt", self.name, n, self.incident.attempts, event.at, event.seconds, own, self.project, self.session,
-            self.model, self.agent, self.last_rung, self.prompt, int(failure is None), kind,
-            failure.rule if failure else "", failure.evidence.phase.value if failure else "", tool, mark,
-            failure.message[:MESSAGE] if failure else "",
+            "attempt", self.name, n, self.incident.attempts, at, seconds, own, terms.project, terms.session,
+            model, self.agent, self.last_rung, self.prompt, int(failure is None), kind, rule, phase, tool, mark, message,
         )  # fmt: skip
-        day, hour, project, bad = int(event.at // DAY), int(event.at // HOUR), self.project, int(failure is not None)
-        changes.add("by_hour", (hour, project, self.model, tool, kind), 1, event.seconds, own)
-        changes.add("by_day", (day, project, self.model, tool, kind), 1, event.seconds, own)
-        changes.add("by_pattern", (day, project, self.pattern), 1, bad, own)
-        changes.add("by_latency", (day, project, self.model, round(4 * log2(max(event.seconds * 1_000, 1)))), 1)
-        changes.add("project", (project,), 0, 1, bad, own, event.at, event.at)
-        if self.session:
-            changes.add("session_model", (self.session, self.model), 1, bad, own, event.at)
-            self._about_session(changes, event.at, attempts=1, failures=bad, dollars=own)
+        day, bucket = int(at // DAY), round(4 * log2(max(seconds * 1_000, 1)))
+        alike = Alike(
+            day, int(at // HOUR), terms.project, terms.session, model, tool, kind, self.pattern, bucket, failure is not None
+        )  # fmt: skip
+        changes.attempt(alike, seconds, own, at)
         self._helped(day, event, own, changes)
+        return own
 
     def _helped(self, day: int, event: ev.AttemptFailed | ev.AttemptSucceeded, own: float, changes: Changes) -> None:
         """What it did for the failure before it. A forced last turn looks good, and has mended nothing."""
@@ -199,8 +202,12 @@ class Story:
                 ask.model, state, answer, at,
             )  # fmt: skip
 
-    def _ended(self, at: float, changes: Changes, result: str = "") -> None:
+    def _ended(
+        self, at: float, changes: Changes, result: str = "", *, attempts: int = 0, dollars: float = 0.0
+    ) -> None:  # fmt: skip
         if self.ended_at is not None:  # something more was told of it: it ended once
+            if attempts:
+                self._about_session(changes, at, attempts=attempts, dollars=dollars)
             return
         self.ended_at = at
         kind = self.first.kind.value if self.first is not None else ""
@@ -220,7 +227,7 @@ class Story:
         )
         self.levels.end(at, result, changes)
         self._put_ask(changes, "over", "", None)
-        self._about_session(changes, at, status=status)
+        self._about_session(changes, at, status=status, attempts=attempts, dollars=dollars)
 
     def _about_session(
         self, changes: Changes, at: float, *, status: str = "", kind: str = "", message: str = "", incidents: int = 0,
@@ -269,10 +276,8 @@ class Story:
         )  # fmt: skip
 
 
-def _tool(failure: Failure | None) -> str:
+def _tool(failure: Failure) -> str:
     """The tool it failed in: its name, or that it was one."""
-    if failure is None:
-        return ""
     return failure.evidence.tool[:TOOL] or ("tool" if failure.evidence.phase is Phase.TOOL else "")
 
 

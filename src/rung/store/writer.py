@@ -48,12 +48,14 @@ class Writer:
         self,
         backend: Backend,
         tell: Callable[[str], object],
+        do: Callable[[Connection, list[Item]], list[Any]],
         finish: Callable[[Connection, list[Any]], object],
         undone: Callable[[], object] = lambda: None,
         unfold: Callable[[Any], Item] | None = None,
     ) -> None:
         self._backend = backend
         self._tell = tell
+        self._do = do  # all items of a batch: what comes of each
         self._finish = finish  # is given the results of a batch, before it is committed
         self._undone = undone  # is told when what was done in a batch was taken back
         self._unfold = unfold  # makes an item of a note
@@ -251,8 +253,9 @@ class Writer:
         try:
             try:
                 connection.begin()
-                done = [(item, item.work(connection)) for item in items]
-                self._finish(connection, [result for _, result in done])
+                results = self._do(connection, items)
+                self._finish(connection, results)
+                done = list(zip(items, results, strict=True))
             except Busy:
                 raise
             except (Exception, Fenced):  # once more, each by itself: what is wrong with one is its own affair
