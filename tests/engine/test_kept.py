@@ -355,3 +355,26 @@ def test_what_helped_before_is_asked(awaited: bool) -> None:
     errors.append(reset())
     assert called(call) == "done"
     assert journal.asked == 1
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_how_it_ended_is_told_last(awaited: bool) -> None:
+    """A journal that takes its time with ends is told of a saved call so; one that breaks there breaks nothing."""
+
+    class Patient(Short):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last: list[tuple[int, list[ev.Event]]] = []
+
+        def append_last(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+            self.last.append((first, list(events)))
+            if len(self.last) > 1:
+                raise RuntimeError("no more threads")
+
+    journal = Patient()
+    assert kept(journal, [reset()], awaited=awaited) == "done"
+    assert [type(event) for event in journal.appended[0][1]] == [ev.Opened, ev.AttemptFailed, ev.Decided]
+    ((first, events),) = journal.last
+    assert (first, [type(event) for event in events][-1]) == (3, ev.AttemptSucceeded)
+    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: RuntimeError: no more threads"):
+        assert kept(journal, [reset()], awaited=awaited) == "done"

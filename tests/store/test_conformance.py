@@ -671,6 +671,19 @@ def test_a_note_arrives_by_itself(journal: Journal) -> None:
     assert len(journal.events("a")) == 2
 
 
+def test_how_it_ended(journal: Journal) -> None:
+    """The last events of an incident come by themselves, whatever room there is for notes: at once, and after a rest."""
+    journal._writer.room = 0
+    for name in ("a", "b"):
+        keep(journal, name, 0, opened(name), failed())
+        journal.append_last(name, 2, [succeeded()])
+        until = time.monotonic() + LONG
+        while len(journal.events(name)) < 3 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert journal.read("SELECT status FROM incident WHERE id = ?", (name,)) == [("recovered",)]
+        time.sleep(0.1)
+
+
 def test_a_bad_note(url: str) -> None:
     """A note that cannot be made into events is told, and stops nobody."""
     said: list[str] = []

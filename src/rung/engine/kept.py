@@ -53,7 +53,7 @@ def repeat(run: Run, attempt: Callable[..., Any]) -> Rest | None:
     except Exception as error:
         return _failed(run, error)
     run.succeeded(value)
-    _hand_over(run)
+    _hand_over_last(run)
     return None
 
 
@@ -81,7 +81,7 @@ async def arepeat(run: Run, attempt: Callable[..., Any]) -> Rest | None:
     except Exception as error:
         return _failed(run, error)
     run.succeeded(value)
-    _hand_over(run)
+    _hand_over_last(run)
     return None
 
 
@@ -126,3 +126,16 @@ def _admitted(run: Run) -> float | Rest | None:
 def _failed(run: Run, error: Exception) -> Rest:
     failure = run.failed(error)
     return Rest(failure, run.decide(failure))
+
+
+def _hand_over_last(run: Run) -> None:
+    """Give the journal how it ended; one that knows how takes its time with that."""
+    last = getattr(run.journal, "append_last", None)
+    if last is None:
+        _hand_over(run)
+        return
+    first = run.published
+    try:
+        last(run.incident.id, first, run.unpublished())
+    except Exception as error:  # as above
+        run.crashed("journal", error)

@@ -70,7 +70,8 @@ class Journal(Protocol):
     """Where events are written down before anything is done about them.
 
     One that also has `append_later(make, *values)` is told of guarded calls that went well at once by that: the
-    events are what `make(*values)` returns, whenever and in whichever thread it is called.
+    events are what `make(*values)` returns, whenever and in whichever thread it is called. And one that has
+    `append_last(incident, first, events)` is told by that how a call ended which one repeat has saved: nobody waits.
     """
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None] | None:

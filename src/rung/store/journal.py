@@ -148,6 +148,10 @@ class Journal:
         append = Append(self, incident, first, tuple(events))
         self._writer.put_patiently(append, append.present, awaited=False)
 
+    def append_last(self, incident: str, first: int, events: Sequence[Event]) -> None:
+        """The same for the last ones of an incident, which is over: they may come after what others hand over later."""
+        self._writer.note(Append(self, incident, first, tuple(events)), always=True)
+
     def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
         """Events of a call that went well, from its first to its last: made of these values when they are written."""
         self._writer.note((make, values))
@@ -192,7 +196,9 @@ class Journal:
 
     # -- in the writer's thread -----------------------------------------------------------------------
 
-    def _unfold(self, note: tuple[Callable[..., Sequence[Event]], tuple[Any, ...]]) -> Item:
+    def _unfold(self, note: Append | tuple[Callable[..., Sequence[Event]], tuple[Any, ...]]) -> Item:
+        if isinstance(note, Append):
+            return Item(note, note.present, None, patient=True)
         make, values = note
         events = tuple(make(*values))
         opened = events[0]

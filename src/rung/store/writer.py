@@ -71,6 +71,7 @@ class Writer:
         self._notes: deque[Any] = deque()  # of good calls, to be unfolded here
         self._taken = 0  # notes, so far
         self._stirred = False  # the thread knows, or is about to see, that there are notes
+        self._busy = False  # it has just written something
         self._hand: list[Item] = []  # taken from the queue to be written
         self._spool: deque[Item] = deque()
         self._lock = threading.Lock()
@@ -91,10 +92,10 @@ class Writer:
         self._hand_over(Item(work, present, ticket, patient=True))
         return ticket
 
-    def note(self, note: Any) -> None:
+    def note(self, note: Any, *, always: bool = False) -> None:
         """Write what this unfolds to, some time soon: the cheapest way to hand anything over, and nobody waits."""
         notes = self._notes
-        if len(notes) >= self.room:
+        if len(notes) >= self.room and not always:
             self.missed += 1
             return
         notes.append(note)
@@ -158,6 +159,7 @@ class Writer:
             ending = self._wait_out(PAUSES[min(tries, len(PAUSES)) - 1]) if self._spool else self._take()
             self._take_notes(go_on=not ending)
             if self._hand or self._spool:
+                self._busy = True
                 tries = 0 if self._write() else tries + 1
         while self._notes and not self._spool:
             self._take_notes(go_on=False)
@@ -174,7 +176,7 @@ class Writer:
     def _take(self) -> bool:
         """Take what was handed over, waiting for the first; True when that was the end."""
         with suppress(Empty):
-            item = self._queue.get()
+            item = self._next()
             while item is not None:
                 if isinstance(item, Item):
                     self._hand.append(item)
@@ -187,6 +189,17 @@ class Writer:
                     item = self._queue.get(timeout=LINGER)
             return True
         return False
+
+    def _next(self) -> Item | _Stir | None:
+        """The next that is handed over. Where one comes another soon does: for a while notes need not wake us."""
+        if self._busy:
+            self._busy, self._stirred = False, True
+            with suppress(Empty):
+                return self._queue.get(timeout=LINGER)
+            self._stirred = False  # before we look: whoever comes later stirs
+            if self._notes:
+                return STIR
+        return self._queue.get()
 
     def _take_notes(self, *, go_on: bool) -> None:
         """Take the next notes in hand; should there be more, come back for them."""
