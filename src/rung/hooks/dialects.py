@@ -20,6 +20,14 @@ EVENTS: Final[Mapping[str, Mapping[str, str]]] = {
         "PreCompact": "compact",
         "SessionEnd": "end",
     },
+    "claude-sdk": {
+        "UserPromptSubmit": "prompt",
+        "PreToolUse": "before",
+        "PostToolUse": "after",
+        "PostToolUseFailure": "after",
+        "Stop": "stop",
+        "PreCompact": "compact",
+    },
     "codex": {
         "SessionStart": "start",
         "UserPromptSubmit": "prompt",

@@ -20,7 +20,7 @@ MARK: Final = ": rung-hook;"
 ENTRY: Final = str(Path(__file__).with_name("entry.py"))
 SECONDS: Final = 10
 STOP_SECONDS: Final = 120  # a check that the project asks for runs there
-AGENTS: Final = tuple(EVENTS)
+AGENTS: Final = ("claude-code", "codex", "gemini-cli")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Place:
 
 def settings_of(agent: str, *, user: bool, root: Path) -> Path:
     """The file in which this agent looks for hooks. A project's own is one that is not shared, where there is one."""
-    if agent not in EVENTS:
+    if agent not in AGENTS:
         raise ConfigError("agent", agent, "one of " + ", ".join(AGENTS))
     home = Path.home()
     if agent == "claude-code":

@@ -1,0 +1,78 @@
+"""Recovery in a Pydantic AI agent: `Agent(model, capabilities=[Recovering("call")])`.
+
+A failed model request is repeated, or goes to the next of `models`, as the ladder says; a failed tool is told to the model as a
+retry, with what was wrong and what not to do. Give the provider's client `max_retries=0`: one owner of retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ModelRetry, RetryModelRequest
+
+from rung.core.classify import classify
+from rung.core.events import HandOver, Repeat
+from rung.core.failures import Evidence, Phase
+from rung.core.incident import Incident
+from rung.core.ladder import Action
+from rung.core.prompts import prompt_id, render
+from rung.detectors.step import Step
+from rung.detectors.watch import Watch
+from rung.engine.walk import Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.policy import Policy
+
+_RUNS = 1_000
+
+
+class Recovering(AbstractCapability[Any]):
+    """One agent's recovery. `models`: models by the names that the policy hands over to."""
+
+    def __init__(
+        self, policy: Policy | str = "call", *, models: Mapping[str, Any] | None = None, journal: Any = None
+    ) -> None:
+        import_module("rung.wiring.readers").register()
+        self.policy, self.models, self.journal = policy, dict(models or {}), journal
+        self._walks: dict[tuple[str, int], Walk] = {}
+        self._watches: dict[str, Watch] = {}
+
+    async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
+        """The same request again, another model, or the error."""
+        key = (str(ctx.run_id), int(ctx.run_step))
+        if len(self._walks) >= _RUNS:
+            self._walks.clear()
+        walk = self._walks.get(key)
+        if walk is None:
+            name = str(getattr(request_context.model, "model_name", ""))
+            walk = self._walks[key] = Walk(self.policy, model=name, journal=self.journal)
+        decision = walk.failed(error)
+        if isinstance(decision, Repeat):
+            await asyncio.sleep(decision.wait)
+            raise RetryModelRequest from error
+        if isinstance(decision, HandOver) and decision.model in self.models:
+            raise RetryModelRequest(model=self.models[decision.model]) from error
+        raise error
+
+    async def on_tool_execute_error(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, error: Exception) -> Any:  # noqa: ARG002  # theirs
+        """A tool failed: the model hears what was wrong and what not to do."""
+        if isinstance(error, ModelRetry):
+            raise error
+        if len(self._watches) >= _RUNS:
+            self._watches.clear()
+        watch = self._watches.setdefault(str(ctx.run_id), Watch())
+        found = watch.see(Step(call.tool_name, args, "", str(error) or type(error).__name__))
+        looping = found is not None and found.news
+        failure = found.failure if found is not None and looping else classify(_evidence(error, call.tool_name))
+        action = Action.REPLAN if looping else Action.NUDGE
+        text = render(prompt_id(action, failure), Incident(), failure, {}).partition("\n\nThe task:")[0]
+        raise ModelRetry(text) from error
+
+
+def _evidence(error: Exception, tool: str) -> Evidence:
+    return classify(error).evidence._replace(tool=tool, phase=Phase.TOOL)
