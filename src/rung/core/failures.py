@@ -198,7 +198,12 @@ _MASKS: Final = (
 # Where a mask can find anything at all, by what is quickly seen: most texts have neither paths nor dashes in them.
 _PATH, _UUID, _TIME, _ID, _HEX, _NUMBER = _MASKS
 _DIGIT: Final = re.compile(r"\d")
-_HEXED: Final = re.compile(r"[0-9a-fA-F]{7}|[eE][+-]\d|0[xX]")
+# Looked for around digits, of which prose has few: an x after one, an exponent before, seven hex digits with it.
+_HEXED: Final = re.compile(
+    r"\d(?:[xX]|(?<=[eE][+-]\d)|"
+    + "|".join(rf"(?<=[0-9a-fA-F]{{{before}}}\d)(?=[0-9a-fA-F]{{{6 - before}}})" for before in range(7))
+    + ")"
+)
 _KEPT: Final = 400
 
 

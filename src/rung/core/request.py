@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from types import NoneType
 from typing import Any, Final
 
@@ -46,8 +47,8 @@ class Request:
 
     def digest(self) -> str:
         """Sixteen hex digits, equal exactly when two requests ask for the same thing."""
-        asked = {name: _plain(getattr(self, name)) for name in _ASKED}
-        return short_hash(_sorted(asked), 8)
+        asked = [_plain(value) for value in _asked(self)]
+        return short_hash(_encoded(dict(zip(_ASKED, asked, strict=True))), 8)
 
     def size(self) -> int:
         """Characters of prompt and messages: what compaction must make smaller.
@@ -64,8 +65,9 @@ class Request:
         return tuple(f.name for f in fields(self) if getattr(self, f.name) != getattr(other, f.name))
 
 
-_ASKED: Final = tuple(f.name for f in fields(Request) if f.name != "idempotent")
-_sorted: Final = json.JSONEncoder(sort_keys=True).encode  # made once: it is asked for every request
+_ASKED: Final = tuple(sorted(f.name for f in fields(Request) if f.name != "idempotent"))
+_asked: Final = attrgetter(*_ASKED)
+_encoded: Final = json.JSONEncoder(sort_keys=True).encode  # made once: it is asked for every request
 _PLAIN: Final = (str, int, float, NoneType)
 
 

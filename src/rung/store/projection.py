@@ -71,6 +71,9 @@ COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 LEAST: Final = frozenset({"began_at"})  # columns of counts that do not add up: the least is kept
 MOST: Final = frozenset({"touched_at", "tried_at", "worked_at"})  # the most
+_SUMS: Final = frozenset(
+    table for table, names in COUNTS.items() if not (LEAST | MOST) & set(names)
+)  # all of it adds up
 READ_MODELS: Final = (*ROWS, *COUNTS, "failure_group", "session")
 _WIDTHS: Final = {table: len(key) for table, key in KEYS.items()}
 
@@ -142,6 +145,8 @@ class Changes:
         known = counts.get(key)
         if known is None:
             counts[key] = list(amounts)
+        elif table in _SUMS:
+            counts[key] = list(map(add, known, amounts))
         else:
             counts[key] = [way(one, more) for way, one, more in zip(_ways(table), known, amounts, strict=True)]
 
