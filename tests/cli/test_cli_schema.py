@@ -30,7 +30,7 @@ from rung.core.tables import policy_table
 from rung.engine.recover import recover_sync
 from rung.testing import FakeClock, HttpError, Script
 
-NAMES = ["event", "level-record", "outcome", "partial", "pipeline-failure", "policy"]
+NAMES = ["event", "hook", "level-record", "outcome", "partial", "pipeline-failure", "policy"]
 
 
 def schema(name: str) -> dict[str, Any]:

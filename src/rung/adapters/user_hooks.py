@@ -1,0 +1,173 @@
+"""A user's own hooks around every attempt and rung: a command with JSON on stdin, or a function.
+
+A hook that breaks, takes too long or answers nonsense is logged and passed over, unless it is marked `closed`: then the attempt
+is not made. On the recovery path hooks of attempts are skipped: recovery must not deepen the wound.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shlex
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.errors import AttemptError, ConfigError, is_number
+from rung.core.evidence import clip
+from rung.core.redact import redacted
+from rung.engine.run import CURRENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rung.core.request import Request
+
+WHEN: Final = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
+SECONDS: Final = 5.0
+_BLOCKS: Final = 2  # the exit code with which a command says no
+_PROMPT: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """One hook: a command (no shell), or a function that takes the same object. `seconds` bounds a command.
+
+    A pre hook says no by exit code 2 with its reason on stderr, or by returning `{"block": reason}`: the attempt is not made.
+    """
+
+    when: str
+    run: str | Callable[[dict[str, Any]], Any]
+    seconds: float = SECONDS
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.when not in WHEN:
+            raise ConfigError("when", self.when, "one of " + ", ".join(WHEN))
+        if not callable(self.run) and not (isinstance(self.run, str) and self.run.strip()):
+            raise ConfigError("run", self.run, "a command, or a function")
+        if not is_number(self.seconds) or self.seconds <= 0:
+            raise ConfigError("seconds", self.seconds, "seconds, more than 0")
+
+
+class Blocked(Exception):  # named for what happened
+    """A hook said no."""
+
+
+def hooked(attempt: Callable[[Request], Any], hooks: Sequence[Hook], *, log: str | Path | None = None) -> Any:
+    """The attempt with these hooks around it, for `recover` and `recover_sync`. Crashes go to `log`, a JSON line each."""
+    around = _Around(tuple(hooks), None if log is None else Path(log))
+    if inspect.iscoroutinefunction(attempt):
+
+        async def awaited(request: Request) -> Any:
+            import asyncio
+
+            path = around.path()
+            await asyncio.to_thread(around.tell, path, "pre", request)
+            try:
+                value = await attempt(request)
+            except Exception as error:
+                await asyncio.to_thread(around.tell, path, "post", request, error)
+                raise
+            await asyncio.to_thread(around.tell, path, "post", request)
+            return value
+
+        return awaited
+
+    def called(request: Request) -> Any:
+        path = around.path()
+        around.tell(path, "pre", request)
+        try:
+            value = attempt(request)
+        except Exception as error:
+            around.tell(path, "post", request, error)
+            raise
+        around.tell(path, "post", request)
+        return value
+
+    return called
+
+
+class _Around:
+    """What runs the hooks of one attempt function."""
+
+    def __init__(self, hooks: tuple[Hook, ...], log: Path | None) -> None:
+        self._hooks = hooks
+        self._log = log
+
+    def path(self) -> tuple[str, int, str]:
+        """The incident, the number of the attempt, and the rung that made it: empty where nothing has failed yet."""
+        run = CURRENT.get()
+        if run is None:
+            return "", 1, ""
+        incident = run.incident
+        rung = run.policy.ladder.rungs[incident.decision.rung].name if incident.decision is not None else ""
+        return incident.id, incident.attempts + 1, rung
+
+    def tell(self, path: tuple[str, int, str], side: str, request: Request, error: Exception | None = None) -> None:
+        """Run the hooks for this moment: a rung's on the recovery path, an attempt's before it."""
+        incident, number, rung = path
+        when = f"{'rung' if rung else 'attempt'}.{side}"
+        given = {
+            "v": 1,
+            "when": when,
+            "incident": incident,
+            "attempt": number,
+            "rung": rung,
+            "model": request.model,
+            "agent": request.agent,
+            "prompt": redacted(clip(request.prompt, _PROMPT)),
+            "ok": None if side == "pre" else error is None,
+            "error": "" if error is None else redacted(clip(f"{type(error).__name__}: {error}", _PROMPT)),
+        }
+        for hook in self._hooks:
+            if hook.when == when:
+                self._run(hook, given, may_block=side == "pre")
+
+    def _run(self, hook: Hook, given: dict[str, Any], *, may_block: bool) -> None:
+        try:
+            _called(hook, given)
+        except Blocked as no:
+            if may_block:
+                raise AttemptError(f"a hook said no: {no}", finding="permission_denied") from None
+        except Exception as error:  # whatever a hook raises, the work goes on
+            self._crashed(hook, error)
+            if hook.closed and may_block:
+                raise AttemptError(f"a hook that must run broke: {error}", finding="hook_crash") from error
+
+    def _crashed(self, hook: Hook, error: Exception) -> None:
+        if self._log is None:
+            return
+        name = hook.run if isinstance(hook.run, str) else getattr(hook.run, "__name__", "function")
+        words = redacted(f"{type(error).__name__}: {error}")[:500]
+        line = {"at": round(time.time(), 3), "when": hook.when, "hook": redacted(name), "error": words}
+        try:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError:
+            return  # a log that cannot be written must not stand in the way
+
+
+def _called(hook: Hook, given: dict[str, Any]) -> None:
+    if callable(hook.run):
+        answer = hook.run(dict(given))
+        if isinstance(answer, dict) and answer.get("block"):
+            raise Blocked(str(answer["block"]))
+        if answer is not None and not isinstance(answer, dict):
+            raise ConfigError("hook's answer", type(answer).__name__, "nothing, or an object")
+        return
+    done = subprocess.run(  # noqa: S603  # the user's own command
+        shlex.split(hook.run),
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=hook.seconds,
+        check=False,
+    )
+    if done.returncode == _BLOCKS:
+        raise Blocked(clip(done.stderr.strip(), 500) or "no reason was given")
+    if done.returncode:
+        raise RuntimeError(f"exit code {done.returncode}: {clip(done.stderr.strip(), 300)}")
