@@ -40,8 +40,8 @@ def google_genai(environment: Path) -> Tried:
 
 
 def mcp(environment: Path) -> Tried:
-    """Before 2: McpError, isError, FastMCP."""
-    return _try(environment, "mcp", "mcp<2", "test_reads_mcp.py")
+    """Before 2: McpError, isError, FastMCP; our server on it too."""
+    return _try(environment, "mcp", "mcp<2", "test_reads_mcp.py ../mcp", "click", "rich")
 
 
 def litellm(environment: Path) -> Tried:
@@ -57,7 +57,7 @@ def _try(environment: Path, package: str, wanted: str, tests: str, *more: str) -
         return Tried(good=False, line=f"{wanted}: not installed\n{installed.stdout[-2_000:]}")
     asked = _run(python, "-c", f"from importlib.metadata import version; print(version({package!r}))")
     # Their warnings are their own: today's versions are tested with warnings as errors.
-    done = _run(python, "-m", "pytest", "-W", "default", "-rs", f"tests/adapters/{tests}")
+    done = _run(python, "-m", "pytest", "-W", "default", "-rs", *[f"tests/adapters/{one}" for one in tests.split()])
     said = done.stdout.strip().splitlines()
     # A package that is there must not be skipped: then nothing would have been tried.
     good = done.returncode == 0 and "could not import" not in done.stdout

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core import events as ev
+from rung.hooks import quick
 from rung.hooks.dialects import EVENTS
 from rung.hooks.drain import take
 from rung.hooks.entry import LOG
@@ -208,18 +209,21 @@ def test_what_cannot_be_remembered_is_not_done(tmp_path: Path) -> None:
 def test_a_hook_loads_next_to_nothing(tmp_path: Path) -> None:
     """An ordinary event is answered without click, rich, asyncio, typing, apsw, or a rule for naming failures."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.turn import answered; import json;"
-        "t={'session_id':'s','cwd':'.','hook_event_name':'PostToolBatch','tool_calls':[{'tool_name':'Bash','tool_input':{},'tool_response':'x'}]};"
-        "answered('claude-code', sys.argv[2], json.dumps(t).encode()); print(' '.join(sys.modules))"
+        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.turn import answered; "
+        "answered('claude-code', sys.argv[2], sys.stdin.buffer.read()); print(' '.join(sys.modules))"
     )
+    calls = [{"tool_name": "Bash", "tool_input": {}, "tool_response": "x"}]
+    told = {"session_id": "s", "cwd": ".", "hook_event_name": "PostToolBatch", "tool_calls": calls}
     source = str(Path(ENTRY).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code, source, str(tmp_path)], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-I", "-S", "-c", code, source, str(tmp_path)]
+    done = subprocess.run(command, input=json.dumps(told), capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "rung.hooks.turn" in loaded
     heavy = {
         "click",
+        "enum",
+        "re",
+        "json",
         "rich",
         "asyncio",
         "typing",
@@ -231,6 +235,31 @@ def test_a_hook_loads_next_to_nothing(tmp_path: Path) -> None:
         "subprocess",
     }
     assert not heavy & loaded
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+)
+
+
+@given(json_values)
+def test_quick_json_is_json(value: Any) -> None:
+    """What it writes `json` reads, and what `json` writes it reads."""
+    assert json.loads(quick.dumps(value)) == value
+    assert quick.loads(json.dumps(value, indent=1).encode("utf-8", "replace")) == value
+
+
+@given(st.binary(max_size=30) | st.sampled_from([b"", b"{", b"[1,]", b"1 2", b"nul", b'"a']))
+def test_what_is_no_json_is_a_value_error(content: bytes) -> None:
+    """It refuses what `json` refuses, control characters in texts aside."""
+    try:
+        wanted = json.loads(content.decode(), strict=False)
+    except ValueError:
+        with pytest.raises(ValueError):
+            quick.loads(content)
+    else:
+        assert quick.loads(content) == wanted or wanted != wanted  # noqa: PLR0124  # NaN
 
 
 def test_the_console_script_answers_too(tmp_path: Path) -> None:

@@ -50,10 +50,12 @@ class OutOfTime(Exception):
 
 def limit(seconds: float) -> None:
     """Be interrupted after so long; 0: no more."""
-    import signal
-
-    if not hasattr(signal, "setitimer"):
+    try:
+        import _signal as signal  # type: ignore[import-not-found]  # what `signal` is made of; that one loads enum, which takes longer than all of this
+    except ImportError:
         return  # the agent's own timeout is what is left
+    if not hasattr(signal, "setitimer"):
+        return
 
     def out_of_time(*_: object) -> None:
         raise OutOfTime(f"not done within {SECONDS:g} s")

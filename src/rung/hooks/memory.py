@@ -6,6 +6,8 @@ import os
 import time
 from zlib import crc32
 
+from rung.hooks import quick
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
@@ -48,11 +50,9 @@ class Memory:
         os.close(self._lock)
 
     def _read(self) -> dict[str, Any]:
-        import json
-
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123
-                table = json.loads(file.read())
+                table = quick.loads(file.read())
         except (OSError, ValueError):  # none yet, or one that was cut: a new beginning
             return {"v": VERSION, "began": time.time()}
         if not isinstance(table, dict) or table.get("v") != VERSION:
@@ -61,12 +61,10 @@ class Memory:
 
     def keep(self) -> None:
         """Write it down, whole or not at all."""
-        import json
-
         new = f"{self._path}.{os.getpid()}"
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps(self.table, separators=(",", ":")).encode("utf-8", "replace"))
+            file.write(quick.dumps(self.table).encode())
         os.replace(new, self._path)  # noqa: PTH105
         self.kept = True
 

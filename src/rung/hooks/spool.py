@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from rung.hooks import quick
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
@@ -36,14 +38,12 @@ def write(place: str, memory: Memory) -> bool:
     lines = memory.table.pop("lines", [])
     if not lines:
         return False
-    import json
-
     folder = os.path.join(place, "spool")  # noqa: PTH118  # pathlib costs milliseconds
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
     handle = os.open(os.path.join(folder, memory.key + ".jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # noqa: PTH118
     try:
         if os.fstat(handle).st_size < LIMIT:
-            text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+            text = "".join(quick.dumps(line) + "\n" for line in lines)
             os.write(handle, text.encode("utf-8", "replace"))
     finally:
         os.close(handle)

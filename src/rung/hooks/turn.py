@@ -7,7 +7,7 @@ import time
 from zlib import crc32
 
 from rung.detectors.glance import number_of
-from rung.hooks import spool
+from rung.hooks import quick, spool
 from rung.hooks.dialects import EVENTS, Answer, Heard, written
 from rung.hooks.memory import Memory, prune
 
@@ -27,11 +27,9 @@ _PROMPT: Final = 2_000
 
 def answered(agent: str, place: str, told: bytes) -> tuple[bytes, bool]:
     """The answer to an event, as JSON; and whether there is something for the journal."""
-    import json
-
     if agent not in EVENTS:
         raise ValueError(f"agent {agent!r}: allowed are {', '.join(EVENTS)}")
-    table = json.loads(told)
+    table = quick.loads(told)
     heard = Heard(agent, table)
     if not heard.name or not heard.session:
         return b"{}", False
@@ -42,7 +40,7 @@ def answered(agent: str, place: str, told: bytes) -> tuple[bytes, bool]:
         wake = spool.write(place, memory)
         if changed or wake:  # before it is said: what cannot be remembered is not done
             memory.keep()
-    return json.dumps(written(heard, answer)).encode(), wake and heard.name in ("after", "stop", "end", "broke")
+    return quick.dumps(written(heard, answer)).encode(), wake and heard.name in ("after", "stop", "end", "broke")
 
 
 def _settings(table: dict[str, Any], cwd: str) -> None:
