@@ -1,0 +1,135 @@
+"""How events, amounts and tables are told: in few words, and so that they can be read back."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core import events as ev
+from rung.core.amounts import money, percent, size, took, when
+from rung.core.arguments import lacking
+from rung.core.codec import to_json
+from rung.core.config import policy, policy_from
+from rung.core.errors import ConfigError
+from rung.core.failures import Evidence, Failure, Kind
+from rung.core.ladder import Action
+from rung.core.narration import first_line, narrate, told
+from rung.core.request import Request
+from rung.core.stop_gate import stop_from
+from rung.core.tables import policy_table, worst_table
+from rung.core.toml import to_toml
+
+RUNGS = ("retry", "nudge")
+FAILURE = Failure(Kind.RATE_LIMIT, True, "rate-limited", "slow down", 3.0, Evidence(text="slow down", status=429))
+TERMS = ev.Terms("task", "default")
+
+
+@pytest.mark.parametrize(
+    ("event", "subject", "text"),
+    [
+        (ev.Opened(1.0, "a", TERMS, Request(prompt="x", model="small")), "opened", "ladder task, small"),
+        (ev.Opened(1.0, "a", TERMS), "opened", "ladder task"),
+        (ev.AttemptFailed(1.0, FAILURE, 2.0, 0.5, False), "attempt 1", "rate_limit: slow down"),
+        (ev.AttemptFailed(1.0, FAILURE._replace(retry_after=None, retryable=False), 2.0, 0.0, True, False), "not made", "rate_limit: slow down"),
+        (ev.AttemptSucceeded(1.0, 0.04, 0.5), "attempt 1", "good"),
+        (ev.AttemptSucceeded(1.0, 0.04, 0.0), "attempt 1", "good"),
+        (ev.Decided(1.0, ev.Repeat(0, 1.5, "why")), "retry", "again in 1.5 s"),
+        (ev.Decided(1.0, ev.Change(1, Action.NUDGE, 0.0, "why", ((0, "spent"),))), "nudge", ""),
+        (ev.Decided(1.0, ev.HandOver(1, "large", "", 0.5, "why")), "nudge", "large"),
+        (ev.Decided(1.0, ev.HandOver(9, "", "other", None, "why")), "9", "other"),
+        (ev.Decided(1.0, ev.Ask(1, "go on?", (ev.Option("stop", "Stop"),), 0.5, "", "", "why")), "", "go on?"),
+        (ev.Decided(1.0, ev.Finish(1, ev.Status.PARTIAL, "why")), "finish", "partial"),
+        (ev.Cancelled(1.0, "Ctrl-C"), "stopped", "Ctrl-C"),
+        (ev.Closed(1.0, ev.Status.FAILED, "why"), "failed", "why"),
+        (ev.Crashed(1.0, "hook", "boom\nat line 3"), "crashed", "hook, and was ignored: boom"),
+        (ev.Changed(1.0, Request(prompt="y", recovery="do it\nso"), "d", ("prompt",), "nudge.path"), "changed", "prompt by prompt nudge.path"),
+        (ev.Changed(1.0, Request(prompt="y"), "d", ("model",), ""), "changed", "model"),
+        (ev.Hinted(1.0, 1, "nudge worked"), "remembered", "nudge worked"),
+        (ev.Skipped(1.0, 1, "the same"), "skipped", "nudge: the same"),
+        (ev.StepCompleted(1.0, "tests"), "step done", "tests"),
+        (ev.Answered(1.0, "approve"), "answered", "approve"),
+        (ev.Ordered(1.0, "retry", "ada", "large", "so"), "ordered", "retry on large, with a prompt of their own, by ada"),
+        (ev.Ordered(1.0, "cancel", ""), "ordered", "cancel, by a person"),
+        (ev.CheckpointTaken(1.0, 1, "r1"), "checkpoint", "r1, before nudge"),
+        (ev.RolledBack(1.0, 1, "r1"), "rolled back", "to r1"),
+        (ev.ModelRestored(1.0, "", ""), "back to", "the first one"),
+    ],
+)  # fmt: skip
+def test_every_event_is_told(event: ev.Event, subject: str, text: str) -> None:
+    """A subject and what happened; from JSON the same."""
+    found = narrate(event, RUNGS, 1)
+    assert subject in found.subject
+    assert text in found.text
+    assert told(to_json(event), RUNGS, 1) == found
+
+
+def test_an_event_of_a_newer_rung() -> None:
+    """Is named at least; a long line is cut."""
+    assert told({"name": "invented", "v": 1}, RUNGS).subject == "invented"
+    assert told({"v": 9}, RUNGS).subject == "?"
+    assert first_line("\n  \n" + "x" * 300).endswith("…")
+    assert first_line("") == ""
+
+
+def test_amounts() -> None:
+    """Two digits that matter; little is not nothing."""
+    assert [took(s) for s in (None, 0, 0.04, 1.5, 30, 720, 11_000, 400_000)] == [
+        "-", "0 s", "40 ms", "1.5 s", "30 s", "12 min", "3.1 h", "4.6 days",
+    ]  # fmt: skip
+    assert [money(d) for d in (None, 0, 0.001, 0.14, 1234.5)] == ["-", "$0.00", "<$0.01", "$0.14", "$1,234.50"]
+    assert [size(n) for n in (999, 1_500, 2.5e7, 3e9, 4e12)] == ["999 B", "1.5 kB", "25 MB", "3.0 GB", "4.0 TB"]
+    assert [percent(p) for p in (None, 0, 0.0001, 0.5, 0.99999, 1)] == [
+        "-",
+        "0.0 %",
+        "<0.1 %",
+        "50.0 %",
+        "99.9 %",
+        "100.0 %",
+    ]
+    assert (when(None), when(0), when(0, to="minutes")) == ("", "1970-01-01 00:00:00", "1970-01-01 00:00")
+
+
+plain: Any = st.recursive(
+    st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(codec="utf-8"), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1, max_size=5), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1, max_size=5), plain, max_size=4))
+def test_toml_is_read_back(table: dict[str, Any]) -> None:
+    """What is written is TOML, and says the same."""
+    assert tomllib.loads(to_toml(table)) == table
+
+
+def test_policies_as_tables() -> None:
+    """A policy's table makes the policy again; as TOML, too; what is None is left out."""
+    made = policy("task", models=["small", "large"], dollars=2.0)
+    assert policy_from(policy_table(made)) == made
+    assert to_toml({"a": None, "b": [{"c": None, "d": 1}], "e": {}}) == "b = [{d = 1}]\n\n[e]\n"
+    assert worst_table(made)["attempts"] == 20
+
+
+def test_what_a_call_lacks() -> None:
+    """Named, where anybody knows what the tool takes."""
+    schemas = {"read": {"required": ["path", 3]}, "free": {}}
+    assert lacking("read", {"path": "x"}, schemas) == ""
+    assert lacking("read", "no table", schemas) == "the call of read lacks path, without which it cannot be made"
+    assert lacking("free", {}, schemas) == lacking("none", {}, schemas) == ""
+
+
+def test_the_stop_table() -> None:
+    """Checked whole, each error by its key."""
+    good = {"gate": True, "blocks": 1, "check": "make test", "seconds": 5}
+    assert stop_from(good) == good
+    for wrong, key in (
+        (3, "stop"), ({"x": 1}, "stop.x"), ({"gate": 1}, "stop.gate"), ({"blocks": 9}, "stop.blocks"),
+        ({"check": 1}, "stop.check"), ({"seconds": -1}, "stop.seconds"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError) as caught:
+            stop_from(wrong)
+        assert caught.value.key == key
