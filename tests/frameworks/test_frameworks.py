@@ -153,12 +153,14 @@ def test_openai_agents_repeat_and_end_honestly(lab: rung.testing.Lab) -> None:
         return "nothing there"
 
     async def run(**options: Any) -> Any:
-        client = openai.AsyncOpenAI(base_url=lab.url + "/v1", api_key="any", max_retries=0)
-        agent = agents.Agent(
-            name="a", tools=[look], model=agents.OpenAIChatCompletionsModel("any", client),
-            model_settings=agents.ModelSettings(retry=retry_settings(POLICY)),
-        )  # fmt: skip
-        return await agents.Runner.run(agent, "count to 5", error_handlers=error_handlers(POLICY), **options)
+        async with openai.AsyncOpenAI(base_url=lab.url + "/v1", api_key="any", max_retries=0) as client:
+            agent = agents.Agent(
+                name="a",
+                tools=[look],
+                model=agents.OpenAIChatCompletionsModel("any", client),
+                model_settings=agents.ModelSettings(retry=retry_settings(POLICY)),
+            )
+            return await agents.Runner.run(agent, "count to 5", error_handlers=error_handlers(POLICY), **options)
 
     lab.use(OVERLOADED)
     assert asyncio.run(run()).final_output == rung.testing.words(5)
@@ -270,16 +272,14 @@ def test_pydantic_ai_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab)
     from rung.adapters.pydantic_ai import Recovering
 
     async def run() -> Any:
-        client = openai.AsyncOpenAI(base_url=lab.url + "/v1", api_key="any", max_retries=0)
-        model = models.OpenAIChatModel("any", provider=providers.OpenAIProvider(openai_client=client))
-        agent = pydantic_ai.Agent(model, capabilities=[Recovering(POLICY)], retries=5)
-
-        @agent.tool_plain  # type: ignore[untyped-decorator]  # imported by name
         def look(path: str) -> str:
             """Look at a path."""
             raise FileNotFoundError(2, "No such file or directory", path)
 
-        return await agent.run("count to 5")
+        async with openai.AsyncOpenAI(base_url=lab.url + "/v1", api_key="any", max_retries=0) as client:
+            model = models.OpenAIChatModel("any", provider=providers.OpenAIProvider(openai_client=client))
+            agent = pydantic_ai.Agent(model, tools=[look], capabilities=[Recovering(POLICY)], retries=5)
+            return await agent.run("count to 5")
 
     lab.use({"rules": OVERLOADED, "turns": [{"tool": "look", "input": {"path": "/x"}}, {"text": "It is not there."}]})
     assert asyncio.run(run()).output == "It is not there."
