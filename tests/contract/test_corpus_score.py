@@ -129,7 +129,7 @@ def test_speed(tmp_path: Path) -> None:
     speeds = json.loads(out.read_text())["speeds"]
     assert list(speeds) == ["rung", "status table"]
     for speed in speeds.values():
-        assert speed["best"] >= speed["first"] > 0
+        assert min(speed["again"], speed["first"]) > 0
         assert set(speed["medians"]) == {"http", "exception", "tool", "output"}
 
 

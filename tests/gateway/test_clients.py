@@ -182,7 +182,7 @@ def test_it_drains() -> None:
 
 def test_a_resend_joins_what_is_running() -> None:
     """The same body sent again by an SDK that lost patience is answered by the attempt that is running."""
-    with Behind(delay=2.5) as behind:
+    with Behind(delay=1.0) as behind:
         got: list[Any] = []
 
         def post(count: int) -> None:
