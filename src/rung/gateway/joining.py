@@ -79,6 +79,10 @@ class Joining:
     def __init__(self) -> None:
         self._running: dict[tuple[str, int, bytes], Copy] = {}
 
+    def __len__(self) -> int:
+        """How many can be joined now."""
+        return len(self._running)
+
     def begin(self, call: Call, copy: Copy) -> None:
         """This one has been running for a moment: others may join it."""
         self._running[_key(call)] = copy
