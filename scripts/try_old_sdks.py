@@ -46,7 +46,7 @@ def mcp(environment: Path) -> Tried:
 
 def litellm(environment: Path) -> Tried:
     """Today's, with the openai it asks for."""
-    return _try(environment, "litellm", "litellm", "test_reads_litellm.py")
+    return _try(environment, "litellm", "litellm", "../old_sdks/test_reads_litellm.py")
 
 
 def _try(environment: Path, package: str, wanted: str, tests: str, *more: str) -> Tried:

@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 
 from rung.cli.group import root
 from rung.cli.picture import draw
-from rung.cli.policy import ABOUT, policy_words
+from rung.cli.policy import policy_words
 from rung.cli.screen import dollars, seconds, worst
 from rung.core.config import ladder_from, policy_from
 from rung.core.ladder import DOES, Action, Ladder
-from rung.core.policy import TEMPLATES, Policy, WorstCase, preset, worst_case
+from rung.core.policy import ABOUT, TEMPLATES, Policy, WorstCase, preset, worst_case
 from rung.core.presets import LADDERS
 from rung.core.tables import ladder_table, policy_table
 from rung.wiring.files import load_policy

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.service import stream as streams
 from rung.service.stream import Only, Stream, brief
 from rung.testing import HttpError, Script
 from tests.service.conftest import SOON, eventually
@@ -76,13 +75,11 @@ def test_everybody_hears_everything(journal: Journal, away: bool) -> None:
         assert found == kept(journal)
 
 
-def test_slower_than_the_ring(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slower_than_the_ring(journal: Journal) -> None:
     """A listener that the ring has left behind reads the rest from the journal: nothing twice, nothing lost."""
-    monkeypatch.setattr(streams, "RING", 7)
-    monkeypatch.setattr(streams, "PAGE", 3)
 
     async def listen() -> list[int]:
-        stream = Stream(journal)
+        stream = Stream(journal, ring=7, page=3)
         stream.start(asyncio.get_running_loop())
         listening = stream.listen(None, Only())
         text = await anext(listening)

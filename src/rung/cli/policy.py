@@ -8,7 +8,7 @@ import click
 
 from rung.cli.screen import as_json, count, dollars, paragraph, print_json, row, seconds, worst
 from rung.core.failures import Kind
-from rung.core.policy import TEMPLATES, preset, worst_case
+from rung.core.policy import ABOUT, TEMPLATES, preset, worst_case
 from rung.core.tables import policy_table, worst_table
 
 if TYPE_CHECKING:
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from rung.core.policy import Model, Policy
 
 LABEL: Final = 18
-ABOUT: Final[Mapping[str, str]] = {
-    "default": "What the ladder says.",
-    "conservative": "Few attempts, long pauses, and a person agrees before a dearer model takes over.",
-    "aggressive": "Many attempts, short pauses, patient with servers that say when to come back.",
-    "unattended": "Nobody can be asked: long waits are taken, and what needs a person ends blocked with a report.",
-    "helper": "For the helpers of a crew's conductor: three fixes where a worker gets five; else as default.",
-    "off": "No recovery: the first failure goes straight to the ladder's ending.",
-}
 
 
 @click.group(short_help="Show and check policies.")

@@ -196,6 +196,16 @@ TEMPLATES: Final[Mapping[str, Callable[[Policy], Policy]]] = MappingProxyType(
         "off": _off,
     }
 )
+ABOUT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "default": "What the ladder says.",
+        "conservative": "Few attempts, long pauses, and a person agrees before a dearer model takes over.",
+        "aggressive": "Many attempts, short pauses, patient with servers that say when to come back.",
+        "unattended": "Nobody can be asked: long waits are taken, and what needs a person ends blocked with a report.",
+        "helper": "For the helpers of a crew's conductor: three fixes where a worker gets five; else as default.",
+        "off": "No recovery: the first failure goes straight to the ladder's ending.",
+    }
+)
 
 
 def preset(ladder: str | Ladder = "task", template: str = "default") -> Policy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 from fastapi import Header
 
@@ -28,6 +28,7 @@ Key = Annotated[
         description="Sent again, it gets the same answer, and nothing is done twice.",
     ),
 ]
+KEPT: Final = 86_400.0  # seconds for which an answer is remembered
 M = TypeVar("M", bound="BaseModel")
 
 
@@ -60,6 +61,7 @@ def _claim(connection: Connection, name: str, digest: str) -> tuple[str, str] | 
     rows = connection.execute("SELECT digest, body FROM reply WHERE key = ?", (name,))
     if rows:
         return rows[0][0], rows[0][1]
+    connection.execute("DELETE FROM reply WHERE at < ?", (time.time() - KEPT,))
     connection.execute(
         "INSERT INTO reply (key, digest, status, body, at) VALUES (?, ?, 0, '', ?)", (name, digest, time.time())
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Header, Path, Response
 from rung.service import wire
 from rung.service.hub import Actor, Admin, Hub, Parts, Reader
 from rung.service.problems import DOCUMENTED, Problem
-from rung.store.settings import put_setting, setting, trace
+from rung.store.settings import Stale, put_setting, setting, trace
 
 router = APIRouter(prefix="/api", tags=["budgets"], responses=DOCUMENTED)
 
@@ -52,11 +53,9 @@ def acknowledge(
     """Somebody has seen it: it leaves the inbox."""
     while True:
         found = setting(hub.journal, SEEN)
-        seen = {**(found.body or {}), alert: found.at}
+        seen = {**(found.body or {}), alert: time.time()}
         if len(seen) > 5_000:  # noqa: PLR2004  # the oldest have long left the inbox
             seen = dict(list(seen.items())[-2_500:])
-        from rung.store.settings import Stale
-
         try:
             put_setting(hub.journal, SEEN, seen, who.name, expected=found.version)
         except Stale:

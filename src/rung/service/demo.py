@@ -19,6 +19,7 @@ from rung.engine.recover import recover_sync
 from rung.engine.session import Session
 from rung.engine.shared import Breakers
 from rung.engine.telling import spend
+from rung.store.within import Within
 from rung.testing import FakeClock, HttpError
 
 if TYPE_CHECKING:
@@ -174,27 +175,27 @@ class World:
             )
 
 
-class Past:
-    """The journal of what is over: nobody orders anything there."""
+class Past(Within):
+    """What is over: nobody orders anything there."""
 
-    def __init__(self, journal: Journal, project: str) -> None:
-        self.project = project
-        self.append = journal.append
+    def order(self, incident: str) -> None:  # the port's signature
+        """Nobody does."""
+
+    def model_for(self, session: str) -> str:  # noqa: ARG002  # the port's signature
+        """Nobody did."""
+        return ""
 
 
-class View:
-    """The journal as a project sees it, until the curtain falls."""
+class View(Within):
+    """The present, until the curtain falls."""
 
     def __init__(self, journal: Journal, project: str, ended: threading.Event) -> None:
-        self.project = project
-        self._journal = journal
+        super().__init__(journal, project)
         self._ended = ended
-        self.order = journal.order
-        self.model_for = journal.model_for
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None] | None:
         """Keep these events."""
-        return None if self._ended.is_set() else self._journal.append(incident, first, events)
+        return None if self._ended.is_set() else super().append(incident, first, events)
 
 
 def _policy(agent: Agent, *, confirm: str, live: bool) -> Policy:

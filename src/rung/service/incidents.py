@@ -12,7 +12,7 @@ from rung.core import events as ev
 from rung.core.ladder import DOES
 from rung.core.narration import narrate
 from rung.core.orders import Act, Order
-from rung.core.outcome import failed_at, recommendation
+from rung.core.outcome import conclude
 from rung.core.presets import LADDERS
 from rung.service import wire
 from rung.service.acts import Key, once
@@ -257,24 +257,9 @@ def _words(value: Any) -> str:
 
 
 def _outcome(incident: Incident, events: Sequence[ev.Event]) -> dict[str, Any]:
-    """The outcome's contract; empty while it is open."""
+    """The outcome's contract; empty while it is open. Of a ladder of somebody's own the levels count from 1."""
     if incident.status is None:
         return {}
-    ok = incident.status in ("succeeded", "recovered")
-    ladder = LADDERS.get(incident.terms.ladder)
-    first = ladder.first if ladder is not None else 1
-    return {
-        "status": incident.status.value,
-        "completedSteps": list(incident.steps),
-        "failedAt": None if ok else failed_at(incident),
-        "failureReason": None if ok else incident.reason,
-        "escalationPath": [first + index for index in incident.path],
-        "recommendation": None if ok else recommendation(incident.failure),
-        "errorType": incident.failure.kind.value if incident.failure is not None else None,
-        "attempts": incident.attempts,
-        "seconds": round(events[-1].at - incident.opened_at, 3),
-        "dollars": round(incident.dollars, 6),
-        "model": incident.request.model if incident.request is not None else "",
-        "ladder": incident.terms.ladder,
-        "incident": incident.id,
-    }
+    ladder = LADDERS.get(incident.terms.ladder, LADDERS["task"])
+    outcome = conclude(incident, ladder, tuple(events), value=None, error=None, now=events[-1].at, sticky=True)
+    return {**outcome.contract(), "ladder": incident.terms.ladder}

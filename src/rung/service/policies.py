@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Path, Response
 from rung.core.backtest import CANNOT_KNOW, replay, summary
 from rung.core.errors import ConfigError
 from rung.core.ladder import Action
-from rung.core.policy import TEMPLATES, preset, worst_case
+from rung.core.policy import ABOUT, TEMPLATES, preset, worst_case
 from rung.core.presets import LADDERS
 from rung.core.tables import policy_table
 from rung.core.toml import to_toml
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/api", tags=["policies"], responses=DOCUMENTED)
 
-ABOUT: Final = {
-    "default": "What the ladder says.",
-    "conservative": "Few attempts, long pauses, and a person agrees before a dearer model takes over.",
-    "aggressive": "Many attempts, short pauses, patient with servers that say when to come back.",
-    "unattended": "Nobody can be asked: long waits are taken, and what needs a person ends blocked with a report.",
-    "helper": "For the helpers of a crew's conductor: three fixes where a worker gets five; else as default.",
-    "off": "No recovery: the first failure goes straight to the ladder's ending.",
-}
 SHOWN: Final = 100  # of the incidents that would have gone otherwise
 Project = Annotated[str, Path(min_length=1, max_length=200)]
 IfMatch = Annotated[str | None, Header(description='The version that is changed, as its ETag: "3"; "0" for none yet.')]

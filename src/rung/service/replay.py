@@ -15,6 +15,7 @@ from rung.core.prompts import render
 from rung.engine.recover import carry, ended, prepare
 from rung.engine.session import Session
 from rung.service.problems import Problem
+from rung.store.within import Within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +75,7 @@ class Replayers:
             raise Problem(409, self.why_not(incident))
         name = f"again-{uuid.uuid4().hex[:12]}"
         ports = {
-            "journal": _Within(self.journal, incident.terms.project),
+            "journal": Within(self.journal, incident.terms.project),
             "session": Session(order.model or request.model, incident.terms.session),
         }
         run = prepare(order.applied(request), policy, ports, name)
@@ -87,15 +88,6 @@ class Replayers:
         told = outcome.value if outcome.ok else outcome.reason
         text = told if isinstance(told, str) else json.dumps(told, default=str)
         self.journal.runs.send(f"result/{outcome.id}", {"ok": outcome.ok, "text": clip(text, RESULT)})
-
-
-class _Within:
-    """The journal, as a project sees it."""
-
-    def __init__(self, journal: Journal, project: str) -> None:
-        self.project = project
-        self.append = journal.append
-        self.order = journal.order
 
 
 def folded(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:

@@ -15,7 +15,7 @@ from rung.service.acts import Key, once
 from rung.service.budgets import session_left
 from rung.service.hub import Actor, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL, incident_out
-from rung.service.live import doings
+from rung.service.live import doing, doings
 from rung.service.problems import DOCUMENTED, Problem
 from rung.service.replay import error_context, folded, order_of
 from rung.store import listing
@@ -113,8 +113,6 @@ def _retry(hub: Hub, session: str, wanted: wire.RetryIn, by: str) -> wire.Done:
     order = order_of(wanted.mode, wanted.model, wanted.prompt, error_context(incident, policy), by)
     detail = {"mode": wanted.mode, "incident": incident.id, "model": order.model}
     if incident.status is None:
-        from rung.service.live import doing
-
         if doing(incident, events).status == "waiting":
             raise Problem(409, "it waits for an answer to its question: answer that instead")
         hub.journal.runs.send(f"order/{incident.id}", order._asdict())

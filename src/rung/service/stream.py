@@ -80,8 +80,10 @@ class Only(NamedTuple):
 class Stream:
     """The events of a journal, for any number of listeners."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, *, ring: int = RING, page: int = PAGE) -> None:
         self._journal = journal
+        self._size = ring
+        self._page = page
         self._ring: list[Entry] = []
         self._places = 0
         self._seq = 0  # the last event the thread has read
@@ -124,11 +126,12 @@ class Stream:
 
     def _fresh(self) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
-        for row in self._journal.read(_READ, (self._seq, _NO_END, PAGE)):
+        for row in self._journal.read(_READ, (self._seq, _NO_END, self._page)):
             found.append((row[0], *_named(row), encoded(row)))
             self._seq = row[0]
         acts = self._journal.read(
-            "SELECT seq, at, who, action, subject FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", (self._traced, PAGE)
+            "SELECT seq, at, who, action, subject FROM audit WHERE seq > ? ORDER BY seq LIMIT ?",
+            (self._traced, self._page),
         )
         for seq, at, who, action, subject in acts:
             self._traced = seq
@@ -143,8 +146,8 @@ class Stream:
             self._ring.append(Entry(self._places, *row))
             self._places += 1
             self._taken = max(self._taken, row[0])
-        if len(self._ring) > RING:
-            del self._ring[: len(self._ring) - RING]
+        if len(self._ring) > self._size:
+            del self._ring[: len(self._ring) - self._size]
         self._tell()
 
     def _tell(self) -> None:
@@ -193,7 +196,7 @@ class Stream:
 
     async def _catch_up(self, since: int, upto: int, only: Only) -> AsyncIterator[bytes]:
         while since < upto:
-            rows = await asyncio.to_thread(self._journal.read, _READ, (since, upto, PAGE))
+            rows = await asyncio.to_thread(self._journal.read, _READ, (since, upto, self._page))
             if not rows:
                 return
             since = rows[-1][0]
