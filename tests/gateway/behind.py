@@ -27,7 +27,9 @@ CLOCKS = {"connect": 2.0, "headers": 1.0, "whole": 1.0, "first": 1.0, "gap": 0.5
 class Behind:
     """A lab, and a gateway that goes to it."""
 
-    def __init__(self, script: Any = None, *, policy: Any = None, journal: Any = None, **settings: Any) -> None:
+    def __init__(
+        self, script: Any = None, *, policy: Any = None, journal: Any = None, detectors: Any = (), **settings: Any
+    ) -> None:
         lab = {
             key: settings.pop(key)
             for key in list(settings)
@@ -51,6 +53,7 @@ class Behind:
         self._policy = {**QUICK, **(policy or {})}
         self._settings = settings
         self._journal = journal
+        self._detectors = detectors
         self._told = threading.Event()
         self.words: list[str] = []
         self._clients: list[Any] = []
@@ -69,7 +72,7 @@ class Behind:
 
     def __enter__(self) -> Self:
         self.lab.__enter__()
-        self.served = Served(self.settings(), self._journal, self._tell)
+        self.served = Served(self.settings(), self._journal, self._tell, self._detectors)
         self.thread = threading.Thread(target=lambda: uvloop.run(self.served.run()), daemon=True)
         self.thread.start()
         assert self._told.wait(10)

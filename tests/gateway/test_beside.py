@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import anthropic
+import openai
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -15,9 +16,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import rung
 from rung.core.failures import Evidence, Kind
-from rung.gateway.protocol import Protocol
+from rung.gateway.seam import Answered, Notice, Passing
 from rung.store.settings import put_setting
-from tests.gateway.behind import ASK, WHOLE, Behind, ask, messages
+from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask, messages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,32 +43,56 @@ def test_a_summary_where_leaving_out_is_not_enough() -> None:
 
 
 class Suspicious:
-    """Finds a loop in the second request, and breaks on the third."""
+    """Warns of the first request, nudges the second, finds a loop in the third, and breaks on the fourth."""
 
     def __init__(self) -> None:
-        self.asked_for: list[str] = []
+        self.seen: list[Passing] = []
+        self.said: list[Answered] = []
+        self.bad = ""
 
-    def asked(self, session: str, body: dict[str, Any]) -> Evidence | None:
-        self.asked_for.append(session)
-        if len(self.asked_for) == 3:
+    def asked(self, passing: Passing) -> Notice | None:
+        self.seen.append(passing)
+        if len(self.seen) == 4:
             raise RuntimeError("broken")
-        found = Evidence(text="the same call three times", finding=Kind.LOOP_DETECTED, repeats=3)
-        return found if len(self.asked_for) == 2 else None
+        loop = Evidence(text="the same call three times", finding=Kind.LOOP_DETECTED, repeats=3)
+        return (Notice(warning="twice now"), Notice(nudge="try another way"), Notice(loop), None)[len(self.seen) - 1]
 
-    def answered(self, session: str, answer: dict[str, Any]) -> Evidence | None:
-        return None
+    def answered(self, passing: Passing, answer: Answered) -> Notice | None:
+        self.said.append(answer)
+        return Notice(Evidence(text=self.bad, finding=Kind.LOOP_DETECTED)) if self.bad else None
 
 
-def test_what_a_detector_finds_is_a_failure() -> None:
-    """A finding about a request goes the way of any failure; a detector that breaks is told of and passed over."""
-    with Behind() as behind:
-        behind.gateway.detectors = (Suspicious(),)
-        assert ask(behind, "messages", stream=False).text == WHOLE
-        with pytest.raises(anthropic.APIStatusError, match="the same call three times"):
-            ask(behind, "messages", stream=False)
-        assert behind.attempts == 1
-        assert ask(behind, "messages", stream=False).text == WHOLE
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_a_detector_finds(wire: str) -> None:
+    """A warning is in a header, a nudge is a last turn, evidence is a failure; a detector that breaks is passed over."""
+    detector = Suspicious()
+    with Behind(detectors=(detector,)) as behind, behind.http() as client:
+        path = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}[wire]
+        body = {"model": "small", "max_tokens": 500, "messages": ASK, "input": ASK}
+        assert client.post(path, json=body).headers["x-rung-warning"] == "twice now"
+        assert client.post(path, json=body).status_code == 200
+        asked = behind.lab.calls[1].json["input" if wire == "responses" else "messages"]
+        assert asked == [*ASK, {"role": "user", "content": "try another way"}]
+        got = client.post(path, json=body)
+        assert "the same call three times" in got.json()["error"]["message"]
+        assert (behind.attempts, got.headers["x-should-retry"]) == (2, "false")
+        assert client.post(path, json=body).status_code == 200
         assert any("a detector broke" in words for words in behind.words)
+        assert {passing.wire for passing in detector.seen} == {wire}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_a_detector_finds_in_an_answer(wire: str, stream: bool) -> None:
+    """Detectors see what was said and called, streamed or not; what they find then is no success for the client."""
+    detector = Suspicious()
+    with Behind(detectors=(detector,), turns=[{"tool": "look", "input": {"at": "it"}}]) as behind:
+        ask(behind, wire, stream=stream, tools=True)
+        assert detector.said[0].calls == [("look", {"at": "it"})]
+        detector.bad = "chanting"
+        with pytest.raises((anthropic.APIError, openai.APIError), match="chanting"):
+            ask(behind, wire, stream=stream)
+        assert behind.attempts == 2
 
 
 def test_spans() -> None:
@@ -117,10 +142,9 @@ def test_a_policy_set_in_the_service_holds(tmp_path: Path) -> None:
         assert gateway.policy("").backoff.base == 0.125
 
 
-def test_who_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_says_nothing_is_let_go() -> None:
     """A connection that sends half of its headers, or none, is closed when its time is up."""
-    monkeypatch.setattr(Protocol, "seconds", 0.3)
-    with Behind() as behind:
+    with Behind(limits={"receive": 0.3}) as behind:
         for start in (b"", b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-slow"):
             with socket.create_connection(("127.0.0.1", behind.served.port)) as slow:
                 slow.settimeout(5)

@@ -185,7 +185,8 @@ class AnthropicStream(Splice):
             self.bad_call = self.check(str(name), made)
         if self.bad_call:
             return b""
-        self.calls += block == "tool_use"
+        if block == "tool_use":
+            self.called.append((str(name), made))
         before = self._text(self.overlap.close()) + self.close_open() if self.hops else b""
         index, self._next = self._next, self._next + 1
         if self.hops or parsed[0].get("index") != index:  # one before it was left out

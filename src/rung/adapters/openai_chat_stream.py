@@ -167,7 +167,7 @@ class ChatStream(Splice):
             self.bad_call = self.check(name, made) if isinstance(made, dict) else bad
             if self.bad_call:
                 return b""
-        self.calls += len(calls)
+        self.called += [(name, _parsed(written) if written else {}) for name, written in calls.values()]
         if self.hops:
             events = [_chunk({**_object(data_of(event)), **self._head}) for event in events]
         return self.content(b"".join(events))

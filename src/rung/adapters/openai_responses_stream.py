@@ -86,7 +86,9 @@ class ResponsesStream(Splice):
     def failed(self, status: int, message: str) -> bytes:
         """An error event, after which nothing comes."""
         code = "rate_limit_exceeded" if status == 429 else "server_error"  # noqa: PLR2004  # HTTP
-        return self._made("error", {"code": code, "message": message, "param": None})
+        told = {"code": code, "message": message, "param": None}
+        # The reference has the fields in the event itself; the SDK raises only when they stand under `error`.
+        return self._made("error", {**told, "error": {"type": code, **told}})
 
     def settle(self) -> bytes:
         """End a response whose calls are complete, so that they can be run."""
@@ -144,7 +146,7 @@ class ResponsesStream(Splice):
         self.bad_call = self.check(str(item.get("name")), made) if _is_object(item.get("arguments")) else bad
         if self.bad_call:
             return b""
-        self.calls += 1
+        self.called.append((str(item.get("name")), made))
         closing = self.close_open() if self.hops else b""
         index = len(self._items)
         if self.hops:

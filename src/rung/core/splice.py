@@ -34,7 +34,7 @@ class Splice:
         self.hold_tools = hold_tools
         self.hops = 0  # attempts before this one that gave the client something
         self.started = False  # the client has content
-        self.calls = 0  # complete tool calls the client has
+        self.called: list[tuple[str, object]] = []  # complete tool calls the client has, and with what
         self.stop = ""  # why the model stopped, as it says
         self.ended = False  # the stream said that it is over
         self.error: tuple[str, str] | None = None  # the event that said it failed: its name and data
@@ -54,6 +54,11 @@ class Splice:
         self._tool: list[bytes] = []
         self._ending: list[bytes] = []
         self.overlap = Overlap("")
+
+    @property
+    def calls(self) -> int:
+        """How many complete tool calls the client has."""
+        return len(self.called)
 
     # -- what whoever carries the bytes calls ------------------------------------------------------------
 

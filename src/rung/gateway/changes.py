@@ -172,6 +172,10 @@ class Changes:
         body = self.call.wire.bodies.with_model(self.base, model)
         return self._make(body, self.first.but(model=model, agent=agent))
 
+    def nudged(self, request: Request, words: str) -> Request:
+        """The same with a further turn of the user's, which stays whatever else is changed."""
+        return self._make(self.call.wire.bodies.resumed(self.base, words), request)
+
     def _make(self, base: dict[str, Any], request: Request) -> Request:
         self._base = base
         body = self.call.wire.bodies.resumed(base, self._words) if self._words else base

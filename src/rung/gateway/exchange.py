@@ -22,7 +22,7 @@ from rung.gateway.changes import limit_was_meant
 from rung.gateway.clocks import FIRST, GAP, HEADERS, Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     import aiohttp
 
@@ -162,11 +162,19 @@ class Exchange:
             answer = answer._replace(body=orjson.dumps(found))
         usage = found.get("usage")
         self.usage = usage if isinstance(usage, dict) else {}
-        finding = self.gateway.look(self.call, found)
-        if finding is not None:
-            self.last = answer
-            raise AttemptError.of(finding)
+        bodies = self.call.wire.bodies
+        if self.gateway.detectors:
+            self._shown(bodies.said(found), bodies.called(found))
         return answer
+
+    def _shown(self, text: str, calls: Sequence[tuple[str, object]]) -> None:
+        """Show detectors an answer; what they find in it is the attempt's failure."""
+        notice = self.gateway.look(self.call, text, calls)
+        if notice is not None and notice.warning:
+            self.notes["warning"] = notice.warning
+        if notice is not None and notice.evidence is not None:
+            self.parts = []
+            raise AttemptError.of(notice.evidence)
 
     def _cut_short(self, evidence: Evidence, found: dict[str, Any], answer: Answer) -> None:
         """Keep what can be gone on with, and the answer as it came: it may be the best there will be."""
@@ -232,6 +240,8 @@ class Exchange:
                 self._native_end = stream.finish()
             raise AttemptError.of(evidence)
         self.usage = stream.usage
+        if self.gateway.detectors:
+            self._shown(stream.text(), stream.called)
         await self.write(stream.finish(), last=True)
 
     def _as_meant(self, evidence: Evidence, calls: int = 0) -> bool:

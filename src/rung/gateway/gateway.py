@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -21,9 +21,10 @@ from rung.engine.recover import acarry, equipment
 from rung.engine.run import SYSTEM_CLOCK, Run
 from rung.engine.shared import Breakers
 from rung.gateway.books import Books, next_name
-from rung.gateway.call import passed_headers
+from rung.gateway.call import NotJson, passed_headers
 from rung.gateway.changes import CHARACTERS_PER_TOKEN, CannotChange, Changes
 from rung.gateway.joining import Joining
+from rung.gateway.seam import Answered, Passing, look
 from rung.gateway.sessions import Sessions
 from rung.gateway.upstream import Pool, held_key
 from rung.wiring.policies import Policies
@@ -31,13 +32,14 @@ from rung.wiring.policies import Policies
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.core.failures import Evidence, Failure
+    from rung.core.failures import Failure
     from rung.core.policy import Policy
     from rung.core.request import Request
     from rung.engine.session import Session
     from rung.gateway.answer import Answer
     from rung.gateway.call import Call
     from rung.gateway.exchange import Exchange
+    from rung.gateway.seam import Detector, Notice
     from rung.gateway.settings import Settings, Upstream
 
 # Quick to close again: behind a gateway there is always somebody who wants to know.
@@ -48,18 +50,6 @@ _SUMMARY_TOKENS: Final = 2_000
 _NOW_AND_THEN: Final = 1.0
 _CLOSED: Final = Circuit.CLOSED
 _BREAKERS_LIMIT: Final = 10_000
-
-
-class Detector(Protocol):
-    """Is shown what passes by. What it finds is a failure like any other."""
-
-    def asked(self, session: str, body: dict[str, Any]) -> Evidence | None:
-        """Look at a request before it is sent."""
-        ...
-
-    def answered(self, session: str, answer: dict[str, Any]) -> Evidence | None:
-        """Look at a whole answer before the client has it."""
-        ...
 
 
 class Gateway:
@@ -166,28 +156,12 @@ class Gateway:
         """One circuit for each upstream, model and purse: what one client may not have another may."""
         return f"{agent}/{model}/{call.credential:x}"
 
-    def look(self, call: Call, answer: dict[str, Any]) -> Evidence | None:
-        """What the detectors find in an answer; one that breaks is told of and passed over."""
-        for detector in self.detectors:
-            try:
-                found = detector.answered(self.sessions.name(call), answer)
-            except Exception as error:  # noqa: BLE001  # extensions fail open
-                self._tell(f"rung gateway: a detector broke and was ignored: {type(error).__name__}: {error}")
-                continue
-            if found is not None:
-                return found
-        return None
-
-    def _look_at_request(self, call: Call) -> None:
-        """What the detectors find in a request is the failure of its first attempt."""
-        for detector in self.detectors:
-            try:
-                found = detector.asked(self.sessions.name(call), call.parsed())
-            except Exception as error:  # noqa: BLE001  # extensions fail open
-                self._tell(f"rung gateway: a detector broke and was ignored: {type(error).__name__}: {error}")
-                continue
-            if found is not None:
-                raise AttemptError.of(found)
+    def look(self, call: Call, text: str | None, calls: Sequence[tuple[str, object]] = ()) -> Notice | None:
+        """What the detectors find in a request, or in what was answered to it."""
+        passing = Passing(
+            self.sessions.name(call), call.project, call.wire.name, call.model, call.parsed(), self.policy(call.project)
+        )
+        return look(self.detectors, passing, None if text is None else Answered(text, calls), self._tell)
 
     # -- one request -------------------------------------------------------------------------------------
 
@@ -198,8 +172,13 @@ class Gateway:
         key = self.breaker_key(call, call.model, call.upstream.name)
         breaker = self.breakers.get(key)
         pinned = session is not None and session.model != call.model
-        if pinned or self.detectors or breaker.circuit is not _CLOSED:
-            await self._recover(exchange, None, now, session)
+        notice = self._look(exchange) if self.detectors else None
+        if notice is not None and notice.evidence is not None:
+            await self._recover(exchange, AttemptError.of(notice.evidence), now, session)
+            return exchange
+        nudge = notice.nudge if notice is not None else ""
+        if pinned or nudge or breaker.circuit is not _CLOSED:
+            await self._recover(exchange, None, now, session, nudge)
             return exchange
         try:
             answer = await exchange.attempt(None)
@@ -215,13 +194,23 @@ class Gateway:
         self.books.went_well(exchange, self._terms_of(call), now, ended, self.settings)
         return exchange
 
+    def _look(self, exchange: Exchange) -> Notice | None:
+        """What the detectors find in a request, its warning noted; what is no JSON is the upstream's to refuse."""
+        try:
+            notice = self.look(exchange.call, None)
+        except NotJson:
+            return None
+        if notice is not None and notice.warning:
+            exchange.notes["warning"] = notice.warning
+        return notice
+
     async def _recover(
-        self, exchange: Exchange, error: Exception | None, began: float, session: Session | None
+        self, exchange: Exchange, error: Exception | None, began: float, session: Session | None, nudge: str = ""
     ) -> None:
         """Take a call up the ladder, from its first failure or from its beginning."""
         call = exchange.call
         session = session or self.sessions.get(call, began)
-        run = self._run(exchange, session, began)
+        run = self._run(exchange, session, began, nudge)
         failure: Failure | None = None
         decision: ev.Decision | None = None
         if error is not None:
@@ -238,21 +227,21 @@ class Gateway:
 
         async def attempt(request: Request) -> Answer | None:
             exchange.notes.update(_done(run, exchange.call))
-            if exchange.attempts == 0:
-                self._look_at_request(exchange.call)
             answer = await exchange.attempt(request)
             run.spent += self.books.account(exchange, request.model, self.settings, self.clock.now())
             return answer
 
         return attempt
 
-    def _run(self, exchange: Exchange, session: Session, began: float) -> Run:
+    def _run(self, exchange: Exchange, session: Session, began: float, nudge: str = "") -> Run:
         call = exchange.call
         policy = self.policy_for(call)
         changes = exchange.changes = Changes(call, policy, exchange.said, taken=exchange.taken)
         request = changes.first
         if session.model and session.model != call.model:
             request = changes.on_model(session.model)
+        if nudge:
+            request = changes.nudged(request, nudge)
         if self.settings.summary_model:
             changes.summarise = partial(self._summarise, call)
         run = Run()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 if TYPE_CHECKING:
     import asyncio
 
-SECONDS: Final = 30.0  # for the headers of a request, from the connection or from their first byte
-
 
 class Protocol(HttpToolsProtocol):
     """uvicorn's own, with a limit on how long headers may take: a thousand half requests cost nothing."""
 
-    seconds: float = SECONDS
+    seconds: float = 30.0  # for the headers of a request, from the connection or from their first byte
     _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -51,3 +49,8 @@ class Protocol(HttpToolsProtocol):
         self._waiting = None
         if not self.transport.is_closing():
             self.transport.close()
+
+
+def patient_for(seconds: float) -> type[Protocol]:
+    """The same with so many seconds."""
+    return type("Protocol", (Protocol,), {"seconds": seconds})

@@ -13,12 +13,13 @@ import uvicorn
 from rung.core.errors import ConfigError
 from rung.gateway.app import App
 from rung.gateway.gateway import Gateway
-from rung.gateway.protocol import Protocol
+from rung.gateway.protocol import patient_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from rung.gateway.seam import Detector
     from rung.gateway.settings import Settings
 
 _LOOK_EVERY: Final = 1.0
@@ -28,8 +29,15 @@ _BACKLOG: Final = 2_048
 class Served:
     """A gateway being served."""
 
-    def __init__(self, settings: Settings, journal: Any = None, tell: Callable[[str], object] = print) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        journal: Any = None,
+        tell: Callable[[str], object] = print,
+        detectors: Sequence[Detector] = (),
+    ) -> None:
         self.settings = settings
+        self.detectors = detectors
         self.journal = journal
         self.tell = tell
         self.port = 0
@@ -38,7 +46,7 @@ class Served:
 
     async def run(self, reload: Callable[[], Settings] | None = None, file: Path | None = None) -> None:
         """Serve until a signal comes; then take no more, finish what is under way, and end."""
-        gateway = Gateway(self.settings, self.journal, tell=self.tell)
+        gateway = Gateway(self.settings, self.journal, self.detectors, self.tell)
         self.app = App(gateway)
         self._server = _Server(_config(self.app, self.settings), self)
         watching = asyncio.create_task(self._watch(reload, file)) if reload is not None and file is not None else None
@@ -109,7 +117,7 @@ def _config(app: App, settings: Settings) -> uvicorn.Config:
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http=Protocol,
+        http=patient_for(settings.limits.receive),
         ws="none",
         lifespan="on",
         log_level="error",
