@@ -1,0 +1,191 @@
+"""Errors of workers and of helpers: how large, what is proposed, when it is enough."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.failures import Evidence, Failure, Kind
+from rung.core.fixing import (
+    EDITED,
+    HELPER_TRIES,
+    ErrorReport,
+    Escalation,
+    Flaw,
+    HelperMove,
+    HelperTrouble,
+    InstructionTrouble,
+    Proposal,
+    Resort,
+    Size,
+    after_helper,
+    helper_trouble,
+    instruction_trouble,
+    no_progress,
+    size,
+)
+
+TEXTS = st.text(max_size=60).map(str.strip)
+SOME = TEXTS.filter(bool)
+
+
+def failure(kind: Kind, text: str = "", missing: tuple[str, ...] = ()) -> Failure:
+    return Failure(kind, retryable=False, rule="test", message=text, evidence=Evidence(text=text, missing=missing))
+
+
+@given(SOME, SOME, SOME, st.integers(1, 5))
+def test_a_proposal_is_read_as_it_was_written(cause: str, fix: str, afterwards: str, number: int) -> None:
+    """Cause, fix and what to do then come back from the message."""
+    proposal = Proposal(root_cause=cause, fix=fix, afterwards=afterwards)
+    assert Proposal.parse(proposal.body(number)) == proposal
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    """No text stops a reader; one without cause or fix is no proposal."""
+    assert Proposal.parse(text) is None or "root cause" in text.lower()
+    assert isinstance(ErrorReport.parse(text).error, str)
+    assert size(failure(Kind.UNKNOWN, text), text) in Size
+
+
+def test_a_proposal_needs_a_cause_and_a_fix() -> None:
+    """What is left out at the end has a default; a cause or a fix has not."""
+    proposal = Proposal.parse("FIX PROPOSAL (Retry 1/5):\n Root cause: a typo\n Fix: write it right")
+    assert proposal == Proposal(root_cause="a typo", fix="write it right")
+    assert Proposal.parse("Root cause: a typo") is None
+    assert Proposal.parse("Fix: it\nRoot cause:") is None
+
+
+@given(SOME, st.one_of(st.none(), st.integers(0, 100)), st.sampled_from([True, False, None]))
+def test_an_error_is_read_as_it_was_written(error: str, context: float | None, corrected: bool | None) -> None:
+    """The report of an error comes back from its message."""
+    report = ErrorReport(error=f"x {error} y", context=context, self_correction=corrected, report="docs/e.md")
+    assert ErrorReport.parse(report.body(2)) == report
+
+
+def test_an_error_in_a_workers_own_words() -> None:
+    """The documented layout, and plain text, are both read."""
+    report = ErrorReport.parse(
+        """ERROR (Retry 2/5):
+     Context Usage: 44%
+     Self-Correction: NO
+     Error: cannot import name Parser
+     Report: docs/reports/task-03-error-retry-2.md
+     Awaiting conductor fix proposal"""
+    )
+    assert report == ErrorReport(
+        error="cannot import name Parser",
+        context=44,
+        self_correction=False,
+        report="docs/reports/task-03-error-retry-2.md",
+    )
+    assert ErrorReport.parse(" it broke\n").error == "it broke"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (Kind.NOT_FOUND, "no such file: a.py", Size.SIMPLE),
+        (Kind.UNKNOWN, "ModuleNotFoundError: No module named x", Size.SIMPLE),
+        (Kind.UNKNOWN, "it broke", Size.UNCERTAIN),
+        (Kind.TEST_FAILURE, "1 failed", Size.COMPLEX),
+        (Kind.TOOL_ERROR, "7 tests failed after the merge", Size.COMPLEX),
+        (Kind.TOOL_ERROR, "it deadlocks", Size.COMPLEX),
+        (Kind.TEST_FAILURE, "not sure why, flaky", Size.UNCERTAIN),
+        (Kind.TEST_FAILURE, "needs an architectural decision", Size.BEYOND),
+        (Kind.TOOL_ERROR, "the fix is out of scope: another task's files", Size.BEYOND),
+        (Kind.BEYOND_AUTHORITY, "a typo", Size.BEYOND),
+        (Kind.MISSING_CREDENTIALS, "", Size.BEYOND),
+        (Kind.TIMEOUT, "", Size.SIMPLE),
+        (Kind.LOW_QUALITY, "", Size.COMPLEX),
+    ],
+)
+def test_how_large_a_problem_is(kind: Kind, text: str, expected: Size) -> None:
+    """Its kind and the words of the report decide, the larger first."""
+    assert size(failure(kind), text) is expected
+    assert size(failure(kind, text)) is expected
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_has_a_size_and_a_helpers_trouble(kind: Kind) -> None:
+    """No kind falls through; what nobody could name is uncertain, and told to a helper as a correction."""
+    assert (size(failure(kind)) is Size.UNCERTAIN) == (kind is Kind.UNKNOWN)
+    assert helper_trouble(failure(kind)) in HelperTrouble
+
+
+def test_two_corrections_in_vain_are_no_progress() -> None:
+    """The third time the same error comes it is said; other errors between do not hide it."""
+    assert not no_progress([])
+    assert not no_progress(["a", "a"])
+    assert no_progress(["a", "a", "a"])
+    assert no_progress(["a", "b", "a", "b", "a"])
+    assert not no_progress(["a", "a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "trouble", "again"),
+    [
+        (Kind.TIMEOUT, "transient", "transient"),
+        (Kind.CONTEXT_LIMIT, "transient", "transient"),
+        (Kind.NOT_FOUND, "configuration", "systemic"),
+        (Kind.MALFORMED_OUTPUT, "logic", "systemic"),
+        (Kind.UNKNOWN, "logic", "systemic"),
+        (Kind.GOAL_MISALIGNED, "systemic", "systemic"),
+        (Kind.MISSING_CREDENTIALS, "systemic", "systemic"),
+        (Kind.STRATEGIC_AMBIGUITY, "systemic", "systemic"),
+    ],
+)
+def test_how_a_helper_fails(kind: Kind, trouble: str, again: str) -> None:
+    """The four categories; what comes again after it was answered is systemic, but not what passes by itself."""
+    assert helper_trouble(failure(kind)) == trouble
+    assert helper_trouble(failure(kind), same_as_before=True) == again
+
+
+def test_a_part_of_an_answer() -> None:
+    """Cut off without a reason it is transient; with sections missing it is a matter of saying which."""
+    assert helper_trouble(failure(Kind.PARTIAL_OUTPUT)) is HelperTrouble.TRANSIENT
+    assert helper_trouble(failure(Kind.PARTIAL_OUTPUT, missing=("tests",))) is HelperTrouble.LOGIC
+
+
+def test_what_is_done_about_a_helper() -> None:
+    """Same prompt, prompt put right, correction added, escalated at once; and after three tries always escalated."""
+    moves = {trouble: after_helper(trouble, 1) for trouble in HelperTrouble}
+    assert moves == {
+        HelperTrouble.TRANSIENT: HelperMove.SAME,
+        HelperTrouble.CONFIGURATION: HelperMove.FIX_PROMPT,
+        HelperTrouble.LOGIC: HelperMove.ADD_CORRECTION,
+        HelperTrouble.SYSTEMIC: HelperMove.ESCALATE,
+    }
+    assert after_helper(HelperTrouble.TRANSIENT, HELPER_TRIES - 1) is HelperMove.SAME
+    assert {after_helper(trouble, HELPER_TRIES) for trouble in HelperTrouble} == {HelperMove.ESCALATE}
+
+
+def test_an_escalation_says_all() -> None:
+    """What was asked for, each try, the category, why not again, what is done instead."""
+    text = Escalation(
+        what="write the instructions of task-04",
+        errors=("timed out", "no sections"),
+        trouble=HelperTrouble.LOGIC,
+        resort=Resort.REPLANNER,
+    ).body()
+    assert text == (
+        "A helper failed 2 times: write the instructions of task-04\n\nErrors:\n- Attempt 1: timed out\n"
+        "- Attempt 2: no sections\n\nCategory: logic\n"
+        "Why not again: saying what was wrong has not led to a right answer.\nNext: have the plan revised.\n"
+    )
+    once = Escalation(what="x", errors=("e",), trouble=HelperTrouble.SYSTEMIC, resort=Resort.PERSON).body()
+    assert once.startswith("A helper failed once: x")
+
+
+@given(st.lists(st.sampled_from(Flaw), max_size=8))
+def test_when_instructions_are_edited(flaws: list[Flaw]) -> None:
+    """A few small flaws are edited; one large flaw, or many small ones, have it written anew; one more never less."""
+    trouble = instruction_trouble(flaws)
+    if not flaws:
+        assert trouble is None
+    elif set(flaws) <= EDITED and len(flaws) < 5:
+        assert trouble is InstructionTrouble.SMALL
+    else:
+        assert trouble is InstructionTrouble.LARGE
+        assert instruction_trouble([*flaws, Flaw.TYPO]) is InstructionTrouble.LARGE
