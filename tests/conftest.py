@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from importlib import resources
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 
 import rung
 from rung.testing import FakeClock, Script
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and they would pass that on to every child.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OUTCOME = jsonschema.Draft202012Validator(
     json.loads(resources.files("rung").joinpath("schemas/outcome.json").read_text())
