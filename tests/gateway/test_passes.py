@@ -68,3 +68,11 @@ def test_a_base_url_without_the_version() -> None:
         assert client.post("/chat/completions", json=body).status_code == 200
         assert client.post("/p/website/v1/chat/completions", json=body).status_code == 200
         assert [call.path for call in behind.lab.calls] == ["/v1/chat/completions"] * 2
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_stream_at_a_models_pace(wire: str) -> None:
+    """A stream whose events come one by one is passed on whole, in one attempt."""
+    with Behind(gap=0.003) as behind:
+        assert ask(behind, wire, stream=True).text == WHOLE
+        assert behind.attempts == 1

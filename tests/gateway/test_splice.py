@@ -57,6 +57,14 @@ def test_bytes_pass_as_they_came(words: list[str], cuts: list[int]) -> None:
     assert stream.found() is None
 
 
+def test_one_event_at_a_time() -> None:
+    """A stream that comes event by event, as providers send them, ends as one that comes at once."""
+    stream, data = AnthropicStream(), message(["one", "two"])
+    out = stream.begin() + b"".join(stream.take(event + b"\n\n") for event in data.split(b"\n\n")[:-1])
+    assert out + stream.finish() == data
+    assert stream.ended
+
+
 @given(st.binary(max_size=400), st.lists(st.integers(1, 50), max_size=10), st.sampled_from(STREAMS))
 def test_nothing_breaks_the_reader(data: bytes, cuts: list[int], kind: type[Splice]) -> None:
     """Whatever bytes come, reading them ends, and without a terminal event it is no success."""

@@ -103,8 +103,9 @@ class Splice:
         while at < end:
             if self.plain and not self.hops:
                 other = self.other(events, at)
-                until = end if other is None else events.rfind(b"\n\n", at, other.start()) + 2
-                if until > at:
+                before = -1 if other is None else events.rfind(b"\n\n", at, other.start())
+                until = end if other is None else before + 2
+                if other is None or before >= 0:
                     out.append(self._keep(events[at:until]))
                     at = until
                     continue
