@@ -41,7 +41,7 @@ class SqliteConnection:
             with self.lock:
                 if self.reads and not self._backend.driver.shared:
                     return self._only_read(sql, values)
-                return list(self.raw.execute(sql, _clean(values)))
+                return list(self.raw.execute(sql, clean(values)))
         except self._backend.driver.error as error:
             raise self._ours(error) from error
 
@@ -49,7 +49,7 @@ class SqliteConnection:
         """On the one connection of the process, which also writes."""
         self.raw.execute("PRAGMA query_only=ON")
         try:
-            return list(self.raw.execute(sql, _clean(values)))
+            return list(self.raw.execute(sql, clean(values)))
         finally:
             self.raw.execute("PRAGMA query_only=OFF")
 
@@ -57,7 +57,7 @@ class SqliteConnection:
         """Run one statement for many rows."""
         try:
             with self.lock:
-                self.raw.executemany(sql, rows if _all_clean(rows) else [_clean(row) for row in rows])
+                self.raw.executemany(sql, rows if _all_clean(rows) else [clean(row) for row in rows])
         except self._backend.driver.error as error:
             raise self._ours(error) from error
 
@@ -128,7 +128,7 @@ def _all_clean(rows: Sequence[Sequence[Any]]) -> bool:
     return texts.isascii() and "\0" not in texts
 
 
-def _clean(values: Sequence[Any]) -> Sequence[Any]:
+def clean(values: Sequence[Any]) -> Sequence[Any]:
     """The values without what the texts of a store cannot hold: NULs, and halves of surrogate pairs."""
     for value in values:
         if type(value) is str and ("\0" in value or not value.isascii()):

@@ -1,0 +1,217 @@
+"""A crew's contract: the states of a task, who may move it where, the kinds of messages, and the words of a refusal.
+
+The database itself refuses what is not legal here: its triggers are made from these moves, on every store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from rung.core.errors import RungError
+
+CONDUCTOR: Final = "task-00"  # the conductor's row, and its name as a sender
+WATCHDOG: Final = "souffleur"  # the watchdog's
+RESERVED: Final = (CONDUCTOR, WATCHDOG)  # in no worker's query
+FALLBACK: Final = "fallback-"  # and a session: the row of one that did not get what it wanted to claim
+CONTEXT_WARNING: Final = "context_exhaustion_warning"  # as `last_error`: no error, and never counted as one
+CONDUCTOR_TIMEOUT: Final = "conductor_timeout"  # as `last_error`: nobody answered
+
+BEAT: Final = 60.0  # seconds between two heartbeats
+STALE: Final = 540.0  # seconds without one, after which a worker is looked for; each task may have its own
+CONDUCTOR_STALE: Final = 240.0  # the same for the conductor
+ERROR_TRIES: Final = 5  # of a task, for life
+REVIEW_CYCLES: Final = 5  # of a checkpoint
+
+
+class State(StrEnum):
+    """Where a task is. Three are the conductor's and the watchdog's own: reviewing, context_recovery, confirmed."""
+
+    WATCHING = "watching"
+    REVIEWING = "reviewing"
+    EXIT_REQUESTED = "exit_requested"
+    COMPLETE = "complete"
+    WORKING = "working"
+    NEEDS_REVIEW = "needs_review"
+    REVIEW_APPROVED = "review_approved"
+    REVIEW_FAILED = "review_failed"
+    ERROR = "error"
+    FIX_PROPOSED = "fix_proposed"
+    EXITED = "exited"
+    CONTEXT_RECOVERY = "context_recovery"
+    CONFIRMED = "confirmed"
+
+
+class MessageType(StrEnum):
+    """What a message is about."""
+
+    REVIEW_REQUEST = "review_request"
+    ERROR = "error"
+    CONTEXT_WARNING = "context_warning"
+    COMPLETION = "completion"
+    EMERGENCY = "emergency"
+    HANDOFF = "handoff"
+    APPROVAL = "approval"
+    FIX_PROPOSAL = "fix_proposal"
+    REJECTION = "rejection"
+    INSTRUCTION = "instruction"
+    CLAIM_BLOCKED = "claim_blocked"
+    RESUMPTION = "resumption"
+    SYSTEM = "system"
+    WARNING = "warning"
+    EXIT_REQUEST = "exit_request"
+
+
+class Who(StrEnum):
+    """Who may make a move."""
+
+    WORKER = "worker"
+    CONDUCTOR = "conductor"
+    WATCHDOG = "watchdog"
+
+
+TERMINAL: Final = frozenset({State.COMPLETE, State.EXITED})
+CLAIMABLE: Final = (State.WATCHING, State.FIX_PROPOSED, State.EXIT_REQUESTED)
+ANSWERED: Final = (State.REVIEW_APPROVED, State.REVIEW_FAILED, State.FIX_PROPOSED)  # it is the worker's turn
+OWNED: Final = (State.WORKING, State.NEEDS_REVIEW, State.ERROR, State.EXIT_REQUESTED, *ANSWERED)  # somebody has it
+# What only the session that has the task may say about it.
+WORKERS_OWN: Final = (
+    MessageType.REVIEW_REQUEST,
+    MessageType.ERROR,
+    MessageType.CONTEXT_WARNING,
+    MessageType.COMPLETION,
+    MessageType.HANDOFF,
+    MessageType.RESUMPTION,
+)
+
+
+class When(StrEnum):
+    """What has to be so, for a move to be legal."""
+
+    ALWAYS = ""
+    CLAIM = "claim"  # it names its session; and nobody alive has the task
+    OWNED = "owned"  # somebody has the task
+    APPROVED = "approved"  # a review has approved it, and nothing went wrong since
+    STALE = "stale"  # no heartbeat for longer than the task allows
+    WARNED = "warned"  # the error is a context warning
+
+
+_WORDS: Final = {
+    When.ALWAYS: "",
+    When.CLAIM: " by a claim that names its session",
+    When.OWNED: " who has it",
+    When.APPROVED: " once a review has approved it",
+    When.STALE: " once its heartbeat is stale",
+    When.WARNED: " in answer to a context warning",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One legal change of a state."""
+
+    before: State
+    after: State
+    by: Who
+    condition: When = When.ALWAYS
+
+
+def _worker_moves() -> tuple[Move, ...]:
+    worker, conductor = Who.WORKER, Who.CONDUCTOR
+    moves = [
+        *(Move(before, State.WORKING, worker, When.CLAIM) for before in CLAIMABLE),
+        *(Move(State.WORKING, after, worker) for after in (State.NEEDS_REVIEW, State.ERROR)),
+        Move(State.WORKING, State.COMPLETE, worker, When.APPROVED),
+        *(Move(State.NEEDS_REVIEW, after, conductor) for after in (State.REVIEW_APPROVED, State.REVIEW_FAILED)),
+        *(
+            Move(State.ERROR, after, conductor)
+            for after in (State.FIX_PROPOSED, State.REVIEW_APPROVED, State.EXIT_REQUESTED)
+        ),
+        Move(State.ERROR, State.REVIEW_FAILED, conductor, When.WARNED),  # how older conductors say "stop"
+        *(
+            Move(before, after, worker, When.OWNED)
+            for before in ANSWERED
+            for after in (State.WORKING, State.NEEDS_REVIEW)
+        ),
+        *(Move(before, State.EXITED, worker, When.OWNED) for before in OWNED),
+        *(Move(before, State.EXITED, conductor) for before in State if before not in TERMINAL),
+    ]
+    for after in (State.FIX_PROPOSED, State.WATCHING):
+        moves += [
+            Move(before, after, conductor, When.STALE)
+            for before in State
+            if before not in {*TERMINAL, State.WATCHING, after}
+        ]
+        moves.append(Move(State.EXITED, after, conductor))
+    return tuple(moves)
+
+
+def _own_moves(by: Who, table: dict[State, tuple[State, ...]]) -> tuple[Move, ...]:
+    return tuple(Move(before, after, by) for before, afters in table.items() for after in afters)
+
+
+_ENDS: Final = (State.EXIT_REQUESTED, State.CONTEXT_RECOVERY, State.COMPLETE, State.ERROR, State.EXITED)
+MOVES: Final = _worker_moves()
+CONDUCTOR_MOVES: Final = _own_moves(
+    Who.CONDUCTOR,
+    {
+        State.WATCHING: (State.REVIEWING, *_ENDS),
+        State.REVIEWING: (State.WATCHING, *_ENDS),
+        State.EXIT_REQUESTED: (State.WATCHING, State.COMPLETE, State.EXITED),
+        **dict.fromkeys(_ENDS[1:], (State.WATCHING,)),  # the next one begins anew
+    },
+)
+WATCHDOG_MOVES: Final = _own_moves(
+    Who.WATCHDOG,
+    {
+        State.WATCHING: (State.CONFIRMED, State.ERROR, State.EXITED, State.COMPLETE),
+        State.CONFIRMED: (State.WATCHING, State.ERROR, State.EXITED, State.COMPLETE),
+        State.ERROR: (State.WATCHING, State.CONFIRMED, State.EXITED),
+        State.EXITED: (State.WATCHING,),
+        State.COMPLETE: (State.WATCHING,),
+    },
+)
+
+
+def moves_of(task_id: str) -> tuple[Move, ...]:
+    """The legal moves of this row."""
+    return {CONDUCTOR: CONDUCTOR_MOVES, WATCHDOG: WATCHDOG_MOVES}.get(task_id, MOVES)
+
+
+@lru_cache(maxsize=256)
+def legal(before: State, task_id: str = "") -> tuple[Move, ...]:
+    """The moves from a state; of a worker's row, unless a reserved one is named."""
+    return tuple(move for move in moves_of(task_id) if move.before == before)
+
+
+def refusal(before: State, task_id: str = "") -> str:
+    """What is said when a move from this state is not legal: which are, and who may make them."""
+    moves = legal(before, task_id)
+    if before == State.COMPLETE and not task_id:
+        return "rung: complete is final: no move is legal; later trouble is a new task, as task-NN-fix (conductor)"
+    after = dict.fromkeys(move.after for move in moves)
+    ways = [
+        f"{state} ({', or '.join(f'{move.by}{_WORDS[move.condition]}' for move in moves if move.after == state)})"
+        for state in after
+    ]
+    whose = f"{task_id} is" if task_id else "the task is"
+    return f"rung: {whose} {before}; legal from there: {', '.join(ways) or 'no move at all'}"
+
+
+class IllegalMove(RungError):
+    """The table refused a write: what was legal, and who may make it."""
+
+
+class StaleClaim(RungError):
+    """The task is no longer this worker's: what it writes is refused, and it should stop."""
+
+
+class ClaimBlocked(RungError):
+    """Somebody else has the task, or nobody may; the session's fallback row and a message say so."""
+
+    def __init__(self, task_id: str, session: str, why: str) -> None:
+        self.task_id = task_id
+        self.session = session
+        super().__init__(f"{task_id} cannot be claimed by {session}: {why}")

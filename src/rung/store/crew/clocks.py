@@ -1,0 +1,45 @@
+"""Simulated time in SQLite: the functions that know what time it is, asking a clock of ours instead."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNIX: Final = 2_440_587.5  # the Julian day of 1970
+DAY: Final = 86_400.0
+
+
+def put(raw: Any, clock: Callable[[], float]) -> None:
+    """Let `datetime` and `julianday` of this connection go by that clock, in triggers, too."""
+
+    def day(text: str | None) -> float | None:
+        return clock() / DAY + UNIX if text == "now" else _day(text)
+
+    def moment(text: str | None) -> str | None:
+        found = day(text)
+        return None if found is None else written((found - UNIX) * DAY if text != "now" else clock())
+
+    make = raw.create_scalar_function if hasattr(raw, "create_scalar_function") else None
+    for name, function in (("julianday", day), ("datetime", moment)):
+        if make is not None:
+            make(name, function, 1)
+        else:
+            raw.create_function(name, 1, function)
+
+
+def written(seconds: float) -> str:
+    """A time as SQLite writes it: UTC, to the second."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+@lru_cache(maxsize=4_096)
+def _day(text: str | None) -> float | None:
+    try:
+        when = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() / DAY + UNIX

@@ -1,0 +1,186 @@
+"""What is in a crew's table, as values: tasks, messages, claims, processes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.crew import RESERVED, STALE, MessageType, State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+AGE: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A row of the table. Times are UTC text as SQLite writes them; what is not set is empty."""
+
+    task_id: str
+    state: State
+    instruction_path: str = ""
+    session_id: str = ""
+    worked_by: str = ""
+    started_at: str | None = None
+    completed_at: str | None = None
+    report_path: str = ""
+    retry_count: int = 0
+    last_heartbeat: str | None = None
+    last_error: str = ""
+    generation: int = 0  # how often it changed hands: the fence of a claim
+    open_for_claim: bool = True  # nobody has it: whoever claims it first
+    error_tries: int = 0  # for life, whoever worked on it
+    approved: bool = False
+    checkpoint: int | None = None
+    review_cycles: int = 0  # of this checkpoint
+    stale_after: float = STALE
+    title: str = ""
+    depends_on: tuple[str, ...] = ()
+    priority: int = 0  # larger first
+    command: tuple[str, ...] | None = None  # None: the plan's
+    workdir: str = ""
+    writes: tuple[str, ...] = ()
+    kind: str = ""
+    progress: str = ""
+    progress_at: str | None = None
+    redispatches: int = 0
+    warnings: int = 0
+    incident: str = ""
+    history: Any = None
+    plan_mark: str = ""
+    phase: int = 1
+    outcome: str = ""
+    note: str = ""
+    heartbeat_age: float | None = None  # seconds, by the store's own clock
+
+    @property
+    def stale(self) -> bool:
+        """No sign of life for longer than it may be, or never one."""
+        return self.heartbeat_age is None or self.heartbeat_age > self.stale_after
+
+
+COLUMNS: Final = tuple(field.name for field in fields(Task))[:-1]
+SELECT: Final = f"SELECT {', '.join(COLUMNS)}, {AGE} FROM orchestration_tasks"
+_AT: Final = {name: place for place, name in enumerate(COLUMNS)}
+_TEXTS: Final = tuple(
+    _AT[field.name] for field in fields(Task) if field.type == "str" and field.name not in {"task_id", "state"}
+)
+_LISTS: Final = tuple(_AT[name] for name in ("depends_on", "writes"))
+_CHANGEABLE: Final = frozenset(COLUMNS) - {"task_id", "state", "session_id", "generation", "error_tries"}
+
+
+def task(row: Sequence[Any]) -> Task:
+    """The task of a row that SELECT gave."""
+    values = list(row)
+    for place in _TEXTS:
+        values[place] = values[place] or ""
+    for place in _LISTS:
+        values[place] = _texts(values[place])
+    at = _AT
+    values[at["state"]] = State(values[at["state"]])
+    values[at["open_for_claim"]] = bool(values[at["open_for_claim"]])
+    values[at["approved"]] = bool(values[at["approved"]])
+    values[at["retry_count"]] = values[at["retry_count"]] or 0
+    if values[at["command"]] is not None:
+        values[at["command"]] = _texts(values[at["command"]])
+    if values[at["history"]] is not None:
+        values[at["history"]] = json.loads(values[at["history"]])
+    return Task(**dict(zip((*COLUMNS, "heartbeat_age"), values, strict=True)))
+
+
+def _texts(text: str | None) -> tuple[str, ...]:
+    return tuple(json.loads(text)) if text else ()
+
+
+def stored(columns: dict[str, Any]) -> dict[str, Any]:
+    """Columns that may be changed, with their values as the store keeps them."""
+    for name in columns:
+        if name not in _CHANGEABLE:
+            raise TypeError(f"column {name!r} is not one to be changed so")
+    return {name: _kept(value) for name, value in columns.items()}
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """A task to be added, and what its worker is told."""
+
+    task_id: str
+    instruction: str = ""  # the message; empty: where the file is
+    instruction_path: str = ""
+    title: str = ""
+    depends_on: tuple[str, ...] = ()
+    priority: int = 0
+    command: tuple[str, ...] | None = None
+    workdir: str = ""
+    writes: tuple[str, ...] = ()
+    kind: str = ""
+    stale_after: float = STALE
+    plan_mark: str = ""
+    phase: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A task in a worker's hands: a lease, and the fence that each of its writes carries."""
+
+    task_id: str
+    session: str
+    generation: int
+    worked_by: str = ""
+    instruction_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What somebody said about a task."""
+
+    id: int
+    task_id: str
+    from_session: str
+    message: str
+    message_type: MessageType
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process that was started for the crew."""
+
+    session_id: str
+    task_id: str
+    generation: int
+    pid: int
+    pid_started: str
+    launched_at: str
+    ended_at: str | None
+    exit_code: int | None
+    role: str
+    command: tuple[str, ...]
+    log_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """A restart, and why."""
+
+    id: int
+    at: str
+    task_id: str
+    why: str
+    age: float  # seconds
+
+
+WORKERS: Final = (
+    f"task_id NOT IN ({', '.join(repr(name) for name in RESERVED)}) AND substr(task_id, 1, 9) <> 'fallback-'"
+)

@@ -1,0 +1,178 @@
+"""The tables, and for SQLite the triggers, that keep a crew's contract whoever writes.
+
+A foreign writer's SQLite may be years old. There RAISE takes nothing but a literal, so each state has a trigger with
+the words of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rung.core.crew import CONDUCTOR, RESERVED, STALE, WATCHDOG, State, refusal
+from rung.store.crew import rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION: Final = 1
+_STATES: Final = rules.quoted(State)
+
+# {serial}, {real} and {now} are what the stores differ in.
+TABLES: Final = (
+    f"""CREATE TABLE orchestration_tasks (
+  task_id TEXT PRIMARY KEY NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ({_STATES})),
+  instruction_path TEXT,
+  session_id TEXT,
+  worked_by TEXT,
+  started_at TEXT,
+  completed_at TEXT,
+  report_path TEXT,
+  retry_count INTEGER DEFAULT 0,
+  last_heartbeat TEXT,
+  last_error TEXT,
+  generation INTEGER NOT NULL DEFAULT 0,
+  open_for_claim INTEGER NOT NULL DEFAULT 1,
+  error_tries INTEGER NOT NULL DEFAULT 0,
+  approved INTEGER NOT NULL DEFAULT 0,
+  checkpoint INTEGER,
+  review_cycles INTEGER NOT NULL DEFAULT 0,
+  stale_after {{real}} NOT NULL DEFAULT {STALE:g},
+  title TEXT,
+  depends_on TEXT,
+  priority INTEGER NOT NULL DEFAULT 0,
+  command TEXT,
+  workdir TEXT,
+  writes TEXT,
+  kind TEXT,
+  progress TEXT,
+  progress_at TEXT,
+  redispatches INTEGER NOT NULL DEFAULT 0,
+  warnings INTEGER NOT NULL DEFAULT 0,
+  incident TEXT,
+  history TEXT,
+  plan_mark TEXT,
+  phase INTEGER NOT NULL DEFAULT 1,
+  outcome TEXT,
+  note TEXT
+)""",
+    """CREATE TABLE orchestration_messages (
+  id {serial},
+  task_id TEXT,
+  from_session TEXT,
+  message TEXT,
+  message_type TEXT NOT NULL,
+  timestamp TEXT DEFAULT {now}
+)""",
+    """CREATE TABLE repetiteur_conversation (
+  id {serial},
+  sender TEXT NOT NULL,
+  message TEXT NOT NULL,
+  timestamp TEXT DEFAULT {now}
+)""",
+    """CREATE TABLE crew_processes (
+  session_id TEXT PRIMARY KEY NOT NULL,
+  task_id TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  pid INTEGER NOT NULL,
+  pid_started TEXT NOT NULL,
+  launched_at TEXT NOT NULL,
+  ended_at TEXT,
+  exit_code INTEGER,
+  role TEXT NOT NULL,
+  command TEXT NOT NULL,
+  log_path TEXT NOT NULL
+)""",
+    """CREATE TABLE crew_restarts (
+  id {serial},
+  at TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  why TEXT NOT NULL
+)""",
+    "CREATE TABLE crew_facts (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL)",
+    "CREATE INDEX idx_messages_task_time ON orchestration_messages (task_id, timestamp)",
+    "CREATE INDEX idx_messages_type ON orchestration_messages (message_type)",
+    "CREATE INDEX idx_tasks_state_heartbeat ON orchestration_tasks (state, last_heartbeat)",
+    "CREATE INDEX idx_restarts_at ON crew_restarts (at)",
+)
+ROWS: Final = (
+    f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{WATCHDOG}', 'watching')",
+    f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{CONDUCTOR}', 'watching')",
+    f"INSERT INTO crew_facts (name, value) VALUES ('version', '{VERSION}')",
+)
+_WORDS: Final = {"serial": "INTEGER PRIMARY KEY", "real": "REAL", "now": "CURRENT_TIMESTAMP"}
+_TASKS: Final = "ON orchestration_tasks"
+
+
+def sqlite() -> Iterator[str]:
+    """Everything, statement by statement."""
+    for table in TABLES:
+        yield table.format(**_WORDS)
+    yield from _refusals()
+    yield from _effects()
+    yield from ROWS
+
+
+def _refusal(name: str, when: str, condition: str, words: str) -> str:
+    return (
+        f"CREATE TRIGGER crew_{name} BEFORE {when} WHEN {condition}\n"
+        f"BEGIN SELECT RAISE(ABORT, {rules.text(words)}); END"
+    )
+
+
+def _refusals() -> Iterator[str]:
+    moved = f"UPDATE OF state {_TASKS}"
+    for before in State:
+        condition = f"OLD.state = '{before}' AND {rules.MOVED} AND {rules.is_worker('OLD')}"
+        yield _refusal(f"from_{before}", moved, f"{condition} AND NOT {rules.may_move(before)}", refusal(before))
+        for name in RESERVED:
+            condition = f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND {rules.MOVED}"
+            allowed = rules.may_move(before, name)
+            label = f"{'conductor' if name == CONDUCTOR else 'watchdog'}_from_{before}"
+            yield _refusal(label, moved, f"{condition} AND NOT {allowed}", refusal(before, name))
+    yield (
+        f"CREATE TRIGGER crew_claim_lost BEFORE {moved} WHEN {rules.is_worker('OLD')} AND {rules.LOST}\n"
+        "BEGIN SELECT RAISE(IGNORE); END"
+    )
+    session = f"UPDATE OF session_id {_TASKS}"
+    hands = f"{rules.is_worker('OLD')} AND {rules.CHANGED_HANDS} AND NOT ({rules.LOST})"
+    less = "NEW.generation < OLD.generation OR NEW.error_tries < OLD.error_tries"
+    again = (
+        f"NOT ({rules.is_fallback('NEW')}) AND EXISTS (SELECT 1 FROM orchestration_tasks WHERE task_id = NEW.task_id)"
+    )
+    yield _refusal("hands", session, hands, rules.SAYS_HANDS)
+    yield _refusal("fallback", moved, f"{rules.is_fallback('OLD')} AND {rules.MOVED}", rules.SAYS_FALLBACK)
+    yield _refusal("renamed", f"UPDATE OF task_id {_TASKS}", "NEW.task_id <> OLD.task_id", rules.SAYS_RENAMED)
+    yield _refusal("less", f"UPDATE OF generation, error_tries {_TASKS}", less, rules.SAYS_LESS)
+    yield _refusal("begin", f"INSERT {_TASKS}", rules.BAD_BEGIN, rules.SAYS_BEGIN)
+    yield _refusal("again", f"INSERT {_TASKS}", again, rules.SAYS_AGAIN)
+    yield _refusal("delete", f"DELETE {_TASKS}", f"NOT ({rules.is_fallback('OLD')})", rules.SAYS_DELETE)
+    said = "INSERT ON orchestration_messages"
+    yield _refusal("message_type", said, rules.NOT_A_TYPE, rules.SAYS_TYPE)
+    yield _refusal("message_owner", said, rules.NOT_ITS_OWN, rules.SAYS_OWN)
+
+
+def _effects() -> Iterator[str]:
+    this = "WHERE task_id = NEW.task_id"
+    columns = ", ".join(f"{name} = {value}" for name, value in rules.EFFECTS.items())
+    yield (
+        f"CREATE TRIGGER crew_moved AFTER UPDATE OF state {_TASKS} WHEN {rules.MOVED} AND {rules.is_worker('OLD')}\n"
+        f"BEGIN UPDATE orchestration_tasks SET {columns} {this}; END"
+    )
+    yield (
+        f"CREATE TRIGGER crew_moved_itself AFTER UPDATE OF state {_TASKS}"
+        f" WHEN {rules.MOVED} AND {rules.is_reserved('OLD')}\n"
+        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {rules.EFFECTS['last_heartbeat']} {this}; END"
+    )
+    yield (
+        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {_TASKS} WHEN {rules.AHEAD}\n"
+        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {rules.NOW} {this}; END"
+    )
+    number = "CAST(substr(NEW.message, 12) AS INTEGER)"
+    named = "upper(substr(NEW.message, 1, 80)) GLOB 'CHECKPOINT [0-9]*:*'"
+    checkpoint = f"CASE WHEN {named} THEN {number} ELSE coalesce(checkpoint, 0) END"
+    yield (
+        "CREATE TRIGGER crew_review AFTER INSERT ON orchestration_messages WHEN NEW.message_type = 'review_request'\n"
+        "BEGIN UPDATE orchestration_tasks SET review_cycles = CASE WHEN coalesce(checkpoint, -1) ="
+        f" {checkpoint} THEN review_cycles + 1 ELSE 1 END, checkpoint = {checkpoint} {this}; END"
+    )

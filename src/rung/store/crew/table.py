@@ -1,0 +1,46 @@
+"""The table a crew shares, opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rung.store.crew.conducting import Conducting
+from rung.store.crew.connection import SqliteTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from rung.store.crew.connection import Connection
+
+
+class Table(Conducting):
+    """A crew's table. Used by one thread; `clone` gives another thread its own."""
+
+    def __init__(self, connection: Connection, again: Callable[[], Connection]) -> None:
+        self.connection = connection
+        self.place = connection.url
+        self._again = again
+
+    @classmethod
+    def open(cls, place: str, *, create: bool = False, clock: Callable[[], float] | None = None) -> Table:
+        """The table at a path (SQLite) or a `postgresql://` URL; `clock`: simulated time, on SQLite alone."""
+
+        def connect(*, create: bool = False) -> Connection:
+            return SqliteTable(str(place), create=create, clock=clock)
+
+        return cls(connect(create=create), connect)
+
+    def clone(self) -> Table:
+        """The same table, for another thread."""
+        return Table(self._again(), self._again)
+
+    def close(self) -> None:
+        """Give it up."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

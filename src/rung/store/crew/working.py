@@ -1,0 +1,217 @@
+"""What a worker writes: each a message and a move in one transaction, fenced by its claim."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.crew import (
+    ANSWERED,
+    CLAIMABLE,
+    CONTEXT_WARNING,
+    ERROR_TRIES,
+    FALLBACK,
+    TERMINAL,
+    ClaimBlocked,
+    MessageType,
+    StaleClaim,
+    State,
+)
+from rung.core.errors import ConfigError, is_whole
+from rung.store.crew.connection import transaction
+from rung.store.crew.reading import Reading
+from rung.store.crew.rows import Claim
+from rung.store.crew.rules import NOW, quoted
+
+if TYPE_CHECKING:
+    from rung.store.crew.rows import Task
+
+_NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+_CLAIM: Final = (
+    f"UPDATE orchestration_tasks SET state = 'working', session_id = ?, worked_by = ?, started_at = {NOW},"
+    f" last_heartbeat = {NOW}, retry_count = 0 WHERE task_id = ? AND state IN ({quoted(CLAIMABLE)}) RETURNING task_id"
+)
+_BEAT: Final = (
+    f"UPDATE orchestration_tasks SET last_heartbeat = {NOW}, progress_at = CASE WHEN coalesce(progress, '') <> ?"
+    f" THEN {NOW} ELSE progress_at END, progress = ? WHERE task_id = ? AND session_id = ? AND generation = ?"
+    f" AND state NOT IN ({quoted(sorted(TERMINAL))}) RETURNING state"
+)
+
+
+class Working(Reading):
+    """A worker's side of the table."""
+
+    def claim(self, task_id: str, session: str, worked_by: str = "") -> Claim:
+        """Take a task; whoever does not get it is blocked, and leaves its fallback row and a message."""
+        _named("session", session)
+        with transaction(self.connection):
+            before = self.known(task_id)
+            won = self.connection.execute(_CLAIM, [session, worked_by or f"worker-{task_id}", task_id])
+            if not won:
+                self._blocked(before, session)
+            now = self.known(task_id)
+        if not won:
+            raise ClaimBlocked(task_id, session, _why(before, session))
+        return Claim(
+            task_id=task_id,
+            session=session,
+            generation=now.generation,
+            worked_by=now.worked_by,
+            instruction_path=now.instruction_path,
+        )
+
+    def claim_next(self, session: str) -> Claim | None:
+        """Take the most urgent task that nobody has and that waits for no other."""
+        tried: set[str] = set()
+        while True:
+            done = {task.task_id for task in self.tasks(State.COMPLETE)}
+            free = (
+                task.task_id
+                for task in self.tasks(State.WATCHING, State.FIX_PROPOSED)
+                if task.open_for_claim and task.task_id not in tried and done.issuperset(task.depends_on)
+            )
+            task_id = next(free, None)
+            if task_id is None:
+                return None
+            tried.add(task_id)
+            if self._still_free(task_id):
+                return self.claim(task_id, session)
+
+    def _still_free(self, task_id: str) -> bool:
+        found = self.task(task_id)
+        return found is not None and found.open_for_claim and found.state in CLAIMABLE
+
+    def _blocked(self, task: Task, session: str) -> None:
+        why = _why(task, session)
+        self.connection.execute(
+            "INSERT INTO orchestration_tasks (task_id, state, session_id, last_heartbeat, last_error, note)"
+            f" VALUES (?, 'exited', ?, {NOW}, ?, ?)"
+            f" ON CONFLICT (task_id) DO UPDATE SET last_heartbeat = {NOW}, last_error = excluded.last_error,"
+            " note = excluded.note",
+            [FALLBACK + session, session, f"claim_blocked: {why}", task.task_id],
+        )
+        self._say(task.task_id, session, f"CLAIM BLOCKED: {why}", MessageType.CLAIM_BLOCKED)
+
+    # -- while it works -------------------------------------------------------------------------------
+
+    def beat(self, claim: Claim, *, progress: str = "") -> State:
+        """A sign of life, and what there is to show for it; the state it is in, so that a worker learns what is asked."""
+        if not progress:
+            progress = (self.task(claim.task_id) or self.known(claim.task_id)).progress
+        found = self.connection.execute(_BEAT, [progress, progress, claim.task_id, claim.session, claim.generation])
+        if not found:
+            raise self._stale(claim)
+        return State(found[0][0])
+
+    def error(self, claim: Claim, summary: str, *, body: str = "", report_path: str = "") -> int:
+        """Report what went wrong; how many errors the task has had in its life."""
+        if summary == CONTEXT_WARNING:
+            raise ConfigError("summary", summary, "what went wrong; a context warning is no error: warn")
+        with transaction(self.connection):
+            task = self._at_work(claim)
+            tries = task.error_tries + 1
+            text = body or f"ERROR (Retry {tries}/{ERROR_TRIES}):\nError: {summary}\nReport: {report_path or 'none'}"
+            self._say(claim.task_id, claim.session, text, MessageType.ERROR)
+            self._move(claim, State.ERROR, retry_count=task.retry_count + 1, last_error=summary, **_report(report_path))
+        return tries
+
+    def warn_context(self, claim: Claim, body: str) -> None:
+        """Say that the context runs out: no error, and not counted as one."""
+        with transaction(self.connection):
+            self._at_work(claim)
+            self._say(claim.task_id, claim.session, body, MessageType.CONTEXT_WARNING)
+            self._move(claim, State.ERROR, last_error=CONTEXT_WARNING)
+
+    def ask_review(self, claim: Claim, body: str, *, checkpoint: int, report_path: str = "") -> int:
+        """Ask for a review; which cycle of this checkpoint it is."""
+        if not is_whole(checkpoint):
+            raise ConfigError("checkpoint", checkpoint, "a whole number, 0 or more")
+        if not re.match(rf"CHECKPOINT 0*{checkpoint}:", body):
+            body = f"CHECKPOINT {checkpoint}: REVIEW REQUEST\n{body}"
+        with transaction(self.connection):
+            self._mine(claim)
+            self._say(claim.task_id, claim.session, body, MessageType.REVIEW_REQUEST)
+            self._move(claim, State.NEEDS_REVIEW, **_report(report_path))
+            return self.known(claim.task_id).review_cycles
+
+    def resume(self, claim: Claim) -> None:
+        """Go on after an answer."""
+        with transaction(self.connection):
+            self._mine(claim)
+            self._move(claim, State.WORKING)
+
+    def complete(self, claim: Claim, body: str = "", *, report_path: str = "") -> None:
+        """The last write: it is done, and a review has approved it."""
+        with transaction(self.connection):
+            self._at_work(claim)
+            self._say(claim.task_id, claim.session, body or "TASK COMPLETE", MessageType.COMPLETION)
+            self._move(claim, State.COMPLETE, **_report(report_path))
+
+    def hand_off(self, claim: Claim, body: str, *, report_path: str = "") -> None:
+        """Stop, and say how far it got; also after the conductor has ended it, as long as nobody else has it."""
+        with transaction(self.connection):
+            task = self._mine(claim, State.COMPLETE)
+            self._say(claim.task_id, claim.session, body, MessageType.HANDOFF)
+            if task.state != State.EXITED:
+                self._move(claim, State.EXITED, **_report(report_path))
+
+    def say(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
+        """Leave a message; its number."""
+        with transaction(self.connection):
+            return self._say(task_id, sender, body, type)
+
+    # -- the fence ------------------------------------------------------------------------------------
+
+    def _mine(self, claim: Claim, *ended: State) -> Task:
+        """The task, if it still is this claim's; it holds until the transaction's end."""
+        task = self.known(claim.task_id)
+        if (task.session_id, task.generation) != (claim.session, claim.generation) or task.state in (ended or TERMINAL):
+            raise self._stale(claim)
+        return task
+
+    def _at_work(self, claim: Claim) -> Task:
+        """The task, at work: whoever goes on after an answer need not say so first."""
+        task = self._mine(claim)
+        if task.state in ANSWERED:
+            self._move(claim, State.WORKING)
+        return task
+
+    def _stale(self, claim: Claim) -> StaleClaim:
+        task = self.known(claim.task_id)
+        whose = (
+            f"{task.task_id} is not {claim.session}'s any more (generation {claim.generation}; now {task.generation}"
+        )
+        holder = f", {task.session_id}" if task.session_id else ", nobody's"
+        return StaleClaim(f"{whose}{holder}, {task.state}): nothing was written; stop working on it")
+
+    def _move(self, claim: Claim, state: State, **columns: Any) -> None:
+        names = "".join(f", {name} = ?" for name in columns)
+        self.connection.execute(
+            f"UPDATE orchestration_tasks SET state = ?, last_heartbeat = {NOW}{names} WHERE task_id = ?",
+            [state, *columns.values(), claim.task_id],
+        )
+
+    def _say(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
+        ((number,),) = self.connection.execute(
+            "INSERT INTO orchestration_messages (task_id, from_session, message, message_type, timestamp)"
+            f" VALUES (?, ?, ?, ?, {NOW}) RETURNING id",
+            [task_id, sender, body, str(type)],
+        )
+        return int(number)
+
+
+def _report(path: str) -> dict[str, str]:
+    return {"report_path": path} if path else {}
+
+
+def _why(task: Task, session: str) -> str:
+    if task.session_id and task.session_id != session:
+        return f"it is {task.state}, in the hands of {task.session_id}"
+    if task.session_id and task.state not in TERMINAL:
+        return f"it is {task.state}, and this session's already (generation {task.generation})"
+    return f"it is {task.state}; claimable are {', '.join(CLAIMABLE)}"
+
+
+def _named(what: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(what, name, "1 to 200 characters without blanks")
