@@ -51,8 +51,8 @@ class Answer(NamedTuple):
 
 
 def passed(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """The headers of an answer that are the client's."""
-    return [(name, value) for name, value in raw if name.lower() not in _NOT_PASSED]
+    """The headers of an answer that are the client's; names in lower case."""
+    return [header for header in raw if header[0] not in _NOT_PASSED]
 
 
 def status_of(kind: Kind) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from rung.gateway.answer import Answer
+    from rung.gateway.connection import Response
     from rung.gateway.gateway import Gateway
     from rung.gateway.settings import Upstream
     from rung.gateway.wires import Wire
@@ -181,8 +182,7 @@ class App:
         gateway = self.gateway
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         wire, upstream = self._whose(path, dict(headers))
-        query = scope["query_string"]
-        target = f"{path}?{query.decode('latin-1')}" if query else path
+        target = _raw(scope)
         try:
             body = await _body(headers, receive, gateway.settings.limits.body, gateway.settings.limits.receive)
             passed = passed_headers(headers, held_key(upstream))
@@ -191,7 +191,7 @@ class App:
                 secret = named.get(b"x-api-key") or named.get(b"authorization") or b""
                 admit(gateway.settings.keys, None, secret, gateway.clock.now(), gateway.costs.spent)
             response = await asyncio.wait_for(
-                gateway.pool.send(upstream, scope["method"], target, passed, body or None),
+                gateway.pool.send(upstream, scope["method"], target, passed, body),
                 gateway.settings.clocks.whole,
             )
         except TooLarge:
@@ -217,10 +217,18 @@ class App:
         return (MESSAGES if theirs else CHAT), self.gateway.settings.of_wire(name)[0]
 
 
-async def _pass_back(response: Any, send: Send) -> None:
+def _raw(scope: Scope) -> str:
+    """The path and query as they were written: what stands in them is not ours to read."""
+    path, query = scope["raw_path"].decode("latin-1"), scope["query_string"].decode("latin-1")
+    if path.startswith(_PROJECT):
+        path = "/" + path[len(_PROJECT) :].partition("/")[2]
+    return f"{path}?{query}" if query else path
+
+
+async def _pass_back(response: Response, send: Send) -> None:
     headers = answers.passed(response.raw_headers)
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    async for chunk in response.content.iter_any():
+    while chunk := await response.piece():
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 

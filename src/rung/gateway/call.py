@@ -24,6 +24,8 @@ _NOT_PASSED: Final = frozenset(
     }
 )  # fmt: skip
 _OURS: Final = b"x-rung-"
+_KEYS: Final = frozenset({b"x-api-key", b"authorization", b"api-key"})
+_IDENTITY: Final = (b"accept-encoding", b"identity")
 _MODEL: Final = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
 _STREAMS: Final = re.compile(rb'"stream"\s*:\s*true')
 _EDGE: Final = 1_024  # bytes at both ends of a body in which its fields are looked for first
@@ -43,7 +45,7 @@ class Call:
     upstream: Upstream
     target: str  # path and query
     headers: dict[bytes, bytes]
-    passed: list[tuple[str, str]]
+    passed: Headers
     body: bytes
     project: str = ""
     model: str = ""
@@ -98,15 +100,11 @@ def model_in(body: bytes) -> str:
     return found[1].decode("utf-8", "replace") if found is not None else ""
 
 
-def passed_headers(headers: Headers, key: tuple[str, str] | None) -> list[tuple[str, str]]:
+def passed_headers(headers: Headers, key: tuple[bytes, bytes] | None) -> Headers:
     """The headers that go on to the upstream; with a key of ours, not the client's."""
-    left = [
-        (name.decode("latin-1"), value.decode("latin-1"))
-        for name, value in headers
-        if name not in _NOT_PASSED and not name.startswith(_OURS)
-    ]
+    left = [header for header in headers if header[0] not in _NOT_PASSED and not header[0].startswith(_OURS)]
     if key is not None:
-        left = [(name, value) for name, value in left if name not in ("x-api-key", "authorization", "api-key")]
+        left = [header for header in left if header[0] not in _KEYS]
         left.append(key)
-    left.append(("accept-encoding", "identity"))
+    left.append(_IDENTITY)
     return left

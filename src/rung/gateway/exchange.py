@@ -24,22 +24,23 @@ from rung.gateway.clocks import FIRST, GAP, HEADERS, Clock
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    import aiohttp
-
     from rung.core.failures import Failure
     from rung.core.request import Request
     from rung.core.splice import Splice
     from rung.gateway.call import Call
     from rung.gateway.changes import Changes
+    from rung.gateway.connection import Response
     from rung.gateway.gateway import Gateway
+    from rung.gateway.settings import Upstream
 
+    Headers = list[tuple[bytes, bytes]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _OK: Final = 200
 _BAD: Final = 400
 _CUT: Final = frozenset({"max_tokens", "length", "max_output_tokens"})
 _FIRST_TIME: Final = (b"x-rung-attempts", b"1")
-_EVENTS: Final = "text/event-stream"
+_EVENTS: Final = b"text/event-stream"
 
 
 class Exchange:
@@ -88,7 +89,7 @@ class Exchange:
             try:
                 response = await self._open(upstream, headers, body, clock)
                 try:
-                    if response.status == _OK and response.headers.get("content-type", "").startswith(_EVENTS):
+                    if response.status == _OK and response.header(b"content-type").startswith(_EVENTS):
                         await self._relay(response, clock)
                         return None
                     return await self._whole(response)
@@ -102,9 +103,7 @@ class Exchange:
             except Exception as error:  # noqa: BLE001  # whatever the client library raises, the stream has broken
                 raise AttemptError.of(self._seen(evidence_of(error))) from None
 
-    async def _open(
-        self, upstream: Any, headers: list[tuple[str, str]], body: bytes, clock: Clock
-    ) -> aiohttp.ClientResponse:
+    async def _open(self, upstream: Upstream, headers: Headers, body: bytes, clock: Clock) -> Response:
         clocks = self.gateway.settings.clocks
         grace = clocks.grace if self.gateway.is_last(self) else 1.0
         clock.wait_for(HEADERS, grace * (clocks.headers if self.call.streams else clocks.whole))
@@ -125,7 +124,7 @@ class Exchange:
 
     # -- whole answers -----------------------------------------------------------------------------------
 
-    async def _whole(self, response: aiohttp.ClientResponse) -> Answer:
+    async def _whole(self, response: Response) -> Answer:
         data = await response.read()
         answer = Answer(response.status, answers.passed(response.raw_headers), data)
         if response.status >= _BAD:
@@ -144,11 +143,11 @@ class Exchange:
         self._cut_short(evidence, found, answer)
         raise AttemptError.of(evidence)
 
-    def _read(self, data: bytes, response: aiohttp.ClientResponse) -> dict[str, Any]:
+    def _read(self, data: bytes, response: Response) -> dict[str, Any]:
         try:
             found = orjson.loads(data)
         except orjson.JSONDecodeError:
-            kind = response.headers.get("content-type", "no content type")
+            kind = response.header(b"content-type").decode("latin-1") or "no content type"
             text = f"the answer is not whole: {len(data)} bytes of {kind} that are not JSON"
             raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED) from None
         if not isinstance(found, dict):
@@ -202,7 +201,7 @@ class Exchange:
 
     # -- streams -----------------------------------------------------------------------------------------
 
-    async def _relay(self, response: aiohttp.ClientResponse, clock: Clock) -> None:
+    async def _relay(self, response: Response, clock: Clock) -> None:
         """Pass a stream on as it comes; it has ended well when it says so, not when it is over."""
         stream = self.stream
         if stream is None:
@@ -211,7 +210,7 @@ class Exchange:
         self._headers = answers.passed(response.raw_headers)
         await self.write(stream.begin())
         gap = self.gateway.settings.clocks.gap
-        async for chunk in response.content.iter_any():
+        while chunk := await response.piece():
             out = stream.take(chunk)
             if stream.error is not None:
                 await self.write(out)

@@ -116,7 +116,7 @@ class Gateway:
         """The upstream of this name."""
         return next(upstream for upstream in self.settings.upstreams if upstream.name == name)
 
-    def headers_for(self, call: Call, upstream: Upstream) -> list[tuple[str, str]]:
+    def headers_for(self, call: Call, upstream: Upstream) -> list[tuple[bytes, bytes]]:
         """The headers of a call, with the key for another upstream."""
         return passed_headers(list(call.headers.items()), held_key(upstream))
 
@@ -267,7 +267,10 @@ class Gateway:
         async with asyncio.timeout(settings.clocks.whole):
             path = call.target.partition("?")[0]
             response = await self.pool.send(call.upstream, "POST", path, call.passed, asked)
-            said = bodies.said(orjson.loads(await response.read())) if response.ok else ""
+            try:
+                said = bodies.said(orjson.loads(await response.read())) if response.ok else ""
+            finally:
+                response.close()
         if not said:
             raise CannotChange(f"{settings.summary_model} gave no summary")
         return bodies.condensed(body, said)

@@ -1,0 +1,342 @@
+"""The way to an upstream, against servers that speak HTTP well, badly, and not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ssl
+import subprocess
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import uvloop
+
+from rung.core.classify import classify
+from rung.core.errors import AttemptError
+from rung.core.failures import Kind
+from rung.gateway.settings import Upstream, settings_from
+from rung.gateway.upstream import Origin, Pool, joined
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HELLO = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
+HEADERS = [(b"x-api-key", b"k")]
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Place:
+    """A server that says what it is told to, to each request on each connection."""
+
+    def __init__(self, *answers: bytes, close: bool = False) -> None:
+        self.answers = answers
+        self.close = close
+        self.connections = 0
+        self.asked: list[bytes] = []
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        while head := await _head(reader):
+            self.asked.append(head)
+            for answer in self.answers:
+                writer.write(answer)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+            if self.close or not self.answers:
+                break
+        writer.close()
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return b""
+    length = next((line for line in head.split(b"\r\n") if line.startswith(b"content-length: ")), b"content-length: 0")
+    return head + await reader.readexactly(int(length[16:]))
+
+
+def run(place: Handler, work: Callable[[Pool, Upstream], Awaitable[Any]], tls: ssl.SSLContext | None = None) -> Any:
+    """Do some work with a pool before this server."""
+
+    async def inside() -> Any:
+        serving: set[asyncio.Task[None]] = set()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            serving.add(task)
+            try:
+                await place(reader, writer)
+            except ConnectionError:
+                pass
+            finally:
+                writer.transport.abort()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=2**20, ssl=tls)
+        port = server.sockets[0].getsockname()[1]
+        there = Upstream(name="there", wire="openai", url=f"{'https' if tls else 'http'}://127.0.0.1:{port}")
+        pool = Pool(settings_from({"clocks": {"connect": 1.0}}))
+        try:
+            return await asyncio.wait_for(work(pool, there), 10)
+        finally:
+            await pool.close()
+            server.close()
+            await asyncio.wait(serving or [asyncio.create_task(asyncio.sleep(0))], timeout=5)
+            await asyncio.sleep(0)
+
+    return uvloop.run(inside())
+
+
+async def ask(pool: Pool, there: Upstream, body: bytes = b"{}", method: str = "POST", target: str = "/v1/x") -> Any:
+    response = await pool.send(there, method, target, HEADERS, body)
+    try:
+        return response.status, await response.read()
+    finally:
+        response.close()
+
+
+def kind_of(place: Handler) -> Kind:
+    """What a request to this server fails of."""
+
+    async def work(pool: Pool, there: Upstream) -> Kind:
+        with pytest.raises(AttemptError) as caught:
+            await ask(pool, there)
+        return classify(caught.value.evidence).kind
+
+    found: Kind = run(place, work)
+    return found
+
+
+def test_a_connection_is_used_again() -> None:
+    """Requests one after another go over one connection; two at once over two."""
+    place = Place(HELLO)
+
+    async def work(pool: Pool, there: Upstream) -> None:
+        for _ in range(5):
+            assert await ask(pool, there) == (200, b"hello")
+        assert place.connections == 1
+        await asyncio.gather(ask(pool, there), ask(pool, there))
+        assert place.connections == 2
+
+    run(place, work)
+    assert place.asked[0].startswith(b"POST /v1/x HTTP/1.1\r\nhost: 127.0.0.1:")
+    assert place.asked[0].endswith(b"\r\nx-api-key: k\r\ncontent-length: 2\r\n\r\n{}")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r",
+            b"\n3\r\nllo\r\n",
+            b"0\r\nx-trailer: 1\r\n\r\n",
+        ),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", HELLO),
+        tuple(HELLO[at : at + 1] for at in range(len(HELLO))),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 25\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"hello"),),
+    ],
+)
+def test_an_answer_in_every_form(answers: tuple[bytes, ...]) -> None:
+    """Sized or chunked, in one piece or in many, announced or compressed: the same answer, and its connection stays."""
+    place = Place(*answers)
+
+    async def work(pool: Pool, there: Upstream) -> None:
+        for _ in range(2):
+            response = await pool.send(there, "POST", "/", HEADERS, b"")
+            assert await response.read() == b"hello"
+            assert b"link" not in dict(response.raw_headers)
+            response.close()
+        assert place.connections == 1
+
+    run(place, work)
+
+
+@pytest.mark.parametrize(
+    ("answers", "connections"),
+    [
+        ((b"HTTP/1.1 200 OK\r\n\r\n", b"hello"), 2),  # its end is the connection's
+        ((b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello",), 2),
+        ((b"HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nhello",), 2),
+        ((HELLO + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil",), 2),  # nobody has asked for the second
+    ],
+)
+def test_a_connection_that_is_not_used_again(answers: tuple[bytes, ...], connections: int) -> None:
+    """What the other side closes, or has written more to than was asked, carries no other request."""
+    place = Place(*answers, close=True)
+
+    async def work(pool: Pool, there: Upstream) -> None:
+        for _ in range(2):
+            assert await ask(pool, there) == (200, b"hello")
+
+    run(place, work)
+    assert place.connections == connections
+
+
+def test_what_comes_unasked_ends_a_connection() -> None:
+    """An answer that comes before its request is nobody's, least of all the next one's."""
+    place = Place(HELLO, b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil")
+
+    async def work(pool: Pool, there: Upstream) -> None:
+        assert await ask(pool, there) == (200, b"hello")
+        await asyncio.sleep(0.1)
+        assert await ask(pool, there) == (200, b"hello")
+
+    run(place, work)
+    assert place.connections == 2
+
+
+def test_head_has_no_body() -> None:
+    """The length in the answer to a HEAD is that of a body which does not come."""
+
+    async def work(pool: Pool, there: Upstream) -> None:
+        assert await ask(pool, there, b"", "HEAD") == (200, b"")
+
+    place = Place(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n")
+    run(place, work)
+    assert b"content-length" not in place.asked[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind"),
+    [
+        ((), Kind.NETWORK),
+        ((b"HTTP/1.1 20",), Kind.NETWORK),
+        ((b"SSH-2.0-OpenSSH_9.6\r\n",), Kind.NETWORK),
+        ((b"HTTP/1.1 200 OK\r\nx: " + b"y" * 600_000 + b"\r\n\r\n",), Kind.NETWORK),
+        ((b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello",), Kind.STREAM_INTERRUPTED),
+        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n",), Kind.STREAM_INTERRUPTED),
+        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nnonsense\r\n",), Kind.STREAM_INTERRUPTED),
+        ((b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-encoding: gzip\r\n\r\nabc",), Kind.STREAM_INTERRUPTED),
+        ((b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-encoding: br\r\n\r\nabc",), Kind.SERVER_ERROR),
+        ((b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\ncontent-length: 0\r\n\r\n",), Kind.CONFIGURATION),
+    ],
+)
+def test_what_is_no_answer(answers: tuple[bytes, ...], kind: Kind) -> None:
+    """Whatever breaks on the way is a failure with a name."""
+    assert kind_of(Place(*answers, close=True)) is kind
+
+
+def test_nobody_there() -> None:
+    """A port that nobody listens on is named, with the upstream."""
+
+    async def work(pool: Pool, _: Upstream) -> None:
+        nowhere = Upstream(name="nowhere", wire="openai", url="http://127.0.0.1:9")
+        with pytest.raises(AttemptError, match="nowhere cannot be reached") as caught:
+            await ask(pool, nowhere)
+        assert classify(caught.value.evidence).kind is Kind.NETWORK
+
+    run(Place(), work)
+
+
+def test_a_slow_reader_slows_the_upstream() -> None:
+    """What nobody reads yet is not taken in without bound, and all of it comes in the end."""
+    size = 64 * 2**20
+    sent = 0
+
+    async def place(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await _head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
+        while sent < size:
+            writer.write(b"x" * 2**16)
+            await writer.drain()
+            sent += 2**16
+        writer.close()
+
+    async def work(pool: Pool, there: Upstream) -> None:
+        response = await pool.send(there, "GET", "/", HEADERS, b"")
+        await asyncio.sleep(0.5)
+        assert sent < size // 2
+        assert len(await response.read()) == size
+        response.close()
+
+    run(place, work)
+
+
+def test_who_leaves_is_not_waited_for() -> None:
+    """An answer that is no longer wanted ends with its connection, at once."""
+    left = asyncio.Event()
+
+    async def place(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello")
+        await reader.read()
+        writer.close()
+        left.set()
+
+    async def work(pool: Pool, there: Upstream) -> None:
+        response = await pool.send(there, "GET", "/", HEADERS, b"")
+        assert await response.piece() == b"hello"
+        response.close()
+        await asyncio.wait_for(left.wait(), 1)
+
+    run(place, work)
+
+
+def test_nothing_is_smuggled() -> None:
+    """A line break in a header or a space in a path is refused before a byte is sent."""
+    place = Place(HELLO)
+
+    async def work(pool: Pool, there: Upstream) -> None:
+        for headers, target in (
+            ([(b"a", b"b\r\nx-evil: 1")], "/"),
+            ([(b"a", b"b\nx-evil: 1")], "/"),
+            (HEADERS, "/ HTTP/1.1\r\nx-evil: 1\r\n\r\n"),
+            (HEADERS, "/a b"),
+        ):
+            with pytest.raises(AttemptError, match="line break"):
+                await pool.send(there, "POST", target, headers, b"{}")
+
+    run(place, work)
+    assert not place.asked
+
+
+@pytest.mark.parametrize(
+    ("url", "head", "path"),
+    [
+        ("https://api.example.com", b"host: api.example.com\r\n", "/v1/messages"),
+        ("https://api.example.com/v1", b"host: api.example.com\r\n", "/v1/messages"),
+        ("http://api.example.com:8080/proxy", b"host: api.example.com:8080\r\n", "/proxy/v1/messages"),
+        ("http://[::1]:80/a/v1", b"host: [::1]\r\n", "/a/v1/messages"),
+    ],
+)
+def test_where_a_url_leads(url: str, head: bytes, path: str) -> None:
+    """The host is named as it is reached, and /v1 stands in the path once."""
+    origin = Origin(url)
+    assert origin.head == head
+    assert joined(origin.path, "/v1/messages") == path
+
+
+def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate that nobody vouches for is refused; one that somebody does is taken, for its own name."""
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    made += [
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-keyout",
+        str(tmp_path / "key"),
+        "-out",
+        str(tmp_path / "cert"),
+    ]
+    subprocess.run(made, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+
+    async def work(pool: Pool, there: Upstream) -> tuple[int, bytes]:
+        port = there.url.rpartition(":")[2]
+        with pytest.raises(AttemptError, match=r"(?i)certificate"):  # the name is not in it
+            await ask(pool, Upstream(name="there", wire="openai", url=f"https://127.0.0.1:{port}"))
+        named = Upstream(name="there", wire="openai", url=f"https://localhost:{port}")
+        await ask(pool, named)
+        found: tuple[int, bytes] = await ask(pool, named)
+        return found
+
+    place = Place(HELLO)
+    with pytest.raises(AttemptError, match=r"(?i)certificate"):
+        run(place, ask, context)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert"))
+    assert run(place, work, context) == (200, b"hello")
+    assert place.connections == 1
