@@ -181,6 +181,28 @@ def fault_form(text: str, call: str = "") -> str:
     return " ".join(word for word in said if word not in given)
 
 
+def says_only(text: str, call: str) -> bool:
+    """Does an outcome only give back its call, or say that it was done?"""
+    if len(text) > _ACKNOWLEDGED:
+        return False
+    given = {word[:_STEM] for word in _WORD.findall(call.lower())}
+    said = {word[:_STEM] for word in _WORD.findall(text.lower())}
+    return len(said - given - _DONE) <= _NEW_WORDS
+
+
+_ACKNOWLEDGED: Final = 200  # characters: who says more says something
+_STEM: Final = 5  # letters: clicked and click
+_NEW_WORDS: Final = 2
+_DONE: Final = frozenset(
+    word[:5]
+    for word in (
+        "ok okay done success successful successfully true null none no output result completed complete executed returncode 0 "
+        "the a an to of in into at by on is was has have been with and for from you your it this command action "
+        "file element index clicked navigated scrolled pixels sent typed opened saved updated written created applied"
+    ).split()
+)
+
+
 def words(text: str) -> frozenset[int]:
     """The words of a text as numbers: what is said stays with whoever said it."""
     return frozenset(crc32(word.encode()) for word in set(_WORD.findall(text.lower())))

@@ -59,7 +59,7 @@ def repeated_block(window: Sequence[Seen], watching: Watching) -> Hit | None:
             at -= 1
         count = 1 + matched // size
         if count >= watching.replan and (best is None or count > best.count):
-            best = Hit("repeated-block", count, _patience(window[-1], watching), size)
+            best = Hit("repeated-block", count, _unseen(window[-size:], watching), size)
     return best
 
 
@@ -68,13 +68,20 @@ def _matches(one: Seen, other: Seen, size: int, watching: Watching) -> bool:
 
 
 def _patience(one: Seen, watching: Watching) -> int:
-    return watching.patience if one.waits else 0
+    return watching.patience if one.waits or one.mute else 0
+
+
+def _unseen(block: Sequence[Seen], watching: Watching) -> int:
+    """More is needed where nothing in a block shows whether it gets on, or it looks again after a pause."""
+    waits = any(one.waits or one.effect is Effect.WAIT for one in block)
+    return watching.patience if waits or all(one.mute for one in block) else 0
 
 
 def stuck_call(window: Sequence[Seen], watching: Watching) -> Hit | None:
     """The same call with the same outcome, whatever stood between, as long as none of it could change the outcome."""
     last = window[-1]
     count, changed = 1, False
+    waited = between = False
     for at in range(len(window) - 2, -1, -1):
         one = window[at]
         if last.index - one.index > watching.stuck_window:
@@ -83,9 +90,12 @@ def stuck_call(window: Sequence[Seen], watching: Watching) -> Hit | None:
             if changed:
                 break
             count += 1
-        elif not changed and could_change(window, at, last):
-            changed = True
-    return Hit("stuck-call", count, _patience(last, watching)) if count > 1 else None
+            waited, between = waited or between, False
+        else:
+            between = between or one.effect is Effect.WAIT
+            changed = changed or could_change(window, at, last)
+    slack = watching.patience if waited else _patience(last, watching)
+    return Hit("stuck-call", count, slack) if count > 1 else None
 
 
 def could_change(window: Sequence[Seen], at: int, last: Seen) -> bool:
@@ -111,19 +121,21 @@ def same_error(window: Sequence[Seen], watching: Watching) -> Hit | None:
     if not last.failed or not last.fault:
         return None
     count = alike = 1
-    told = False
+    told = waited = between = False
     for at in range(len(window) - 2, -1, -1):
         one = window[at]
         if one.action != last.action:
             told = told or one.effect is Effect.TALK  # other arguments may then be what was asked for
+            between = between or one.effect is Effect.WAIT
             if one.effect is Effect.CHANGE and could_change(window, at, last):
                 break
         elif not one.failed:
             break
         elif one.fault == last.fault:
+            waited, between = waited or between, False
             count += not told
             alike += asks_the_same(one, last, watching) or (one.outcome == last.outcome and one.named and last.named)
-    return _stronger("same-error", count, alike, _patience(last, watching))
+    return _stronger("same-error", count, alike, watching.patience if waited else _patience(last, watching))
 
 
 def same_outcome(window: Sequence[Seen], watching: Watching) -> Hit | None:
@@ -151,6 +163,8 @@ def asks_the_same(one: Seen, other: Seen, watching: Watching) -> bool:
     """The same call, or one in prose that asks for the same in other words."""
     if one.call == other.call:
         return True
+    if one.failed and other.failed and one.place and one.place == other.place:
+        return True  # one place that cannot be changed, whatever is tried
     if len(one.content) < _ENOUGH or len(other.content) < _ENOUGH or one.shape != other.shape:
         return False
     return forms.alike(one.content, other.content) >= watching.similarity

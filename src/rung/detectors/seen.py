@@ -43,7 +43,10 @@ _GOES_ON: Final = re.compile(
 ).search
 _NOTE: Final = 300  # characters: a longer outcome only mentions it
 _SEARCHES: Final = frozenset({"search", "google", "bing", "query", "lookup"})
-_PROSE: Final = 4  # words: a text with fewer is a name, not a request
+_PROSE: Final = (
+    4  # words: a text with fewer is a name, not a request; one with a mark of code among so many is a program
+)
+_CODE: Final = "{}=;|<>$\\&"
 _WORDS_KEPT: Final = 64
 
 
@@ -51,8 +54,8 @@ class Seen:
     """One call and its outcome, in the forms in which they are compared."""
 
     __slots__ = (
-        "action", "anywhere", "call", "content", "effect", "failed", "fault", "flagged", "index", "many", "named", "opening", "outcome",
-        "said", "settled", "shape", "tool", "waits", "words",
+        "action", "anywhere", "call", "content", "effect", "failed", "fault", "flagged", "index", "many", "mute", "named", "opening",
+        "outcome", "place", "said", "settled", "shape", "tool", "waits", "words",
     )  # fmt: skip
 
     index: int
@@ -67,7 +70,9 @@ class Seen:
     effect: Effect
     content: frozenset[int]  # words of a request in prose; empty where the call is none
     shape: str  # digest of everything in the call that is not prose
+    place: str  # digest of the file that a call changes; empty where it names none
     many: bool  # the outcome is one of those that many calls have
+    mute: bool  # it did something, and its outcome says no more than that: whether it got on cannot be seen
     anywhere: bool  # the call comes to the same wherever the agent is
     named: bool  # the error names something that is in the call
     settled: bool  # the same call again should find something new: a page that looks alike is the same page
@@ -109,18 +114,30 @@ def seen(raw: Raw, watching: Watching) -> Seen:
     one.settled = one.effect in _ACTS or not _SEARCHES.isdisjoint(parts(one.action))
     if one.settled and (not meant or (form.count(" ") < _BRIEF and _MOVES_ON(form.replace("_", " ")))):
         one.settled = False
-        one.waits = one.waits or (one.effect is Effect.MOVE and one.many and not one.failed)  # it says nothing of where
+    one.mute = not one.failed and one.effect in _DOES and forms.says_only(steady, form)
+    one.place = _place(tool, given) if one.effect is Effect.CHANGE else ""
     one.opening, one.words = "", frozenset()
     return one
 
 
 _NAMES: Final = re.compile(r"\b(?=[A-Za-z_-]*\d)[\w-]{4,}").findall  # what an error names: an id, a number, a date
 _ACTS: Final = frozenset({Effect.MOVE, Effect.OTHER})
+_DOES: Final = frozenset({Effect.MOVE, Effect.CHANGE})
+_FILES: Final = ("path", "file_path", "file", "filename", "target_file", "notebook_path")
 _MARKS: Final = re.compile(r"\b(?:returncode|output|error|exit|code|status|\d+)\b")
 
 
 def _bare(fault: str) -> str:
     return _MARKS.sub(" ", fault)
+
+
+def _place(tool: str, given: Any) -> str:
+    """The file that a call is about to change, where it says so in a field of its own."""
+    if isinstance(given, Mapping):
+        for name in _FILES:
+            if isinstance(given.get(name), str):
+                return forms.digest(f"{tool}\x1f{given[name]}")
+    return ""
 
 
 def _prose(tool: str, meant: Any) -> tuple[frozenset[int], str]:
@@ -139,7 +156,8 @@ def _prose(tool: str, meant: Any) -> tuple[frozenset[int], str]:
 
 
 def _is_prose(text: str) -> bool:
-    return text.count(" ") >= _PROSE - 1
+    spaces = text.count(" ")
+    return spaces >= _PROSE - 1 and sum(map(text.count, _CODE)) * _PROSE <= spaces
 
 
 def opening_of(one: Seen) -> str:
@@ -166,7 +184,7 @@ def to_json(one: Seen, *, words: bool) -> dict[str, Any]:
 
 _PLAIN: Final[Mapping[str, type]] = {
     "index": int, "tool": str, "action": str, "call": str, "outcome": str, "opening": str, "fault": str,
-    "failed": bool, "flagged": bool, "shape": str, "many": bool, "anywhere": bool, "named": bool, "settled": bool, "waits": bool,
+    "failed": bool, "flagged": bool, "shape": str, "place": str, "many": bool, "mute": bool, "anywhere": bool, "named": bool, "settled": bool, "waits": bool,
 }  # fmt: skip
 
 
