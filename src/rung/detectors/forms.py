@@ -194,12 +194,12 @@ _ACKNOWLEDGED: Final = 200  # characters: who says more says something
 _STEM: Final = 5  # letters: clicked and click
 _NEW_WORDS: Final = 2
 _DONE: Final = frozenset(
-    word[:5]
-    for word in (
+    word[:_STEM]
+    for word in _WORD.findall(
         "ok okay done success successful successfully true null none no output result completed complete executed returncode 0 "
         "the a an to of in into at by on is was has have been with and for from you your it this command action "
         "file element index clicked navigated scrolled pixels sent typed opened saved updated written created applied"
-    ).split()
+    )
 )
 
 
