@@ -1,0 +1,101 @@
+"""Who waits for whom, and who writes where."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.scopes import Clash, clashes, cycle, overlap, unknown, waves
+
+NAMES = [f"t{number}" for number in range(7)]
+PATHS = ["a.py", "src/b.py", "src/", "src/*.py", "docs/**", "docs/x.md", "./a.py", "src/sub/c.py"]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> dict[str, list[str]]:
+    """Some that wait only for earlier ones: no cycle."""
+    return {
+        name: draw(st.lists(st.sampled_from(NAMES[:number]), unique=True, max_size=3)) if number else []
+        for number, name in enumerate(NAMES)
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("a.py", "a.py", True),
+        ("a.py", "./a.py", True),
+        ("a.py", "b.py", False),
+        ("src", "src/a.py", True),
+        ("src/", "source/a.py", False),
+        ("src/x/../a.py", "src/a.py", True),
+        ("../a.py", "a.py", False),
+        ("src\\a.py", "src/a.py", True),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/a.toml", False),
+        ("src/*.py", "src/*.toml", True),
+        ("src/**", "src/deep/down.py", True),
+        ("**/a.py", "src/a.py", True),
+        ("src/?.py", "src/ab.py", False),
+        ("src/[ab].py", "src/b.py", True),
+        ("src/[.py", "src/[.py", True),
+        ("src/a.b", "src/a*b", True),
+        (".", "anything", True),
+    ],
+)
+def test_what_overlaps(one: str, other: str, expected: bool) -> None:
+    """Same file, folder and what is in it, patterns; either way round."""
+    assert overlap(one, other) is expected
+    assert overlap(other, one) is expected
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_any_two_paths_can_be_compared(one: str, other: str) -> None:
+    """No path stops it, and it does not matter which comes first."""
+    assert overlap(one, other) == overlap(other, one)
+    assert overlap(one, one)
+
+
+@given(graphs(), st.lists(st.lists(st.sampled_from(PATHS), max_size=2), min_size=7, max_size=7))
+def test_clashes_are_all_pairs_that_may_run_at_once(after: dict[str, list[str]], paths: list[list[str]]) -> None:
+    """As many as comparing everybody with everybody finds, each once."""
+    writes = dict(zip(NAMES, paths, strict=True))
+
+    def reaches(one: str, other: str) -> bool:
+        return other in after[one] or any(reaches(step, other) for step in after[one])
+
+    expected = {
+        (one, other)
+        for one, other in combinations(NAMES, 2)
+        if not reaches(one, other)
+        and not reaches(other, one)
+        and any(overlap(left, right) for left in writes[one] for right in writes[other])
+    }
+    found = clashes(writes, after)
+    assert {(clash.first, clash.second) for clash in found} == expected
+    assert len(found) == len(expected)
+    assert all(clash.path in writes[clash.first] + writes[clash.second] for clash in found)
+
+
+@given(graphs())
+def test_waves_respect_who_waits(after: dict[str, list[str]]) -> None:
+    """Everybody is in one wave, after all they wait for, and as early as can be."""
+    turns = {name: number for number, wave in enumerate(waves(after)) for name in wave}
+    assert set(turns) == set(after)
+    for name, others in after.items():
+        assert turns[name] == max((turns[other] + 1 for other in others), default=0)
+    assert cycle(after) == ()
+
+
+def test_cycles_and_strangers() -> None:
+    """A circle is told as a walk along it; a stranger by who waits for it."""
+    circle = cycle({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]})
+    assert circle[0] == circle[-1]
+    assert set(circle) == {"a", "b", "c"}
+    after = {"a": ["b"], "b": ["c"], "c": ["a"]}
+    assert all(later in after[one] for one, later in pairwise(circle))
+    assert unknown({"a": ["x", "b"], "b": ["y"]}) == [("a", "x"), ("b", "y")]
+    assert clashes({"a": ["f"], "b": ["f"]}, {"a": [], "b": []}) == [Clash("a", "b", "f")]
