@@ -13,8 +13,7 @@ from rung.core.supervision import Intensity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-REDISPATCHES: Final = 3  # of one task, for life
-RESTARTS: Final = Intensity(restarts=5, seconds=900)  # of all tasks together
+RESTARTS: Final = Intensity(restarts=5, seconds=900)
 DEATHS: Final = Intensity(restarts=3, seconds=30)  # that many at once have one cause, and it is not theirs
 # Here it is somebody else's turn: no progress is expected of whoever waits for an answer.
 PAUSED: Final = frozenset({"needs_review", "error"})
@@ -90,15 +89,36 @@ def _progress(signals: Signals, patience: Patience) -> Liveness:
     return Liveness.HUNG if age > patience.hung else Liveness.SLOW
 
 
-def stop_restarting(redispatches: int, restarts: Sequence[float], deaths: Sequence[float], now: float) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How often work is begun again: one task for life, all tasks together, and after deaths that come at once."""
+
+    redispatches: int = 3
+    restarts: Intensity = RESTARTS
+    deaths: Intensity = DEATHS
+
+    @property
+    def longest(self) -> float:
+        """Seconds back from which nothing matters any more."""
+        return max(self.restarts.seconds, self.deaths.seconds)
+
+
+LIMITS: Final = Limits()
+
+
+def stop_restarting(
+    redispatches: int, restarts: Sequence[float], deaths: Sequence[float], now: float, limits: Limits = LIMITS
+) -> str:
     """Why a task must not be started once more, or nothing.
 
     `redispatches` of this task so far; when any task was restarted, and when any worker died.
     """
-    if redispatches >= REDISPATCHES:
-        return f"it was dispatched again {redispatches} times, and {REDISPATCHES} is the limit"
-    if DEATHS.room(deaths, now) == 0:
-        return f"{DEATHS.restarts} workers died within {DEATHS.seconds:g} s: that has one cause, and it is not the task"
-    if RESTARTS.room(restarts, now) == 0:
-        return f"{RESTARTS.restarts} restarts within {RESTARTS.seconds / 60:g} minutes are the limit"
+    if redispatches >= limits.redispatches:
+        return f"it was dispatched again {redispatches} times, and {limits.redispatches} is the limit"
+    if limits.deaths.room(deaths, now) == 0:
+        return (
+            f"{len(deaths)} workers died within {limits.deaths.seconds:g} s: that has one cause, and it is not the task"
+        )
+    if limits.restarts.room(restarts, now) == 0:
+        return f"{limits.restarts.restarts} restarts within {limits.restarts.seconds / 60:g} minutes are the limit"
     return ""

@@ -129,6 +129,11 @@ def judge_review(request: ReviewRequest, *, read: bool = False) -> ReviewVerdict
     return ReviewVerdict(judged=judged, reasons=reasons, body=_told(judged, reasons, request))
 
 
+def sent_back(request: ReviewRequest, wrong: str) -> ReviewVerdict:
+    """What somebody found who read the work deeply goes back to its worker."""
+    return ReviewVerdict(judged=Judged.REVISE, reasons=(wrong,), body=_told(Judged.REVISE, (wrong,), request))
+
+
 def _graded(smoothness: int | None) -> tuple[Judged, tuple[str, ...]]:
     if smoothness is None:
         return Judged.REVISE, ("it has no smoothness from 0 to 9, so it cannot be judged",)

@@ -129,9 +129,10 @@ class Conducting(Working):
         """What was started; of which the end is not known, unless all are asked for."""
         where = "WHERE ended_at IS NULL" if alive_only else ""
         rows = self.connection.execute(
-            f"SELECT {_PROCESS} FROM crew_processes {where} ORDER BY launched_at, session_id"
+            f"SELECT {_PROCESS}, (julianday('now') - julianday(launched_at)) * 86400 FROM crew_processes {where}"
+            " ORDER BY launched_at, session_id"
         )
-        names = _PROCESS.split(", ")
+        names = [*_PROCESS.split(", "), "age"]
         return [Process(**dict(zip(names, row, strict=True)) | {"command": tuple(json.loads(row[9]))}) for row in rows]
 
     # -- restarts and facts ---------------------------------------------------------------------------

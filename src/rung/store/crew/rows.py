@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 AGE: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
+PROGRESS_AGE: Final = "(julianday('now') - julianday(coalesce(progress_at, started_at))) * 86400"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class Task:
     outcome: str = ""
     note: str = ""
     heartbeat_age: float | None = None  # seconds, by the store's own clock
+    progress_age: float | None = None  # the same, since it said something new of its progress, or began
 
     @property
     def stale(self) -> bool:
@@ -61,8 +63,8 @@ class Task:
         return self.heartbeat_age is None or self.heartbeat_age > self.stale_after
 
 
-COLUMNS: Final = tuple(field.name for field in fields(Task))[:-1]
-SELECT: Final = f"SELECT {', '.join(COLUMNS)}, {AGE} FROM orchestration_tasks"
+COLUMNS: Final = tuple(field.name for field in fields(Task))[:-2]
+SELECT: Final = f"SELECT {', '.join(COLUMNS)}, {AGE}, {PROGRESS_AGE} FROM orchestration_tasks"
 _AT: Final = {name: place for place, name in enumerate(COLUMNS)}
 _TEXTS: Final = tuple(
     _AT[field.name] for field in fields(Task) if field.type == "str" and field.name not in {"task_id", "state"}
@@ -87,7 +89,7 @@ def task(row: Sequence[Any]) -> Task:
         values[at["command"]] = _texts(values[at["command"]])
     if values[at["history"]] is not None:
         values[at["history"]] = json.loads(values[at["history"]])
-    return Task(**dict(zip((*COLUMNS, "heartbeat_age"), values, strict=True)))
+    return Task(**dict(zip((*COLUMNS, "heartbeat_age", "progress_age"), values, strict=True)))
 
 
 def _texts(text: str | None) -> tuple[str, ...]:
@@ -168,6 +170,7 @@ class Process:
     role: str
     command: tuple[str, ...]
     log_path: str
+    age: float  # seconds since it was launched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rung.store.crew.conducting import Conducting
 from rung.store.crew.connection import SqliteTable
+from rung.store.crew.looking import Looking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rung.store.crew.connection import Connection
 
 
-class Table(Conducting):
+class Table(Conducting, Looking):
     """A crew's table. Used by one thread; `clone` gives another thread its own."""
 
     def __init__(self, connection: Connection, again: Callable[[], Connection]) -> None:
