@@ -46,7 +46,7 @@ unit: $(VENV)/.ready
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
 	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/detectors tests/frameworks tests/gateway tests/hooks tests/lab tests/mcp tests/service
-	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable
+	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable tests/crew
 	@$(BIN)/pytest -m stress tests/engine
 
 cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it
@@ -55,7 +55,7 @@ cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it
 	@$(BIN)/coverage combine -q && $(BIN)/coverage report
 
 store: $(VENV)/.ready  ## both stores, with a slice of every storm: as the gate has it
-	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable
+	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable tests/crew
 
 storm-journal: $(VENV)/.ready  ## both stores through 600 power cuts, 600 faults and kills, 200 kills of recoveries each, 10,000 races each
 	@RUNG_STORM=1 RUNG_KILLS=$(or $(RUNG_KILLS),200) RUNG_RACES=$(or $(RUNG_RACES),10000) \

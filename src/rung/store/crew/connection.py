@@ -29,14 +29,8 @@ WAIT: Final = 30_000  # milliseconds for others' commits: in this mode everybody
 NONE_YET: Final = "there is no crew's table yet: rung crew init --db {url}"
 
 
-class Connection(Protocol):
-    """What both stores' connections can do; used by one thread."""
-
-    url: str
-
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement, with `?` for values; its rows."""
-        ...
+class Transacting(Protocol):
+    """What can do all of it, or nothing."""
 
     def begin(self) -> None:
         """Begin to write: nobody else does until it is over."""
@@ -50,13 +44,23 @@ class Connection(Protocol):
         """Take it back."""
         ...
 
+
+class Connection(Transacting, Protocol):
+    """What both stores' connections can do; used by one thread."""
+
+    url: str
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement, with `?` for values; its rows."""
+        ...
+
     def close(self) -> None:
         """Give it up."""
         ...
 
 
 @contextmanager
-def transaction(connection: Connection) -> Iterator[None]:
+def transaction(connection: Transacting) -> Iterator[None]:
     """All of it, or nothing."""
     connection.begin()
     try:

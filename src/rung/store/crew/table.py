@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rung.core.errors import ConfigError
 from rung.store.crew.conducting import Conducting
 from rung.store.crew.connection import SqliteTable
 from rung.store.crew.looking import Looking
@@ -28,7 +29,13 @@ class Table(Conducting, Looking):
         """The table at a path (SQLite) or a `postgresql://` URL; `clock`: simulated time, on SQLite alone."""
 
         def connect(*, create: bool = False) -> Connection:
-            return SqliteTable(str(place), create=create, clock=clock)
+            if not str(place).startswith(("postgresql://", "postgres://")):
+                return SqliteTable(str(place), create=create, clock=clock)
+            if clock is not None:
+                raise ConfigError("clock", clock, "nothing, in PostgreSQL: its time is the server's")
+            from rung.store.crew.postgres import PostgresTable
+
+            return PostgresTable(str(place), create=create)
 
         return cls(connect(create=create), connect)
 
