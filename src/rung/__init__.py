@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rung.engine.telling import completed as completed
     from rung.engine.telling import spend as spend
     from rung.engine.telling import touched as touched
+    from rung.store.crew.worker import Worker as Worker
     from rung.wiring.files import load_rules as load_rules
     from rung.wiring.opened import journal as journal
     from rung.wiring.policies import Policies as Policies
@@ -93,6 +94,7 @@ _HOMES = {
     "wait": "rung.engine.tasks",
     "start": "rung.engine.tasks",
     "resume": "rung.engine.tasks",
+    "Worker": "rung.store.crew.worker",
     "journal": "rung.wiring.opened",
     "Policies": "rung.wiring.policies",
     "load_rules": "rung.wiring.files",

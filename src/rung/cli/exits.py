@@ -1,4 +1,4 @@
-"""The exit codes of `rung run`. Documented, so they never change."""
+"""The exit codes of `rung run` and `rung worker`. Documented, so they never change."""
 
 from __future__ import annotations
 
@@ -15,3 +15,6 @@ EXITS: Final = {
 }
 USAGE: Final = 2
 INTERRUPTED: Final = 130
+NOTHING_TO_CLAIM: Final = 3  # rung worker claim
+CLAIM_BLOCKED: Final = 5  # rung worker claim: somebody else has it
+STALE_CLAIM: Final = 6  # rung worker: the task is not this worker's any more

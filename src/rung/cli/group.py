@@ -21,6 +21,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "classify": "Name a failure: its kind, and whether repeating helps.",
     "detect": "Notice trouble nobody raised: agents that go in circles.",
     "hooks": "Notice trouble inside the coding agent you already use.",
+    "crew": "A crew of agents: its table, its tasks, its conductor.",
+    "worker": "Work for a crew: claim a task, report, be answered.",
     "mcp": "An MCP server: report a failure, be told the next step.",
     "explain": "What a kind is, what helps, where it enters the ladders.",
     "ladder": "List, draw and check ladders.",

@@ -13,9 +13,11 @@ from rung.core.crew import (
     FALLBACK,
     TERMINAL,
     ClaimBlocked,
+    IllegalMove,
     MessageType,
     StaleClaim,
     State,
+    refusal,
 )
 from rung.core.errors import ConfigError, is_whole
 from rung.store.crew.connection import transaction
@@ -134,10 +136,13 @@ class Working(Reading):
             self._move(claim, State.NEEDS_REVIEW, **_report(report_path))
             return self.known(claim.task_id).review_cycles
 
-    def resume(self, claim: Claim) -> None:
-        """Go on after an answer."""
+    def resume(self, claim: Claim, body: str = "") -> None:
+        """Go on after an answer; whoever takes up another's work says in the body how it found it."""
         with transaction(self.connection):
-            self._mine(claim)
+            if self._mine(claim).state == State.EXIT_REQUESTED:  # which only a claim leads back from
+                raise IllegalMove(refusal(State.EXIT_REQUESTED).removeprefix("rung: "))
+            if body:
+                self._say(claim.task_id, claim.session, body, MessageType.RESUMPTION)
             self._move(claim, State.WORKING)
 
     def complete(self, claim: Claim, body: str = "", *, report_path: str = "") -> None:

@@ -1,0 +1,84 @@
+"""`rung crew`: the table a crew shares, and the tasks in it."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from rung.cli.crew_option import db_option, given, opened
+from rung.cli.screen import as_json, print_json
+
+
+@click.group(short_help="A crew of agents: its table, its tasks, its conductor.")
+def command() -> None:
+    """A crew of agents: its table, its tasks, its conductor."""
+
+
+@command.command("init")
+@db_option
+@as_json
+def init(*, place: str, as_json: bool) -> None:
+    """Make the table, with the rows of the conductor and its watchdog; one that is there already stays as it is."""
+    with opened(place, create=True) as table:
+        at, tasks = table.place, len(table.tasks())
+    if as_json:
+        print_json({"db": at, "tasks": tasks})
+        return
+    click.echo(f"{at}: a crew's table, {tasks} tasks in it")
+
+
+@command.command("add")
+@click.argument("task_id")
+@click.option("--body", help="What its worker is told.")
+@click.option("--body-file", metavar="FILE", help="The same, from a file; - is standard input.")
+@click.option("--instruction", "instruction_path", metavar="FILE", default="", help="Where its instructions are.")
+@click.option("--title", default="", help="What it is, in a few words.")
+@click.option("--after", "depends_on", multiple=True, metavar="TASK", help="Not before that one is complete; several.")
+@click.option("--writes", multiple=True, metavar="FILE", help="A file that it changes; several.")
+@click.option("--priority", type=int, default=0, show_default=True, help="Larger goes first.")
+@click.option("--command", "worker", metavar="COMMAND", help="What works on it, if not the plan's default.")
+@click.option("--workdir", metavar="DIR", default="", help="Where it is worked on.")
+@click.option("--stale-after", type=float, default=540.0, show_default=True, help="Seconds without a sign of life.")
+@db_option
+@as_json
+def add(
+    task_id: str, *, body: str | None, body_file: str | None, instruction_path: str, title: str,
+    depends_on: tuple[str, ...], writes: tuple[str, ...], priority: int, worker: str | None, workdir: str,
+    stale_after: float, place: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Add a task: its row and its instruction, both or neither."""
+    from rung.core.errors import ConfigError
+    from rung.store.crew.rows import NewTask
+
+    new = NewTask(
+        task_id=task_id,
+        instruction=given(body, body_file),
+        instruction_path=instruction_path,
+        title=title,
+        depends_on=depends_on,
+        writes=writes,
+        priority=priority,
+        command=None if worker is None else tuple(_words(worker)),
+        workdir=workdir,
+        stale_after=stale_after,
+    )
+    with opened(place) as table:
+        for name in depends_on:
+            if name == task_id or table.task(name) is None:
+                raise ConfigError("--after", name, "another task that is there already")
+        table.add(new)
+    if as_json:
+        print_json({"task": task_id})
+        return
+    click.echo(f"added {task_id}")
+
+
+def _words(text: str) -> list[str]:
+    try:
+        found = shlex.split(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r}: {error}", param_hint="--command") from None
+    if not found:
+        raise click.BadParameter("is empty: allowed is a command", param_hint="--command")
+    return found

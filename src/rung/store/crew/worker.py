@@ -1,0 +1,208 @@
+"""A worker of a crew, in Python: it claims a task, gives signs of life while it works, and never ends without a word."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import uuid4
+
+from rung.core.crew import BEAT, CONDUCTOR, MessageType, StaleClaim, State
+from rung.core.errors import Busy, ConfigError, RungError
+from rung.store.crew.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
+
+    from rung.store.crew.rows import Claim, Message
+
+WAITS: Final = (State.ERROR, State.NEEDS_REVIEW)  # for an answer
+POLL: Final = 2.0  # seconds between two looks for one
+PLACE, TASK, SESSION = "RUNG_CREW", "RUNG_TASK", "RUNG_SESSION"  # what a worker that was started is told
+
+
+class ExitAsked(RungError):
+    """The conductor asked this worker to stop; `with Worker(…)` then hands over and ends quietly."""
+
+
+class NothingToClaim(RungError):
+    """Every task is in somebody's hands, waits for another, or is at its end."""
+
+
+class Answer(NamedTuple):
+    """What the conductor decided, and said."""
+
+    state: State
+    text: str
+
+
+class Worker:
+    """One task in one worker's hands.
+
+    >>> with rung.Worker("crew.db", "task-01") as worker:
+    ...     worker.beat("read the code")
+    ...     worker.review("CHECKPOINT 1: …", checkpoint=1)
+    ...     if worker.wait_for_answer().state == "review_approved":
+    ...         worker.complete("TASK COMPLETE")
+
+    Used by the thread that made it; a thread of its own gives signs of life. Leaving the block without `complete` or
+    `hand_off`, by an exception or not, hands the task over and says why.
+    """
+
+    def __init__(
+        self, place: str, task: str | None = None, *, session: str = "", worked_by: str = "", beat_every: float = BEAT
+    ) -> None:
+        self.session = session or f"worker-{uuid4().hex[:12]}"
+        self.notes: list[str] = []  # what a successor should know, if it comes to that
+        self._place = place
+        self._wanted = task
+        self._worked_by = worked_by
+        self._every = beat_every
+        self._over = threading.Event()
+        self._trouble: RungError | None = None
+        self._beating: threading.Thread | None = None
+        self._claim: Claim | None = None
+        self._heard = 0
+
+    @classmethod
+    def launched(cls, *, beat_every: float = BEAT) -> Worker:
+        """The worker that this process was started as: the table, task and session in its environment."""
+        place = os.environ.get(PLACE, "")
+        if not place:
+            raise ConfigError(PLACE, place, "where the crew's table is: a path or a postgresql:// URL")
+        return cls(place, os.environ.get(TASK) or None, session=os.environ.get(SESSION, ""), beat_every=beat_every)
+
+    # -- from the claim to the end --------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self.table = Table.open(self._place)
+        try:
+            self._claim = self._taken()
+            self._beating = threading.Thread(target=self._beat_on, args=(self.table.clone(),), daemon=True)
+            self._beating.start()
+        except BaseException:
+            self.table.close()
+            raise
+        return self
+
+    def _taken(self) -> Claim:
+        if self._wanted is not None:
+            return self.table.claim(self._wanted, self.session, self._worked_by)
+        found = self.table.claim_next(self.session)
+        if found is None:
+            raise NothingToClaim("there is nothing to claim: every task is taken, waits for another, or is done")
+        return found
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        try:
+            if not self._over.is_set() and not isinstance(error, StaleClaim):
+                self._give_up(error)
+        finally:
+            self._over.set()
+            if self._beating is not None:
+                self._beating.join()
+            self.table.close()
+        return isinstance(error, ExitAsked)
+
+    def _give_up(self, error: BaseException | None) -> None:
+        reason = "asked to stop" if isinstance(error, ExitAsked) else "left without completing"
+        if error is not None and not isinstance(error, ExitAsked):
+            reason = f"{type(error).__name__}: {error}"
+        try:
+            self.hand_off("\n".join([f"HANDOFF: {reason}", *self.notes]))
+        except (StaleClaim, Busy):
+            if error is None:
+                raise
+
+    @property
+    def claim(self) -> Claim:
+        """The lease this worker has."""
+        if self._claim is None:
+            raise ConfigError("worker", self.session, "one that has claimed: with Worker(…) as worker")
+        return self._claim
+
+    @property
+    def task_id(self) -> str:
+        """What it works on."""
+        return self.claim.task_id
+
+    def _beat_on(self, table: Table) -> None:
+        """In a thread of its own, so that long work does not look dead."""
+        with table:
+            while not self._over.wait(self._every):
+                try:
+                    if table.beat(self.claim) is State.EXIT_REQUESTED and self._trouble is None:
+                        self._trouble = ExitAsked(f"{self.task_id}: the conductor asks this worker to stop")
+                except Busy:
+                    continue  # the next one will do
+                except RungError as error:  # it is somebody else's: the work's next word will say so
+                    self._trouble = error
+                    return
+
+    # -- what it says ---------------------------------------------------------------------------------
+
+    def beat(self, progress: str = "") -> State:
+        """A sign of life with what there is to show for it; raises when it should stop."""
+        self._check()
+        state = self.table.beat(self.claim, progress=progress)
+        if state is State.EXIT_REQUESTED:
+            raise ExitAsked(f"{self.task_id}: the conductor asks this worker to stop")
+        return state
+
+    def error(self, summary: str, *, body: str = "", report_path: str = "") -> int:
+        """Report what went wrong; how many errors the task has had in its life."""
+        self._check()
+        return self.table.error(self.claim, summary, body=body, report_path=report_path)
+
+    def warn_context(self, body: str) -> None:
+        """Say that the context runs out."""
+        self._check()
+        self.table.warn_context(self.claim, body)
+
+    def review(self, body: str, *, checkpoint: int, report_path: str = "") -> int:
+        """Ask for a review; which cycle of this checkpoint it is."""
+        self._check()
+        return self.table.ask_review(self.claim, body, checkpoint=checkpoint, report_path=report_path)
+
+    def wait_for_answer(
+        self, timeout: float | None = None, *, poll: float = POLL, clock: Callable[[], float] = time.monotonic
+    ) -> Answer:
+        """Wait for what the conductor decides about an error, a warning or a review, and go on with it."""
+        until = None if timeout is None else clock() + timeout
+        while True:
+            state = self.beat()
+            if state not in WAITS:
+                break
+            if until is not None and clock() >= until:
+                raise TimeoutError(f"{self.task_id}: nobody answered within {timeout:g} s")
+            self._over.wait(poll)
+        said = [message for message in self.messages() if message.from_session == CONDUCTOR]
+        self.table.resume(self.claim)
+        return Answer(state, said[-1].message if said else "")
+
+    def messages(self, *types: MessageType) -> list[Message]:
+        """What was said about the task since this was last asked."""
+        found = self.table.messages(self.task_id, after=self._heard, types=types)
+        self._heard = max([self._heard, *(message.id for message in found)])
+        return found
+
+    def complete(self, body: str = "", *, report_path: str = "") -> None:
+        """It is done, and a review has approved it."""
+        self._check()
+        self.table.complete(self.claim, body, report_path=report_path)
+        self._over.set()
+
+    def hand_off(self, body: str, *, report_path: str = "") -> None:
+        """Stop, and tell whoever takes it up how far it got."""
+        self.table.hand_off(self.claim, body, report_path=report_path)
+        self._over.set()
+
+    def _check(self) -> None:
+        """What the thread that gives signs of life was told is raised here."""
+        if self._trouble is not None:
+            raise self._trouble
