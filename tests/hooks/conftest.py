@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,23 @@ class Stage:
     def install(self) -> None:
         install(self.place)
 
+    def post(self, port: int) -> None:
+        """Installed so that the agent posts its events."""
+        install(replace(self.place, port=port))
+
     def run(self, turns: list[dict[str, Any]], *, rules: list[Any] | None = None, **told: Any) -> dict[str, Any]:
         if command_line() is None:
             if os.environ.get("CI"):
                 pytest.fail("the real command is needed here: pip install claude-agent-sdk")
             pytest.skip("claude-agent-sdk is not installed")
         env = {"RUNG_JOURNAL": str(self.journal), **told.pop("env", {})}
-        given = {"root": str(self.root), "script": {"turns": turns, "rules": rules or []}, "env": env, **told}
+        given = {
+            "root": str(self.root),
+            "script": {"turns": turns, "rules": rules or []},
+            "env": env,
+            "data": str(self.data),
+            **told,
+        }
         done = subprocess.run(
             [sys.executable, "-m", "tests.hooks.rig"],
             input=json.dumps(given), capture_output=True, text=True, timeout=180, check=True,

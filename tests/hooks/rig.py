@@ -14,10 +14,13 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from rung.hooks.serving import Serving
 from rung.testing import lab
 
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
@@ -51,8 +54,19 @@ def environment(home: Path, url: str, more: dict[str, str]) -> dict[str, str]:
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
+        "RUNG_HOOKS_RESIDENT": "0",
         **more,
     }
+
+
+def answering(told: dict[str, Any]) -> AbstractContextManager[Any]:
+    """A service that hooks are posted to, in this network; nothing where none is wanted."""
+    if not told.get("serve"):
+        return nullcontext()
+    os.environ["RUNG_JOURNAL"] = told["env"]["RUNG_JOURNAL"]
+    server = Serving(told["data"], told["serve"])
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 def run(told: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +74,7 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
     apart = alone()
     root = Path(told["root"])
     (root / "home").mkdir(exist_ok=True)
-    with lab(script=told["script"]) as provider:
+    with lab(script=told["script"]) as provider, answering(told):
         began = time.monotonic()
         done = subprocess.run(
             [

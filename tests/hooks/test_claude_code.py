@@ -133,3 +133,31 @@ def test_a_hook_that_crashes_says_so_at_the_next_start(stage: Stage) -> None:
     lines = [json.loads(line) for line in (stage.data / "crash.log").read_text().splitlines()]
     assert lines
     assert {"at", "agent", "error", "where"} <= lines[0].keys()
+
+
+def test_the_same_with_a_process_that_stays(stage: Stage) -> None:
+    """The first event starts a process that answers the others: told at three and five, stopped at eight, as without."""
+    stage.install()
+    done = stage.run([FAILING] * 12 + [{"text": "I could not list it."}], env={"RUNG_HOOKS_RESIDENT": "1"})
+    heard = done["heard"]
+    there = stage.data / "serve"
+    assert there.exists()
+    there.unlink()  # it looks for this, and ends
+    assert first(heard, "STOP and make a new plan") == 3
+    assert first(heard, "entirely different tool or method") == 5
+    assert first(heard, "Denied by rung") == 9
+    assert stage.story()[-1].status == "partial"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_same_when_it_posts_its_events(stage: Stage, there: bool) -> None:
+    """With --http the agent posts to a service; where there is none, the command beside it answers."""
+    stage.post(8643)
+    done = stage.run([FAILING] * 12 + [{"text": "I could not list it."}], serve=8643 if there else 0)
+    heard = done["heard"]
+    assert first(heard, "STOP and make a new plan") == 3
+    assert first(heard, "entirely different tool or method") == 5
+    assert first(heard, "THE END") == 8
+    assert first(heard, "Denied by rung") == 9
+    assert len([text for text in heard if "No such file or directory" in text and "Denied" not in text]) == 8
+    assert stage.story()[-1].status == "partial"

@@ -29,7 +29,7 @@ NAMES = {agent: {name: said for said, name in events.items()} for agent, events 
 
 def tell(place: Path, agent: str, name: str, **facts: Any) -> dict[str, Any]:
     table = {"session_id": "s", "cwd": str(place), "hook_event_name": NAMES[agent][name], **facts}
-    answer, _ = answered(agent, str(place), json.dumps(table).encode())
+    answer, *_ = answered(agent, str(place), json.dumps(table).encode())
     found: dict[str, Any] = json.loads(answer)
     return found
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.core.errors import ConfigError
+from rung.hooks.asking import PORT, reached
 from rung.hooks.install import AGENTS, Place, installed, settings_of
 from rung.hooks.install import install as install_hooks
 from rung.hooks.install import uninstall as uninstall_hooks
@@ -14,6 +17,8 @@ from rung.hooks.place import directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rung.hooks.serving import Serving
 
 _agent = click.argument("agent", type=click.Choice(AGENTS))
 _ANSWERS = {
@@ -34,23 +39,27 @@ def command() -> None:
     """Notice loops and empty claims inside the coding agent you already use, and tell it in its own session."""
 
 
-def _place(agent: str, *, user: bool) -> Place:
-    return Place(agent=agent, settings=settings_of(agent, user=user, root=Path.cwd()), data=Path(directory()))
+def _place(agent: str, *, user: bool, port: int = 0) -> Place:
+    settings = settings_of(agent, user=user, root=Path.cwd())
+    return Place(agent=agent, settings=settings, data=Path(directory()), port=port)
 
 
 @command.command("install")
 @_agent
 @_where
-def install(agent: str, *, user: bool) -> None:
-    r"""Write our hooks into the settings of AGENT, beside what is there.
+@click.option("--http", is_flag=True, help="Have Claude Code post its events to `rung hooks serve` or `rung up`.")
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="Where those listen.")
+def install(agent: str, *, user: bool, http: bool, port: int) -> None:
+    """Write our hooks into the settings of AGENT, beside what is there.
 
     At the third repetition it is told to plan anew, at five to use another method, at eight its calls are
     denied and it ends as partial. It finishes with evidence, or is asked for it, at most twice a session.
-
-    \b
-    rung hooks install claude-code
     """
-    place = _place(agent, user=user)
+    if http and agent != "claude-code":
+        raise ConfigError(
+            "--http", agent, "claude-code: the others only run commands, which ask the service by themselves"
+        )
+    place = _place(agent, user=user, port=port if http else 0)
     events = install_hooks(place)
     click.echo(f"{place.settings}: {', '.join(events)}")
     if agent == "codex":
@@ -75,9 +84,26 @@ def status() -> None:
             place = _place(agent, user=user)
             said = "installed" if installed(place) else "not installed"
             click.echo(f"{agent:<12} {'user' if user else 'project':<8} {said:<14} {place.settings}")
+    there = reached(directory())
+    click.echo(
+        f"service      {'none: each event starts an interpreter' if there is None else f'answers at port {there[0]}'}"
+    )
     log = Path(directory()) / "crash.log"
     count = len(log.read_bytes().splitlines()) if log.exists() else 0
     click.echo(f"crashes      {count} in {log}")
+
+
+@command.command("serve")
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any that is free.")
+def serve(*, port: int) -> None:
+    """Answer hooks from here, in milliseconds, until it is stopped. `rung up` does so, too."""
+    from rung.hooks.serving import serve as answer
+
+    def say(server: Serving) -> None:
+        click.echo(f"answering hooks of {server.place} at 127.0.0.1:{server.port}; stop with Ctrl-C")
+
+    with suppress(KeyboardInterrupt):
+        answer(directory(), port, ready=say)
 
 
 @command.command("sync")

@@ -80,8 +80,9 @@ def _take(path: Path, journal_at: str | None) -> int:
     for line in lines:
         by_incident.setdefault(line["incident"], []).append(line)
     cwd = next((line["cwd"] for line in lines if "cwd" in line), "")
+    named = next((line["journal"] for line in lines if line.get("journal")), None)
     if lines:
-        with _journal(journal_at, cwd) as journal:
+        with _journal(journal_at or named, cwd) as journal:
             for incident, own in by_incident.items():
                 first = own[0]["n"]
                 journal.append(incident, first, [_event(line) for line in own]).result()

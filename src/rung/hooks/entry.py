@@ -21,15 +21,22 @@ _LOG_LIMIT: Final = 256 * 1024
 def main(arguments: list[str] | None = None) -> int:
     """Answer one event; always exit code 0, always JSON."""
     given = sys.argv[1:] if arguments is None else arguments
-    answer, place, wake = b"{}", "", False
+    answer, place, wake, near = b"{}", "", False, False
     try:
         from rung.hooks.place import directory
 
         place = given[1] if len(given) > 1 else directory()
         limit(SECONDS)
-        from rung.hooks.turn import answered
+        from rung.hooks.asking import asked
 
-        answer, wake = answered(given[0] if given else "", place, sys.stdin.buffer.read())
+        told = sys.stdin.buffer.read()
+        found = asked(place, given[0] if given else "", told)
+        if found is None:
+            from rung.hooks.turn import answered
+
+            answer, wake, near = answered(given[0] if given else "", place, told)
+        else:
+            answer = found
     except BaseException as error:  # noqa: BLE001  # of all that may happen here, nothing may happen to the agent
         crashed(place, given[0] if given else "", error)
     limit(0)
@@ -39,6 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
             from rung.hooks.spool import wake_drain
 
             wake_drain(place)
+        if near:
+            from rung.hooks.asking import start
+
+            start(place)
     except BaseException as error:  # noqa: BLE001  # as above
         crashed(place, given[0] if given else "", error)
     return 0
@@ -60,7 +71,10 @@ def limit(seconds: float) -> None:
     def out_of_time(*_: object) -> None:
         raise OutOfTime(f"not done within {SECONDS:g} s")
 
-    signal.signal(signal.SIGALRM, out_of_time)
+    try:
+        signal.signal(signal.SIGALRM, out_of_time)
+    except ValueError:
+        return  # not in the main thread: in a process that answers many, none is interrupted
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,10 @@ from rung.hooks.dialects import EVENTS
 
 MARK: Final = ": rung-hook;"
 ENTRY: Final = str(Path(__file__).with_name("entry.py"))
+ASK: Final = str(Path(__file__).with_name("ask.sh"))
 SECONDS: Final = 10
 STOP_SECONDS: Final = 120  # a check that the project asks for runs there
+BY_COMMAND: Final = ("start", "broke")  # which are not posted, or not waited for
 AGENTS: Final = ("claude-code", "codex", "gemini-cli")
 
 
@@ -30,6 +33,7 @@ class Place:
     agent: str
     settings: Path
     data: Path
+    port: int = 0  # of a running service that the agent posts its events to; 0: a command for each
 
     @property
     def record(self) -> Path:
@@ -109,6 +113,10 @@ def hooks_for(place: Place) -> dict[str, dict[str, Any]]:
 
 def _group(place: Place, event: str, name: str) -> dict[str, Any]:
     seconds = STOP_SECONDS if name == "stop" else SECONDS
+    if place.port and name not in BY_COMMAND:
+        return {
+            "hooks": [_posted(place, seconds), {"type": "command", "command": instead(place, name), "timeout": seconds}]
+        }
     hook: dict[str, Any] = {
         "type": "command",
         "command": command_for(place, name),
@@ -119,13 +127,30 @@ def _group(place: Place, event: str, name: str) -> dict[str, Any]:
     return {"hooks": [hook]}
 
 
+def _posted(place: Place, seconds: int) -> dict[str, Any]:
+    """An event that the agent posts itself: no process is started for it."""
+    from rung.hooks.serving import token_of
+
+    place.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    headers = {"x-rung-token": token_of(place.data), "x-rung": MARK}
+    url = f"http://127.0.0.1:{place.port}/{place.agent}"
+    return {"type": "http", "url": url, "headers": headers, "timeout": seconds}
+
+
+def instead(place: Place, name: str) -> str:
+    """The command for when nobody takes what is posted: where the service runs, it does nothing."""
+    there = shlex.quote(str(place.data / "serve"))
+    return f'{MARK} read -r port rest 2>/dev/null < {there}; [ "$port" = {place.port} ] || {{ {command_for(place, name)}; }}'
+
+
 def command_for(place: Place, name: str) -> str:
     """A line for the agent's shell. Whatever is missing or breaks, it ends with 0: 2 would block the agent."""
     if name == "broke":  # the agent does not wait for this one: a shell is fast enough, an interpreter is not
         folder = shlex.quote(cut.folder(str(place.data)))
         return f"{MARK} cat > {folder}/$$.json 2>/dev/null || true"
-    python, entry, data = (shlex.quote(one) for one in (sys.executable, ENTRY, str(place.data)))
-    return f"{MARK} test -f {entry} && {python} -I -S {entry} {place.agent} {data} 2>/dev/null || true"
+    python, entry, data, ask = (shlex.quote(one) for one in (sys.executable, ENTRY, str(place.data), ASK))
+    how = f"bash {ask} {python} {entry}" if shutil.which("bash") else f"{python} -I -S {entry}"
+    return f"{MARK} test -f {entry} && {how} {place.agent} {data} 2>/dev/null || true"
 
 
 def _before(place: Place) -> bytes | None:

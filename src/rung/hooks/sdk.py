@@ -32,7 +32,7 @@ def hooks(place: str | None = None) -> dict[Any, list[HookMatcher]]:
 def _answer(place: str, given: Any) -> dict[str, Any]:
     """Whatever goes wrong here, the agent goes on."""
     try:
-        answer, wake = answered("claude-sdk", place, json.dumps(given, default=str).encode())
+        answer, wake, _ = answered("claude-sdk", place, json.dumps(given, default=str).encode())
         if wake:
             wake_drain(place)
         table: dict[str, Any] = json.loads(answer)

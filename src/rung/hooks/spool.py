@@ -29,7 +29,7 @@ def note(memory: Memory, heard: Heard, now: float, name: str, **facts: Any) -> N
     line = {"n": table.get("n", 0), "at": now, "incident": table["incident"], "name": name, **facts}
     table["n"] = line["n"] + 1
     if name == "opened":
-        line |= {"agent": heard.agent, "session": heard.session, "cwd": heard.cwd}
+        line |= {"agent": heard.agent, "session": heard.session}
     memory.table.setdefault("lines", []).append(line)
 
 
@@ -38,6 +38,10 @@ def write(place: str, memory: Memory) -> bool:
     lines = memory.table.pop("lines", [])
     if not lines:
         return False
+    lines[0] |= {
+        "cwd": memory.table.get("cwd", ""),
+        "journal": memory.table.get("journal", ""),
+    }  # whose lines these are
     folder = os.path.join(place, "spool")  # noqa: PTH118  # pathlib costs milliseconds
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
     handle = os.open(os.path.join(folder, memory.key + ".jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # noqa: PTH118
@@ -51,8 +55,13 @@ def write(place: str, memory: Memory) -> bool:
 
 
 def wake_drain(place: str) -> None:
-    """Have the lines taken to the journal by a process of its own, which nobody waits for."""
-    command = [sys.executable, "-m", "rung.hooks.drain", place]
+    """Have the lines taken to the journal."""
+    apart("rung.hooks.drain", place)
+
+
+def apart(module: str, place: str) -> None:
+    """Run a module of ours in a process of its own, which nobody waits for."""
+    command = [sys.executable, "-m", module, place]
     if not hasattr(os, "fork"):
         import subprocess
 

@@ -25,22 +25,25 @@ _TAIL: Final = 500
 _PROMPT: Final = 2_000
 
 
-def answered(agent: str, place: str, told: bytes) -> tuple[bytes, bool]:
-    """The answer to an event, as JSON; and whether there is something for the journal."""
+def answered(agent: str, place: str, told: bytes, journal: str | None = None) -> tuple[bytes, bool, bool]:
+    """The answer to an event, as JSON; whether there is something for the journal; and whether more will be asked soon."""
     if agent not in EVENTS:
         raise ValueError(f"agent {agent!r}: allowed are {', '.join(EVENTS)}")
     table = quick.loads(told)
     heard = Heard(agent, table)
     if not heard.name or not heard.session:
-        return b"{}", False
+        return b"{}", False, False
     with Memory(place, agent, heard.session) as memory:
-        memory.table["place"] = place
+        memory.table["place"], memory.table["cwd"] = place, heard.cwd
+        memory.table["journal"] = os.environ.get("RUNG_JOURNAL", "") if journal is None else journal
         _settings(memory.table, heard.cwd)
         answer, changed = ACTS[heard.name](heard, memory, time.time())
+        near = memory.table.pop("near", False)
         wake = spool.write(place, memory)
         if changed or wake:  # before it is said: what cannot be remembered is not done
             memory.keep()
-    return quick.dumps(written(heard, answer)).encode(), wake and heard.name in ("after", "stop", "end", "broke")
+    wake = wake and heard.name in ("after", "stop", "end", "broke")
+    return quick.dumps(written(heard, answer)).encode(), wake, near
 
 
 def _settings(table: dict[str, Any], cwd: str) -> None:
@@ -75,6 +78,7 @@ def _prompt(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     table["acts"] = 0
     table["prompt"] = heard.text[:_PROMPT]
     table["asked"] = now
+    table["near"] = True  # its end at the latest will be looked at closely
     return Answer(), True
 
 
@@ -145,7 +149,10 @@ def _glance(table: dict[str, Any], step: list[Any]) -> bool:
     last, run = table.get("last", (0, 0))
     run = run + 1 if last == call else 1
     table["last"] = [call, run]
-    return bool(most >= enough or run >= enough)
+    most = max(most, run)
+    if most == enough - 1:
+        table["near"] = True
+    return bool(most >= enough)
 
 
 def _short(value: Any) -> str:

@@ -1,0 +1,19 @@
+# What an agent runs for an event: bash ask.sh PYTHON ENTRY AGENT DIRECTORY, the event on standard input.
+# A process that is already there is asked over loopback, in a few milliseconds; else an interpreter is started.
+LC_ALL=C
+home=${2%/*} port='' token='' at='' event='' answer=''
+if [ -r "$4/serve" ]; then
+  read -r port token at <"$4/serve"
+  if [ "$at" = "$home" ] && { exec 3<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null; then
+    event=$(cat)
+    printf '%s %s %s %s\n%s' "$token" "$3" "${#event}" "${RUNG_JOURNAL-}" "$event" >&3
+    if IFS= read -r -t 110 answer <&3 && [ -n "$answer" ]; then
+      printf '%s' "$answer"
+      exit 0
+    fi
+    exec 3>&-
+    printf '%s' "$event" | "$1" -I -S "$2" "$3" "$4"
+    exit 0
+  fi
+fi
+exec "$1" -I -S "$2" "$3" "$4"

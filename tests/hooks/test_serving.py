@@ -1,0 +1,191 @@
+"""Hooks answered by a process that is already there, and by one of their own where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rung.core.errors import ConfigError
+from rung.hooks import asking
+from rung.hooks.install import Place, command_for, install, instead
+from rung.hooks.serving import AlreadyThere, Serving, beside, serve, token_of
+from tests.hooks.test_turns import ERROR, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SAME = [{"tool_name": "Bash", "tool_input": {"command": "ls /nope"}, "tool_response": f"Exit code 2\n{ERROR}"}]
+
+
+@contextmanager
+def serving(place: Path, **how: Any) -> Iterator[Serving]:
+    with Serving(place, **how) as server:
+        thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.05), daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(10)
+
+
+def event(name: str, **facts: Any) -> bytes:
+    return json.dumps({"session_id": "s", "cwd": "/", "hook_event_name": name, **facts}).encode()
+
+
+def run(place: Path, told: bytes, *, resident: str = "0", agent: str = "claude-code") -> dict[str, Any]:
+    """The command as an agent's shell runs it."""
+    command = command_for(Place(agent=agent, settings=place / "s.json", data=place), "after")
+    env = {**os.environ, asking.OFF: resident, "RUNG_JOURNAL": str(place / "journal.db")}
+    done = subprocess.run(["/bin/sh", "-c", command], input=told, capture_output=True, env=env, timeout=60, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def context(answer: dict[str, Any]) -> str:
+    return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_same_answers_with_and_without(tmp_path: Path, there: bool) -> None:
+    """A loop is told at three and five whether a process is there or not, and from one to the other."""
+    told = []
+    if there:
+        with serving(tmp_path):
+            told = [context(run(tmp_path, event("PostToolBatch", tool_calls=SAME))) for _ in range(4)]
+        assert asking.reached(str(tmp_path)) is None
+    else:
+        told = [context(run(tmp_path, event("PostToolBatch", tool_calls=SAME))) for _ in range(4)]
+    told.append(context(run(tmp_path, event("PostToolBatch", tool_calls=SAME))))
+    assert [text[:5] for text in told] == ["", "", "STOP ", "", "STILL"]
+
+
+def test_one_that_is_gone_is_done_without(tmp_path: Path) -> None:
+    """Its file is left behind by a kill: the command answers by itself."""
+    with serving(tmp_path) as server:
+        left = (tmp_path / asking.FILE).read_text()
+        assert server.port
+    (tmp_path / asking.FILE).write_text(left)
+    assert run(tmp_path, event("PreToolUse", tool_name="Bash", tool_input={})) == {}
+    assert not (tmp_path / "crash.log").exists()
+
+
+def test_one_of_another_installation_is_not_asked(tmp_path: Path) -> None:
+    """Whoever runs other code answers its own hooks only."""
+    with serving(tmp_path) as server:
+        (tmp_path / asking.FILE).write_text(f"{server.port} {server.token} /elsewhere/rung/hooks\n")
+        assert asking.asked(str(tmp_path), "claude-code", event("PreToolUse")) is None
+
+
+def post(
+    server: Serving, body: bytes, headers: dict[str, str], path: str = "/claude-code"
+) -> tuple[int, dict[str, Any]]:
+    link = HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        link.request("POST", path, body, headers)
+        found = link.getresponse()
+        return found.status, json.loads(found.read())
+    finally:
+        link.close()
+
+
+def test_posted_events(tmp_path: Path) -> None:
+    """An agent that posts gets the same answers; nobody without the secret does."""
+    with serving(tmp_path) as server:
+        known = {"x-rung-token": server.token}
+        told = [post(server, event("PostToolBatch", tool_calls=SAME), known) for _ in range(3)]
+        assert [status for status, _ in told] == [200] * 3
+        assert context(told[2][1]).startswith("STOP")
+        assert post(server, event("Stop"), {})[0] == 401
+        assert post(server, event("Stop"), {"x-rung-token": "other"})[0] == 401
+        assert post(server, b"no json", known) == (200, {})
+        assert post(server, event("Stop"), known, "/nobody") == (200, {})
+    lines = [json.loads(line) for line in (tmp_path / "crash.log").read_text().splitlines()]
+    assert len(lines) == 2
+    assert (tmp_path / "hook.token").stat().st_mode & 0o077 == 0
+
+
+def test_one_at_a_time_and_a_persons_before_a_hooks(tmp_path: Path) -> None:
+    """A second one a hook starts ends at once; one that a person starts takes over."""
+    first = threading.Thread(target=serve, args=(tmp_path,), kwargs={"idle": 60.0}, daemon=True)
+    first.start()
+    until = time.monotonic() + 10
+    while asking.reached(str(tmp_path)) is None and time.monotonic() < until:
+        time.sleep(0.02)
+    with pytest.raises(AlreadyThere):
+        Serving(tmp_path, idle=60.0)
+    second = beside(tmp_path, 0)
+    assert second is not None
+    assert asking.reached(str(tmp_path)) == (second.port, second.token)
+    first.join(10)
+    assert not first.is_alive()
+    second.shutdown()
+    second.server_close()
+
+
+def test_it_ends_when_it_is_not_asked(tmp_path: Path) -> None:
+    """A process that nobody asks, or whose directory is gone, does not stay."""
+    server = Serving(tmp_path / "hooks", idle=0.1)
+    thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    server.server_close()
+    assert not (tmp_path / "hooks" / asking.FILE).exists()
+
+
+def test_a_hook_starts_one_for_what_comes(tmp_path: Path) -> None:
+    """When a task is given a process is started; the next events are its."""
+    assert run(tmp_path, event("UserPromptSubmit", prompt="go"), resident="1") == {}
+    until = time.monotonic() + 30
+    while asking.reached(str(tmp_path)) is None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert asking.asked(str(tmp_path), "claude-code", event("PreToolUse", tool_name="Bash")) == b"{}"
+    (tmp_path / asking.FILE).unlink()
+
+
+def test_a_taken_port_is_said(tmp_path: Path) -> None:
+    """A port that is taken is an error that names it; beside a service another one is taken."""
+    with serving(tmp_path / "a") as server:
+        with pytest.raises(ConfigError, match="port"):
+            Serving(tmp_path / "b", server.port)
+        other = beside(tmp_path / "b", server.port)
+        assert other is not None
+        other.shutdown()
+        other.server_close()
+
+
+def test_settings_that_post(tmp_path: Path) -> None:
+    """With --http each event is posted, and the command beside it does nothing while the service is there."""
+    with serving(tmp_path) as server:
+        place = Place(agent="claude-code", settings=tmp_path / "s.json", data=tmp_path, port=server.port)
+        install(place)
+        hooks = json.loads(place.settings.read_text())["hooks"]
+        kinds = {name: [hook["type"] for hook in groups[0]["hooks"]] for name, groups in hooks.items()}
+        assert kinds["PostToolBatch"] == kinds["Stop"] == ["http", "command"]
+        assert kinds["SessionStart"] == kinds["StopFailure"] == ["command"]
+        posted = hooks["PostToolBatch"][0]["hooks"][0]
+        assert posted["headers"]["x-rung-token"] == token_of(tmp_path)
+        command = ["/bin/sh", "-c", instead(place, "after")]
+        told = event("PostToolBatch", tool_calls=SAME)
+        assert subprocess.run(command, input=told, capture_output=True, check=True).stdout == b""
+    assert subprocess.run(command, input=told, capture_output=True, check=True).stdout == b"{}"
+
+
+def test_a_check_runs_in_a_thread_too(tmp_path: Path) -> None:
+    """Where signals cannot be used, the stop gate's own check is still run and waited for."""
+    (tmp_path / "rung.toml").write_text('[stop]\ncheck = "false"\n')
+    found: list[dict[str, Any]] = []
+    thread = threading.Thread(
+        target=lambda: found.append(tell(tmp_path, "claude-code", "stop", last_assistant_message="Done."))
+    )
+    thread.start()
+    thread.join(30)
+    assert found[0]["decision"] == "block"
