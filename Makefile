@@ -87,8 +87,24 @@ $(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready
 	else $(PYTHON) -m venv $(VENV)/corpus && $(VENV)/corpus/bin/python -m pip install -q -U 'pip>=25.1' && $(VENV)/corpus/bin/python -m pip install -q -e . --group corpus; fi
 	@touch $@
 
-matrix: $(VENV)/.ready  ## every fault of the lab, with and without the gateway, by the real SDKs
-	@$(BIN)/python bench/matrix.py
+# Other gateways, to be measured beside ours: each in an environment of its own, nothing of the gate needs them.
+$(VENV)/litellm/.ready: | $(VENV)/.ready
+	@echo "setting up $(VENV)/litellm"
+	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/litellm && uv pip install -q --python $(VENV)/litellm/bin/python 'litellm[proxy]'; \
+	else $(PYTHON) -m venv $(VENV)/litellm && $(VENV)/litellm/bin/python -m pip install -q 'litellm[proxy]'; fi
+	@touch $@
+
+# The newest release answers every stream with 500 beside a newer @hono/node-server than it was made for.
+$(VENV)/portkey/.ready: | $(VENV)/.ready
+	@echo "setting up $(VENV)/portkey"
+	@mkdir -p $(VENV)/portkey && echo '{"private": true, "overrides": {"@hono/node-server": "1.13.5"}}' > $(VENV)/portkey/package.json
+	@cd $(VENV)/portkey && npm install --silent --no-audit --no-fund @portkey-ai/gateway
+	@touch $@
+
+PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_modules/@portkey-ai/gateway/build/start-server.js
+
+matrix: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## every fault of the lab by the real SDKs and plain HTTP: no gateway, ours, LiteLLM, Portkey; half an hour
+	@$(BIN)/python bench/matrix.py $(PEERS) $(MATRIX)
 
 storm-gateway: $(VENV)/.ready  ## 128 clients, a third of the calls failing, then an outage: half a minute
 	@$(BIN)/python bench/gateway_storm.py

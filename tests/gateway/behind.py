@@ -176,7 +176,12 @@ def chat(client: openai.OpenAI, *, stream: bool, tools: bool = False, **more: An
         completion = client.chat.completions.create(**asked)
     choice = completion.choices[0]
     calls = [call.function.arguments for call in choice.message.tool_calls or ()]
-    return Got(choice.message.content or "", choice.finish_reason, calls, completion.usage.completion_tokens)
+    return Got(
+        choice.message.content or choice.message.refusal or "",
+        choice.finish_reason,
+        calls,
+        completion.usage.completion_tokens,
+    )
 
 
 def responses(client: openai.OpenAI, *, stream: bool, tools: bool = False, **more: Any) -> Got:
@@ -194,7 +199,14 @@ def responses(client: openai.OpenAI, *, stream: bool, tools: bool = False, **mor
     else:
         response = client.responses.create(**asked)
     calls = [item.arguments for item in response.output if item.type == "function_call"]
-    return Got(response.output_text, response.status, calls, response.usage.output_tokens)
+    refused = [
+        part.refusal
+        for item in response.output
+        if item.type == "message"
+        for part in item.content
+        if part.type == "refusal"
+    ]
+    return Got(response.output_text + "".join(refused), response.status, calls, response.usage.output_tokens)
 
 
 def ask(behind: Behind, wire: str, **how: Any) -> Got:

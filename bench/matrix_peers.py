@@ -1,0 +1,174 @@
+"""Other gateways before a lab, set up as well as their documentation says: retries on, a second model to fall back to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rung.testing.provider import Lab
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.gateway.cells import Cell, Found, measure
+
+RETRIES = 3
+SECONDS = 2.0  # what they may wait for an answer, as ours
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Peer:
+    """A gateway in a process of its own."""
+
+    name = ""
+    path = "/"
+    env: dict[str, str] = {}  # noqa: RUF012  # read only
+
+    def __init__(self, lab: Lab, program: Path) -> None:
+        self.lab, self.program = lab, program
+        self.port = free_port()
+        self.home = tempfile.TemporaryDirectory()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def headers(self, cell: Cell) -> dict[str, str]:  # some need them
+        return {}
+
+    def __enter__(self) -> Self:
+        env = {"PATH": os.environ["PATH"], "HOME": self.home.name, **self.env}
+        log = Path(self.home.name, "log").open("wb")
+        self._process = subprocess.Popen(self.command(), stdout=log, stderr=log, env=env, cwd=self.home.name)
+        log.close()
+        ends = time.monotonic() + 90
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{self.path}", timeout=2):
+                    return self
+            except OSError as error:
+                if isinstance(error, urllib.error.HTTPError):
+                    return self
+                if time.monotonic() > ends or self._process.poll() is not None:
+                    words = Path(self.home.name, "log").read_text(errors="replace")[-2_000:]
+                    self.__exit__()
+                    raise SystemExit(f"{self.name} does not start:\n{words}") from None
+                time.sleep(0.3)
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait(10)
+        self.home.cleanup()
+
+    def ask(self, cell: Cell) -> Found:
+        return measure(self.lab, f"http://127.0.0.1:{self.port}", cell, self.headers(cell))
+
+
+class LiteLLM:
+    """Its proxy, one for each sort of upstream: a client asks for the same names over both."""
+
+    name = "LiteLLM"
+
+    def __init__(self, lab: Lab, program: Path) -> None:
+        self._proxies = {provider: Proxy(lab, program, provider) for provider in ("anthropic", "openai")}
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        for proxy in self._proxies.values():
+            self._stack.enter_context(proxy)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def ask(self, cell: Cell) -> Found:
+        return self._proxies["anthropic" if cell.wire == "messages" else "openai"].ask(cell)
+
+
+class Proxy(Peer):
+    """LiteLLM's proxy: each model retried and then handed over, without a cool-down from cell to cell."""
+
+    name = "LiteLLM"
+    path = "/health/liveliness"
+    env = {  # noqa: RUF012  # as above; no key of its own, on loopback alone
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+    }
+
+    def __init__(self, lab: Lab, program: Path, provider: str) -> None:
+        super().__init__(lab, program)
+        self.provider = provider
+
+    def command(self) -> list[str]:
+        def of(model: str) -> list[object]:
+            return [
+                {
+                    "model_name": model,
+                    "litellm_params": {
+                        "model": f"{self.provider}/{model}",
+                        "api_base": self.lab.url + ("" if self.provider == "anthropic" else "/v1"),
+                        "api_key": "sk-lab",
+                        "timeout": SECONDS,
+                        "stream_timeout": SECONDS,
+                    },
+                }
+            ]
+
+        settings = {
+            "model_list": [*of("small"), *of("large")],
+            "litellm_settings": {
+                "num_retries": RETRIES,
+                "request_timeout": SECONDS,
+                "fallbacks": [{"small": ["large"]}],
+                "context_window_fallbacks": [{"small": ["large"]}],
+                "telemetry": False,
+            },
+            "router_settings": {"num_retries": RETRIES, "fallbacks": [{"small": ["large"]}], "disable_cooldowns": True},
+        }
+        file = Path(self.home.name, "config.yaml")
+        file.write_text(json.dumps(settings))  # which is YAML, too
+        start = "import sys; from litellm import run_server; sys.argv[0] = 'litellm'; run_server()"
+        return [
+            str(self.program), "-c", start,
+            "--config", str(file), "--host", "127.0.0.1", "--port", str(self.port), "--telemetry", "False",
+        ]  # fmt: skip
+
+
+class Portkey(Peer):
+    """Its gateway, told with each request: retried, then handed over to the other model."""
+
+    name = "Portkey"
+
+    def command(self) -> list[str]:
+        return ["node", str(self.program), f"--port={self.port}", "--headless"]
+
+    def headers(self, cell: Cell) -> dict[str, str]:
+        ours = cell.wire == "messages"
+        target = {
+            "provider": "anthropic" if ours else "openai",
+            "custom_host": f"{self.lab.url}/v1",
+            "api_key": "sk-ant-lab" if ours else "sk-lab",
+            "retry": {"attempts": RETRIES, "on_status_codes": [408, 429, 500, 502, 503, 504, 522, 529, 599]},
+            "request_timeout": int(SECONDS * 1_000),
+        }
+        both = [{**target, "override_params": {"model": model}} for model in ("small", "large")]
+        return {"x-portkey-config": json.dumps({"strategy": {"mode": "fallback"}, "targets": both})}
