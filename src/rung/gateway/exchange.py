@@ -215,6 +215,9 @@ class Exchange:
             if stream.error is not None:
                 await self.write(out)
                 raise self._error_event(stream.error)
+            if stream.ended and response.ended and not stream.garbled:  # all is here: it goes out with its end
+                await self._ended(stream, out)
+                return
             if out:
                 await self.write(out)
                 if clock.phase != GAP:
@@ -225,7 +228,8 @@ class Exchange:
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
         await self._ended(stream)
 
-    async def _ended(self, stream: Splice) -> None:
+    async def _ended(self, stream: Splice, rest: bytes = b"") -> None:
+        """The stream is over; `rest` is what the client has yet to get of it."""
         if stream.interrupted():
             if stream.calls and not stream.bad_call:  # they can be run, and must not be made twice
                 self.notes["settled"] = "the stream broke after a complete tool call"
@@ -237,11 +241,14 @@ class Exchange:
         if evidence is not None and not self._as_meant(evidence, stream.calls):
             if not stream.bad_call:
                 self._native_end = stream.finish()
+            await self.write(rest)
             raise AttemptError.of(evidence)
         self.usage = stream.usage
         if self.gateway.detectors:
+            await self.write(rest)
+            rest = b""
             self._shown(stream.text(), stream.called)
-        await self.write(stream.finish(), last=True)
+        await self.write(rest + stream.finish(), last=True)
 
     def _as_meant(self, evidence: Evidence, calls: int = 0) -> bool:
         """Is it what the client wanted, or a cut that cannot be gone on from: calls would be made twice?"""

@@ -153,6 +153,7 @@ class Settings:
     otel: bool = False
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: NO_PRICES)
     book: PolicyBook = field(default_factory=lambda: book_of(PolicyBook(default=policy_from(POLICY), settings={})))
+    _of_wire: dict[str, tuple[Upstream, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = [upstream.name for upstream in self.upstreams]
@@ -169,7 +170,10 @@ class Settings:
 
     def of_wire(self, wire: str) -> tuple[Upstream, ...]:
         """The upstreams that speak this wire, in the order they are tried."""
-        return tuple(upstream for upstream in self.upstreams if upstream.wire == wire)
+        found = self._of_wire.get(wire)
+        if found is None:
+            found = self._of_wire[wire] = tuple(upstream for upstream in self.upstreams if upstream.wire == wire)
+        return found
 
 
 def book_of(book: PolicyBook) -> PolicyBook:
