@@ -148,6 +148,12 @@ def test_a_part_of_an_answer() -> None:
     assert helper_trouble(failure(Kind.PARTIAL_OUTPUT, missing=("tests",))) is HelperTrouble.LOGIC
 
 
+def test_a_program_that_is_not_there() -> None:
+    """No prompt brings a program that cannot be run: systemic at once."""
+    gone = Failure(Kind.NOT_FOUND, retryable=False, rule="test", evidence=Evidence(exit_code=127))
+    assert helper_trouble(gone) is HelperTrouble.SYSTEMIC
+
+
 def test_what_is_done_about_a_helper() -> None:
     """Same prompt, prompt put right, correction added, escalated at once; and after three tries always escalated."""
     moves = {trouble: after_helper(trouble, 1) for trouble in HelperTrouble}

@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from rung.core.errors import AttemptError
+from rung.core.errors import AttemptError, TimeUp
 from rung.core.evidence import clip
 from rung.core.failures import Phase
 
@@ -39,25 +39,51 @@ class Command:
         in_place = any(RECOVERY in word for word in template)
         words = [word.replace(RECOVERY, request.recovery).replace(MODEL, request.model) for word in template]
         given = str(request.params.get("stdin", "")) if in_place else request.prompt
+        return Started(words, given, self.show_output, self.show_errors).result()
+
+
+class Started:
+    """A command that runs, in a group of its own: given its input, read to its end, and ended with all it started."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        given: str,
+        show_output: Callable[[bytes], object] | None = None,
+        show_errors: Callable[[bytes], object] | None = None,
+        **places: Any,
+    ) -> None:
         try:
-            process = subprocess.Popen(  # noqa: S603  # running the user's command is what this is for
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            self.process = subprocess.Popen(  # noqa: S603  # running the user's command is what this is for
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                **places,  # cwd, env
             )
         except OSError as error:
             code = 127 if isinstance(error, FileNotFoundError) else 126
             raise AttemptError(str(error), errno=error.errno, exit_code=code) from error
-        return self._watch(process, given)
+        self._output = _Pump(self.process.stdout, show_output)
+        self._errors = _Pump(self.process.stderr, show_errors, TAIL)
+        threading.Thread(target=_feed, args=(self.process.stdin, given), daemon=True).start()
 
-    def _watch(self, process: subprocess.Popen[bytes], given: str) -> str:
-        output, errors = _Pump(process.stdout, self.show_output), _Pump(process.stderr, self.show_errors, TAIL)
-        feeder = threading.Thread(target=_feed, args=(process.stdin, given), daemon=True)
-        feeder.start()
+    def result(self, seconds: float | None = None) -> str:
+        """Its output, or an AttemptError with the evidence. After so many seconds, or on Ctrl-C, it is ended."""
         try:
-            code = process.wait()
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.end()
+            raise TimeUp(seconds or 0.0) from None
         except BaseException:  # its time is up, or Ctrl-C: nothing it started stays behind
-            end_group(process)
+            self.end()
             raise
-        return judge(code, output.text(), errors.text())
+        return judge(code, self._output.text(), self._errors.text())
+
+    def end(self) -> None:
+        """End it and everything it started."""
+        end_group(self.process)
 
 
 def judge(exit_code: int, output: str, errors: str) -> str:

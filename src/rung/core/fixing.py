@@ -242,9 +242,14 @@ _CORRECTABLE: Final = frozenset({*GROUPS["result"], Kind.UNKNOWN, Kind.CONTEXT_W
 }
 
 
+_NO_PROGRAM: Final = (126, 127)  # exit codes of a shell: cannot be run, is not there
+
+
 def helper_trouble(failure: Failure, *, same_as_before: bool = False) -> HelperTrouble:
     """Which of the four; what comes again after it was answered is systemic, unless it passes by itself."""
     kind = failure.kind
+    if failure.evidence.exit_code in _NO_PROGRAM:
+        return HelperTrouble.SYSTEMIC  # no prompt brings a program that cannot be run
     if kind in _PASSES or (kind is Kind.PARTIAL_OUTPUT and not failure.evidence.missing):
         return HelperTrouble.TRANSIENT
     if same_as_before:

@@ -98,6 +98,20 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "far: {steps}\nDo the rest in the simplest way that fulfils the task: the core of it first, nothing "
             "optional, nothing outside its scope. Do not redo finished parts. {avoid}\n\nThe task:\n{task}"
         ),
+        "respawn.narrower": (
+            "You take over a task that was too broad for the worker before you. It ended with ({kind}): {error}\n\nDone "
+            "so far: {steps}\nDo less at once: {missing} first, then the rest of the core of the task, each part whole "
+            "before the next. Do nothing optional and nothing outside its scope. {avoid}\n\nThe task:\n{task}"
+        ),
+        "respawn.longer": (
+            "You take over a task whose worker ran out of turns. You have more of them than it had: {error}\n\nDone so "
+            "far: {steps}\nPlan your turns: the result first, checks after it, nothing for show. {avoid}\n\nThe task:\n{task}"
+        ),
+        "respawn.simpler": (
+            "You take over a task whose result was not good enough ({kind}): {error}\n{output}\nDo it in the simplest "
+            "way that fulfils it, and check that part by part before you say you are done. Do not build on the result "
+            "above, and do not add what nobody asked for.\n\nThe task:\n{task}"
+        ),
         "restructure.split": (
             "Workers got in each other's way: {error}\n\nCut the work up again so that no two parts touch the "
             "same files or decisions, say who owns what, and do only your own part. Do not settle the conflict by "
@@ -139,10 +153,22 @@ _NUDGES: Final[Mapping[Kind, str]] = MappingProxyType(
         Kind.REFUSAL: "nudge.refused",
     }
 )
+# What a fresh worker does otherwise: less at once, with more turns, or more simply.
+_RESPAWNS: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        Kind.PARTIAL_OUTPUT: "respawn.narrower",
+        Kind.CONTEXT_LIMIT: "respawn.narrower",
+        Kind.OUTPUT_LIMIT: "respawn.narrower",
+        Kind.TIMEOUT: "respawn.narrower",
+        Kind.TURNS_EXHAUSTED: "respawn.longer",
+        Kind.LOW_QUALITY: "respawn.simpler",
+        Kind.CAPABILITY_MISMATCH: "respawn.simpler",
+        Kind.TEST_FAILURE: "respawn.simpler",
+    }
+)
 _BY_ACTION: Final[Mapping[Action, str]] = MappingProxyType(
     {
         Action.RETRY_WITH_CONTEXT: "context.error",
-        Action.RESPAWN: "respawn.fresh",
         Action.RESTRUCTURE: "restructure.split",
         Action.FALLBACK: "handover.context",
         Action.ESCALATE: "handover.context",
@@ -180,6 +206,8 @@ def prompt_id(action: Action, failure: Failure) -> str:
         if failure.kind is Kind.PARTIAL_OUTPUT and not failure.evidence.missing:
             return "resume.stopped"
         return _NUDGES.get(failure.kind, "nudge.general")
+    if action is Action.RESPAWN:
+        return _RESPAWNS.get(failure.kind, "respawn.fresh")
     return _BY_ACTION.get(action, "context.error")
 
 

@@ -1,0 +1,1 @@
+"""A crew of agents that survives dead, stuck, lost and arguing workers."""

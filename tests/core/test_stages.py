@@ -1,0 +1,199 @@
+"""Pipelines: read from tables, restructured where two write one file, judged by signals and sections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.classify import classify
+from rung.core.errors import ConfigError
+from rung.core.failures import Kind
+from rung.core.presets import PIPELINE
+from rung.core.signals import Ended, parse
+from rung.core.stages import (
+    Stage,
+    blocked_report,
+    joined,
+    judge_output,
+    read_pipeline,
+    sections_missing,
+    stage_prompt,
+)
+
+
+def stage(name: str, **settings: Any) -> dict[str, Any]:
+    return {"id": name, "prompt": f"do {name}", **settings}
+
+
+def table(*stages: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    return {"pipeline": {"command": ["agent"], **settings}, "stage": list(stages)}
+
+
+def test_a_whole_pipeline() -> None:
+    """Every key is read, and a stage without a command has the pipeline's."""
+    pipeline = read_pipeline(
+        table(
+            stage("design", sections=["Goal", "Parts"], signal=True, quality=70, turns=20, check=["make", "test"]),
+            {"id": "build", "prompt_path": "b.md", "command": ["other"], "depends_on": ["design"], "writes": ["src/"]},
+            name="demo",
+            workers=3,
+            out="work",
+        )
+    )
+    assert (pipeline.name, pipeline.workers, pipeline.out) == ("demo", 3, "work")
+    design, build = pipeline.stages
+    assert design == Stage(
+        id="design",
+        prompt="do design",
+        command=("agent",),
+        sections=("Goal", "Parts"),
+        signal=True,
+        quality=70,
+        turns=20,
+        check=("make", "test"),
+    )
+    assert build.command == ("other",)
+    assert pipeline.stage("build") is build
+    assert pipeline.after == {"design": frozenset(), "build": {"design"}}
+    assert pipeline.restructured == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key"),
+    [
+        ([], "pipeline"),
+        ({"stages": []}, "stages"),
+        ({"stage": []}, "stage"),
+        (table(stage("a", promt="x")), "stage[0].promt"),
+        (table({"id": "a"}), "stage[0].prompt"),
+        (table(stage("a", prompt_path="x")), "stage[0].prompt"),
+        ({"stage": [stage("a")]}, "stage[0].command"),
+        (table(stage("a/b")), "stage[0].id"),
+        (table(stage("a"), stage("a")), "stage[1].id"),
+        (table(stage("a", quality=101)), "stage[0].quality"),
+        (table(stage("a", signal="yes")), "stage[0].signal"),
+        (table(stage("a", depends_on=["b"])), "stage.depends_on"),
+        (table(stage("a", depends_on=["b"]), stage("b", depends_on=["a"])), "stage.depends_on"),
+        (table(stage("a"), workers=0), "pipeline.workers"),
+    ],
+)
+def test_an_error_names_its_key(wrong: Any, key: str) -> None:
+    """Whatever is wrong with a file, the error says where."""
+    with pytest.raises(ConfigError) as raised:
+        read_pipeline(wrong)
+    assert raised.value.key == key
+
+
+def test_two_writers_of_one_file_take_turns() -> None:
+    """Found before the run: the later one in turn waits for the earlier, that is said, and no circle is made."""
+    pipeline = read_pipeline(
+        table(
+            stage("a", writes=["f"], depends_on=["c"]),
+            stage("b", writes=["f", "g"]),
+            stage("c", writes=["g"]),
+            stage("d"),
+        )
+    )
+    assert pipeline.after == {"a": {"c", "b"}, "b": frozenset(), "c": {"b"}, "d": frozenset()}
+    assert sorted(pipeline.restructured) == ["a now waits for b: both write f", "c now waits for b: both write g"]
+
+
+OUTPUT = """PASS|quality:80|ref:out.md
+# Goal
+One thing.
+
+**Parts:**
+- a
+
+Tests:
+all pass
+"""
+
+
+def test_sections() -> None:
+    """Headings, bold lines and lines with a colon are titles; one with nothing below it is missing."""
+    assert sections_missing(OUTPUT, ["Goal", "parts", "TESTS"]) == ()
+    assert sections_missing(OUTPUT, ["Goal", "Risks"]) == ("Risks",)
+    assert sections_missing("## Goal\n\n## Parts\nx", ["Goal", "Parts"]) == ("Goal",)
+    assert sections_missing("Goal is met", ["Goal"]) == ("Goal",)
+    assert sections_missing("", []) == ()
+    assert sections_missing("# " + "goal" * 60 + "\nx", ["goal" * 60]) == ("goal" * 60,)
+
+
+@given(st.text(), st.lists(st.sampled_from(["Goal", "Parts"]), unique=True))
+def test_any_output_is_judged(output: str, sections: list[str]) -> None:
+    """No output stops the judge, and each failure of a stage has a rung of the ladder to enter."""
+    found = judge_output(Stage(id="a", sections=tuple(sections)), output)
+    if found is not None:
+        assert 0 <= PIPELINE.enter(classify(found)) < len(PIPELINE.rungs)
+    assert set(sections_missing(output, sections)) <= set(sections)
+
+
+@pytest.mark.parametrize(
+    ("output", "kind", "missing"),
+    [
+        (OUTPUT, None, ()),
+        ("# Goal\nx\n# Parts\ny", None, ()),
+        ("# Goal\nx", Kind.PARTIAL_OUTPUT, ("Parts",)),
+        ("PASS|quality:69\n# Goal\nx\n# Parts\ny", Kind.LOW_QUALITY, ()),
+        ("PASS|quality:good\n# Goal\nx\n# Parts\ny", None, ()),
+        ("PARTIAL\n# Goal\nx", Kind.PARTIAL_OUTPUT, ("Parts",)),
+        ("PARTIAL|missing:docs, tests", Kind.PARTIAL_OUTPUT, ("docs", "tests")),
+        ("FAIL|kind:turns_exhausted", Kind.TURNS_EXHAUSTED, ()),
+        ("FAIL|missing:docs", Kind.PARTIAL_OUTPUT, ("docs",)),
+        ("BLOCKED|reason:two ways to read it", Kind.STRATEGIC_AMBIGUITY, ()),
+        ("BLOCKED|kind:missing_credentials", Kind.MISSING_CREDENTIALS, ()),
+    ],
+)
+def test_what_an_output_says(output: str, kind: Kind | None, missing: tuple[str, ...]) -> None:
+    """Its signal first, then its sections, then its quality."""
+    found = judge_output(Stage(id="a", sections=("Goal", "Parts"), quality=70), output)
+    assert (found.finding if found else None, found.missing if found else ()) == (kind, missing)
+
+
+def test_a_failure_in_its_own_words_is_classified() -> None:
+    """A FAIL that names no kind is named like any other error."""
+    found = judge_output(Stage(id="a"), "FAIL|reason:HTTP 429 rate limit exceeded")
+    assert found is not None
+    assert found.finding is None
+    assert classify(found).kind is Kind.RATE_LIMIT
+
+
+def test_a_signal_may_be_required() -> None:
+    """A stage that asks for a signal does not take prose."""
+    found = judge_output(Stage(id="a", signal=True), "All done.")
+    assert found is not None
+    assert found.finding is Kind.MALFORMED_OUTPUT
+    assert judge_output(Stage(id="a", signal=True), "PASS") is None
+
+
+def test_a_nudge_completes_what_was_there() -> None:
+    """Only what was missing comes, and stands behind what was kept, under the newer signal."""
+    kept = "PARTIAL|missing:Parts\n# Goal\nx\n"
+    assert joined(kept, "PASS|ref:r\n# Parts\ny\n", ["Goal", "Parts"]) == "PASS|ref:r\n\n# Goal\nx\n\n# Parts\ny\n"
+    assert joined("# Goal\nx", "# Parts\ny", ["Goal", "Parts"]) == "# Goal\nx\n\n# Parts\ny\n"
+    assert joined(kept, "# Goal\nz\n# Parts\ny", ["Goal", "Parts"]) == "# Goal\nz\n# Parts\ny"
+    assert joined("", "new", ["Goal"]) == "new"
+    assert joined("one", "two", []) == "one\n\ntwo\n"
+
+
+def test_what_the_next_stage_is_told() -> None:
+    """Paths and signals of the stages before it, not what they wrote."""
+    assert stage_prompt("build it", {}) == "build it"
+    told = stage_prompt("build it\n", {"design": ("out/design.md", "PASS")})
+    assert told == "build it\n\nWhat the stages before this one wrote:\n- design: out/design.md (PASS)\n"
+
+
+def test_the_report_of_a_blocked_pipeline() -> None:
+    """Its first line is a signal; every stage's state, and the whole account of the one that stopped it."""
+    pipeline = read_pipeline(table(stage("a"), stage("b", depends_on=["a"]), stage("c", depends_on=["b"]), name="demo"))
+    states = {"a": "succeeded", "b": "blocked", "c": "not started"}
+    text = blocked_report(pipeline, states, {"b": "# BLOCKED: unknown\n\n## Options\n\n1. one\n"})
+    signal = parse(text)
+    assert signal is not None
+    assert (signal.status, signal.facts) == (Ended.BLOCKED, {"stage": "b", "passed": "1 of 3"})
+    assert "- c: not started" in text
+    assert "## Stage b\n\n### BLOCKED: unknown\n\n#### Options" in text
