@@ -6,7 +6,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: matrix bench-gateway storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: matrix cli-matrix bench-gateway storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
 	@$(BIN)/rung up --demo
@@ -105,6 +105,15 @@ PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_mod
 
 matrix: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## every fault of the lab by the real SDKs and plain HTTP: no gateway, ours, LiteLLM, Portkey; half an hour
 	@$(BIN)/python bench/matrix.py $(PEERS) $(MATRIX)
+
+$(VENV)/codex/.ready: | $(VENV)/.ready
+	@echo "setting up $(VENV)/codex"
+	@mkdir -p $(VENV)/codex && echo '{"private": true}' > $(VENV)/codex/package.json
+	@cd $(VENV)/codex && npm install --silent --no-audit --no-fund @openai/codex
+	@touch $@
+
+cli-matrix: $(VENV)/codex/.ready  ## the real Claude Code and Codex behind the gateway through every fault, beside themselves without it
+	@RUNG_CODEX=$(CURDIR)/$(VENV)/codex/node_modules/.bin/codex $(BIN)/python bench/agents.py claude codex --bare $(CLI)
 
 storm-gateway: $(VENV)/.ready  ## 128 clients, a third of the calls failing, then an outage: half a minute
 	@$(BIN)/python bench/gateway_storm.py

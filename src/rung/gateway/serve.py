@@ -50,7 +50,6 @@ class Served:
         self.app = App(gateway)
         self._server = _Server(_config(self.app, self.settings), self)
         watching = asyncio.create_task(self._watch(reload, file)) if reload is not None and file is not None else None
-        gc.freeze()  # what is there now stays: it need not be looked at again
         try:
             await self._server.serve()
         finally:
@@ -143,4 +142,5 @@ def serve(settings: Settings, journal: Any = None, **watched: Any) -> None:
     """Serve, in this thread, until a signal comes."""
     import uvloop
 
+    gc.freeze()  # what is there now stays: it need not be looked at again
     uvloop.run(Served(settings, journal).run(**watched))

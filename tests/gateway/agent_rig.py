@@ -1,0 +1,121 @@
+"""A real coding agent behind the gateway, before a lab that fails: run as a program, told on stdin.
+
+Dummy keys, a clean environment, a home of its own, nothing but loopback where the system allows it. The agent's
+own tries are off: what it survives it survives by the gateway. Each of its commands leaves a line in ran.txt, so that
+one that ran twice, or never, is seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from rung.core.config import book_from
+from rung.gateway.serve import Served
+from rung.gateway.settings import settings_from
+from rung.testing.provider import Lab
+from tests.hooks.rig import alone, command_line, environment
+
+CLOCKS = {"connect": 2.0, "headers": 3.0, "whole": 3.0, "first": 3.0, "gap": 2.0, "grace": 1.0}
+POLICY = {"backoff": {"base": 0.05, "cap": 0.3}}
+SECONDS = 120
+MODEL = {"claude": "claude-sonnet-4-5", "codex": "gpt-5-codex"}
+OTHER = {"claude": "claude-opus-4-5", "codex": "gpt-5"}
+
+
+def claude(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, str]]:
+    """Claude Code, one prompt."""
+    more = {} if tries else {"CLAUDE_CODE_MAX_RETRIES": "0"}
+    command = [
+        str(command_line()), "-p", "do it", "--model", MODEL["claude"], "--allowedTools", "Bash", "--output-format", "json",
+    ]  # fmt: skip
+    return command, environment(root / "home", url, more)
+
+
+def codex(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, str]]:
+    """Codex, one prompt; which program is said by RUNG_CODEX."""
+    home = root / "home" / ".codex"
+    home.mkdir(exist_ok=True)
+    counts = "" if tries else "request_max_retries = 0\nstream_max_retries = 0\n"
+    home.joinpath("config.toml").write_text(
+        f'model = "{MODEL["codex"]}"\nmodel_provider = "lab"\n[model_providers.lab]\nname = "lab"\n'
+        f'base_url = "{url}/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n{counts}'
+    )
+    command = [
+        os.environ["RUNG_CODEX"], "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+        "--output-last-message", str(root / "last.txt"), "do it",
+    ]  # fmt: skip
+    env = {"PATH": os.environ["PATH"], "HOME": str(root / "home"), "OPENAI_API_KEY": "sk-lab"}
+    return command, env
+
+
+def serve(lab: Lab, agent: str) -> Served:
+    """A gateway in a thread of its own."""
+    table = {"anthropic": lab.url, "openai": lab.url, "port": 0, "clocks": CLOCKS}
+    book = book_from({"policy": {**POLICY, "models": [MODEL[agent], OTHER[agent]]}})
+    up = threading.Event()
+    served = Served(settings_from(table, book), None, lambda _: up.set())
+    threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True).start()
+    up.wait(10)
+    return served
+
+
+def answer(agent: str, root: Path, output: str) -> str:
+    """The agent's last words."""
+    if agent == "codex":
+        last = root / "last.txt"
+        return last.read_text().strip() if last.exists() else ""
+    try:
+        found = json.loads(output)
+    except ValueError:
+        return output[-500:]
+    return ("error: " if found.get("is_error") else "") + str(found.get("result"))
+
+
+def run(told: dict[str, Any]) -> dict[str, Any]:
+    """One task: how it ended, what was run, what the lab was asked."""
+    apart = alone()
+    root, agent = Path(told["root"]), told["agent"]
+    for name in ("home", "project"):
+        (root / name).mkdir(exist_ok=True)
+    with Lab(told["script"]) as lab:
+        url = f"http://127.0.0.1:{serve(lab, agent).port}" if told["gateway"] else lab.url
+        start = claude if agent == "claude" else codex
+        command, env = start(url, root, tries=not told["gateway"])
+        began = time.monotonic()
+        try:
+            done = subprocess.run(
+                command, cwd=root / "project", env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                timeout=SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            done = subprocess.CompletedProcess(command, -1, "hung", "")
+        ran = root / "project" / "ran.txt"
+        return {
+            "apart": apart,
+            "exit": done.returncode,
+            "said": answer(agent, root, done.stdout),
+            "errors": done.stderr[-1_500:],
+            "ran": ran.read_text().split() if ran.exists() else [],
+            "seconds": time.monotonic() - began,
+            "struck": sum(bool(call.fault) for call in lab.calls),
+            "attempts": lab.attempts,
+            "models": [call.model for call in lab.calls],
+            "tools": [tool.get("name") for tool in (lab.calls[0].json.get("tools") or ())] if lab.calls else [],
+        }
+
+
+if __name__ == "__main__":
+    ended = run(json.load(sys.stdin))
+    sys.stdout.write(json.dumps(ended))
+    sys.stdout.flush()
+    os._exit(0)  # whatever the threads are doing

@@ -1,0 +1,74 @@
+"""Real coding agents and every fault: what one task comes to behind the gateway, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.gateway.agent_rig import MODEL
+from tests.gateway.cells import CASES, Case
+
+RIG = Path(__file__).with_name("agent_rig.py")
+SAID = "Done: one two three four five six seven eight nine"
+RAN = ["one", "two", "three"]
+TOOL = {"claude": ("Bash", "command"), "codex": ("exec_command", "cmd")}
+
+
+class Task(NamedTuple):
+    """What came of a task."""
+
+    said: str
+    ran: list[str]
+    exit: int
+    seconds: float
+    struck: int
+    attempts: int
+    apart: bool
+
+    @property
+    def done(self) -> bool:
+        """Is it as if nothing had happened?"""
+        return self.said == SAID and self.ran == RAN and self.exit == 0
+
+
+def turns(agent: str) -> list[Any]:
+    """Three commands and a last word."""
+    tool, argument = TOOL[agent]
+    commands: list[Any] = [{"tool": tool, "input": {argument: f"echo {word} >> ran.txt"}} for word in RAN]
+    return [*commands, {"text": SAID}]
+
+
+def rules(agent: str, case: Case | None) -> list[Any]:
+    """Of the requests that are the agent's own every second one fails; or all, or all of its model."""
+    if case is None:
+        return []
+    told = {**case.told, **({"after": min(case.told["after"], 2)} if "after" in case.told else {})}
+    strikes: dict[str, Any] = {"every": 2} if "request" in case.strikes else {}
+    if "model" in case.strikes:
+        strikes = {"model": MODEL[agent]}
+    return [{"fault": case.fault, "tools": True, **told, **strikes}]
+
+
+def task(agent: str, root: Path, faults: list[Any], *, gateway: bool = True) -> Task:
+    """Let the agent do it while these faults strike."""
+    script = {"turns": turns(agent), "rules": faults}
+    work = subprocess.run(
+        [sys.executable, str(RIG)],
+        input=json.dumps({"agent": agent, "root": str(root), "gateway": gateway, "script": script}),
+        capture_output=True, text=True, timeout=180, check=False, env=dict(os.environ),
+    )  # fmt: skip
+    if work.returncode:
+        raise RuntimeError(work.stderr[-2_000:])
+    found = json.loads(work.stdout)
+    return Task(**{field: found[field] for field in Task._fields})
+
+
+def as_good_as_can_be(name: str, found: Task) -> bool:
+    """Done as without the fault where that can be; else an end that says so, and no command run twice."""
+    if name not in CASES or CASES[name].best == "whole":
+        return found.done
+    return found.exit >= 0 and len(found.ran) == len(set(found.ran)) and found.said != SAID
