@@ -49,6 +49,10 @@ def _is_review(value: object) -> bool:
     return value in ("auto", "person") or (is_command(value) and bool(value))
 
 
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_id(value: object) -> bool:
     if not isinstance(value, str) or value in _RESERVED or value.startswith("fallback-"):
         return False
@@ -77,6 +81,16 @@ CREW_KEYS: Final = (
     Key("replanner", is_command, COMMAND, (), "A command that is given a blocker report and writes a new plan."),
     Key("poll", is_seconds, SECONDS, 5.0, "Seconds between two looks at the tables."),
     Key("beat", is_seconds, SECONDS, 60.0, "Seconds between two beats of a worker."),
+    Key("hung", is_seconds, SECONDS, 1800.0, "Seconds without progress, after which a worker that beats counts as hung."),
+    Key("grace", is_seconds, SECONDS, 5.0, "Seconds between asking a worker to end and ending it."),
+    Key("claim_within", is_seconds, SECONDS, 300.0, "Seconds in which a launched worker has to claim its task."),
+    Key("redispatches", is_count, COUNT, 3, "How often one task is given to another worker."),
+    Key("restarts", is_count, COUNT, 5, "How many workers may be begun again within `restart_seconds`."),
+    Key("restart_seconds", is_seconds, SECONDS, 900.0, "See `restarts`."),
+    Key("deaths", is_count, COUNT, 3, "How many deaths within `death_seconds` have one cause: then all of it stops."),
+    Key("death_seconds", is_seconds, SECONDS, 30.0, "See `deaths`."),
+    Key("conductor_stale", is_seconds, SECONDS, 240.0, "Seconds without a beat, after which the conductor is replaced."),
+    Key("attended", _is_bool, "true or false", False, "Is somebody there to be asked? Else a task that needs a person is given up, with a report."),
 )  # fmt: skip
 TASK_KEYS: Final = (
     Key("id", _is_id, _ID_WORDS, NEEDED, "The task's id: `task-01`."),
@@ -120,6 +134,16 @@ class CrewSettings:
     replanner: tuple[str, ...] = ()
     poll: float = 5.0
     beat: float = 60.0
+    hung: float = 1800.0
+    grace: float = 5.0
+    claim_within: float = 300.0
+    redispatches: int = 3
+    restarts: int = 5
+    restart_seconds: float = 900.0
+    deaths: int = 3
+    death_seconds: float = 30.0
+    conductor_stale: float = 240.0
+    attended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,139 @@
+"""Answers what workers say: errors, context warnings, reviews, completions, claims that failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rung.conductor.judgement import Trouble
+from rung.conductor.replanning import replan
+from rung.core import events as ev
+from rung.core.classify import classify
+from rung.core.context_report import ContextReport, Weighed, weigh
+from rung.core.crew import CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, REVIEW_CYCLES, MessageType, State
+from rung.core.failures import Evidence, Kind
+from rung.core.fixing import size
+from rung.core.ladder import Action
+from rung.core.review import Judged, ReviewRequest, judge_review, sent_back
+
+if TYPE_CHECKING:
+    from rung.conductor.crew import Crew
+    from rung.core.failures import Failure
+    from rung.store.crew.rows import Message, Task
+
+
+def answer_error(crew: Crew, task: Task) -> None:
+    """Read the report, name it, and do what the ladder says."""
+    if task.last_error == CONTEXT_WARNING:
+        answer_warning(crew, task)
+        return
+    report = last(crew, task, MessageType.ERROR)
+    text = report.message if report is not None else task.last_error or ""
+    failure = classify(Evidence(text=f"{task.last_error or ''}\n{text}".strip()))
+    recover(crew, task, failure, text)
+
+
+def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
+    """One step of the task's ladder: fix, investigate, replan, or a person."""
+    stuck = crew.stories.stuck(task, failure)
+    decision, story = crew.stories.failed(task, failure, size(failure, report))
+    trouble = Trouble(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=stuck)
+    if isinstance(decision, ev.Change) and decision.action in (Action.FIX, Action.INVESTIGATE):
+        looked_for = decision.action is Action.INVESTIGATE
+        proposal = (crew.judgement.investigate if looked_for else crew.judgement.propose)(trouble)
+        if proposal is not None:
+            body = proposal.body(task.error_tries)
+            crew.table.answer(task, State.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
+            crew.say(f"{task.task_id}: {decision.action}: {failure.kind}")
+            return
+        replan(crew, task, f"no cause was found for {_words(failure, task)}")
+        return
+    if isinstance(decision, ev.Change) and decision.action is Action.REPLAN:
+        crew.table.change(task.task_id, history=story)
+        replan(crew, task, _words(failure, task))
+        return
+    if isinstance(decision, ev.Ask):
+        crew.table.change(task.task_id, history=story, note=f"asks: {decision.question}")
+        crew.say(f"{task.task_id}: needs a person: {decision.question}")
+        return
+    crew.table.change(task.task_id, history=story)
+    crew.escalate(task, decision.reason)
+
+
+def answer_warning(crew: Crew, task: Task) -> None:
+    """Context runs out: as proposed, less than proposed, or stop and hand over. Never counted as an error."""
+    warning = last(crew, task, MessageType.CONTEXT_WARNING)
+    report = ContextReport.parse(warning.message if warning is not None else "")
+    weighed = weigh(report, earlier_warnings=max(0, task.warnings - 1))
+    to, kind = {
+        Weighed.PROCEED: (State.REVIEW_APPROVED, MessageType.APPROVAL),
+        Weighed.OVERRIDE: (State.FIX_PROPOSED, MessageType.FIX_PROPOSAL),
+        Weighed.STOP: (State.EXIT_REQUESTED, MessageType.EXIT_REQUEST),
+    }[weighed.answer]
+    crew.table.answer(task, to, weighed.body, kind)
+    crew.say(f"{task.task_id}: context warning: {weighed.answer}")
+
+
+def answer_review(crew: Crew, task: Task) -> None:
+    """Approve, read deeply first, send back, or reject; after five rounds at one checkpoint it is no longer a review."""
+    asked = last(crew, task, MessageType.REVIEW_REQUEST)
+    request = ReviewRequest.parse(asked.message if asked is not None else "")
+    if task.review_cycles > REVIEW_CYCLES:
+        text = f"checkpoint {task.checkpoint}: {REVIEW_CYCLES} reviews without approval"
+        recover(crew, task, classify(Evidence(text=text, finding=Kind.REVIEW_EXHAUSTED)), text)
+        return
+    if crew.settings.reviewed_by_person:
+        crew.table.change(task.task_id, note=f"asks: review of checkpoint {task.checkpoint}: {request.summary}")
+        crew.say(f"{task.task_id}: waits for a person's review")
+        return
+    verdict = judge_review(request)
+    if verdict.judged is Judged.READ_DEEPLY:
+        wrong = crew.judgement.read_deeply(task, request)
+        verdict = judge_review(request, read=True) if not wrong else sent_back(request, wrong)
+    if verdict.judged is Judged.APPROVE:
+        story = crew.stories.over(task, ev.Status.RECOVERED, "")
+        crew.table.answer(task, State.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=story)
+    else:
+        crew.table.answer(task, State.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
+    crew.say(f"{task.task_id}: review: {verdict.judged}")
+
+
+def note_completion(crew: Crew, task: Task) -> None:
+    """Done: its story ends well, and what waited for it may begin."""
+    story = crew.stories.over(task, ev.Status.RECOVERED, "")
+    crew.let_go(task.task_id)
+    crew.table.change(task.task_id, outcome="complete", history=story)
+    crew.say(f"{task.task_id}: complete")
+
+
+def answer_blocked_claim(crew: Crew, fallback: Task) -> None:
+    """A session came too late, or could not claim: cleaned up when another has the task, tried once more when none has."""
+    session = fallback.session_id or fallback.task_id.removeprefix(FALLBACK)
+    process = next((one for one in crew.table.processes() if one.session_id == session), None)
+    task_id = process.task_id if process is not None else _blocked_on(crew, session)
+    task = crew.table.task(task_id) if task_id else None
+    if process is not None and (task is None or task.session_id != session):
+        crew.let_go(process.task_id)
+    crew.table.drop_fallback(session)
+    if task is None or task.state not in CLAIMABLE:
+        return
+    blocked = crew.table.messages(task.task_id, types=(MessageType.CLAIM_BLOCKED,))
+    if len(blocked) > 1 and not task.outcome:
+        crew.escalate(task, "it is free, and yet could not be claimed twice: look at what blocks it")
+        return
+    body = f"INSTRUCTION: {task.instruction_path or task.title}"
+    crew.table.say(task.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+
+
+def _blocked_on(crew: Crew, session: str) -> str:
+    blocked = crew.table.messages(types=(MessageType.CLAIM_BLOCKED,))
+    return next((message.task_id for message in reversed(blocked) if message.from_session == session), "")
+
+
+def last(crew: Crew, task: Task, kind: MessageType) -> Message | None:
+    """The newest message of this type from the task's worker; by its number, for two may have one time."""
+    return next(reversed(crew.table.messages(task.task_id, types=(kind,))), None)
+
+
+def _words(failure: Failure, task: Task) -> str:
+    said = (failure.message or task.last_error).strip().splitlines()
+    return f"{failure.kind}: {said[0][:200]}" if said else failure.kind.value

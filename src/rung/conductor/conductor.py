@@ -1,0 +1,92 @@
+"""The conductor: one turn handles what there is, errors first, then looks after the workers and gives out work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rung.conductor import answering, caring
+from rung.conductor.dispatch import HALTED, PAUSED, dispatch
+from rung.core.crew import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rung.conductor.crew import Crew
+    from rung.store.crew.rows import Task
+
+# Blocked workers first: those with an error cannot go on at all, those in review stand safely; the rest waits.
+ORDER: Final = (State.ERROR, State.NEEDS_REVIEW, State.COMPLETE, State.EXITED)
+HANDLERS: Final[Mapping[State, Callable[[Crew, Task], None]]] = {
+    State.ERROR: answering.answer_error,
+    State.NEEDS_REVIEW: answering.answer_review,
+    State.COMPLETE: answering.note_completion,
+    State.EXITED: caring.begin_again,
+}
+
+
+class Conductor:
+    """Handles events until there is none; `turn` is all there is to it."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew
+        self._failed: dict[str, int] = {}
+
+    def turn(self) -> int:
+        """Everything that waits to be handled; then the workers, and new work. How much was done."""
+        return self.handle() + self.care()
+
+    def handle(self) -> int:
+        """What workers wait for, the most urgent first; the table is read again after each."""
+        done = 0
+        while (task := self._next()) is not None:
+            self._handle(task)
+            done += 1
+        for fallback in self.crew.table.fallbacks():
+            answering.answer_blocked_claim(self.crew, fallback)
+            done += 1
+        return done
+
+    def care(self) -> int:
+        """Who is in trouble, and who can begin."""
+        return caring.look_after(self.crew) + dispatch(self.crew)
+
+    def _next(self) -> Task | None:
+        """The most urgent row."""
+        rows = self.crew.table.attention()
+        return min(rows, key=lambda row: (ORDER.index(row.state), row.task_id), default=None)
+
+    def _handle(self, task: Task) -> None:
+        """One event. A handler that breaks is told of; a task that breaks it thrice is a person's."""
+        try:
+            HANDLERS[task.state](self.crew, task)
+        except Exception as error:  # noqa: BLE001  # one task must not end the crew
+            times = self._failed[task.task_id] = self._failed.get(task.task_id, 0) + 1
+            self.crew.say(f"{task.task_id}: could not be handled: {error!r}")
+            if times >= 3:  # noqa: PLR2004  # as often as any helper is tried
+                self.crew.escalate(task, f"the conductor could not handle it: {error}")
+            return
+        after = self.crew.table.task(task.task_id)
+        if after is not None and (after.state, after.note, after.outcome) == (task.state, task.note, task.outcome):
+            times = self._failed[task.task_id] = self._failed.get(task.task_id, 0) + 1
+            if times >= 3:  # noqa: PLR2004  # as above
+                self.crew.escalate(task, "the conductor's answers did not take effect")
+        else:
+            self._failed.pop(task.task_id, None)
+
+    def over(self) -> bool:
+        """Is there nothing left that could be done? What waits for something given up is given up with it."""
+        table = self.crew.table
+        if table.attention() or table.processes() or table.claimed():
+            return False
+        if table.fact(PAUSED):
+            return False
+        if not table.fact(HALTED) and table.ready(1):
+            return False
+        for task in table.tasks(State.WATCHING, State.FIX_PROPOSED, State.EXIT_REQUESTED):
+            why = table.fact(HALTED) or "what it waits for was not done: " + ", ".join(task.depends_on)
+            self.crew.escalate(task, why)
+        return True
+
+    def complete(self) -> bool:
+        """Did every task end well?"""
+        return all(row.state is State.COMPLETE or row.outcome == "removed" for row in self.crew.table.tasks())

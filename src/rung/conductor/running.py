@@ -1,0 +1,125 @@
+"""A plain command as a worker: claimed for, kept alive, its failures reported, its work put to review, until it is done."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rung.adapters.process import RECOVERY, _Pump, end_group, judge
+from rung.core.crew import CONDUCTOR, MessageType, StaleClaim, State
+from rung.core.errors import AttemptError
+from rung.core.evidence import clip
+from rung.core.fixing import ErrorReport
+from rung.core.review import ReviewRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.store.crew.worker import Worker
+
+INSTRUCTION: Final = "{instruction}"
+LOOK: Final = 0.2
+_KEPT: Final = 4_096
+"""What an honest worker that was not tested can say of itself: look at it."""
+UNTESTED: Final = 5
+TESTED: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandWorker:
+    """The command; `check` must exit 0 before its work is called tested; `poll` seconds between looks for an answer."""
+
+    command: Sequence[str]
+    check: str = ""
+    poll: float = 2.0
+
+    def work(self, worker: Worker) -> None:
+        """Run it until a review lets it pass. Whatever ends this early hands the task over."""
+        told = self._instructions(worker)
+        checkpoint = 1
+        while True:
+            try:
+                output = self._run(worker, told)
+            except AttemptError as error:
+                report = ErrorReport(error=clip(str(error), 1_000))
+                tries = (worker.table.task(worker.task_id) or worker.table.known(worker.task_id)).error_tries + 1
+                worker.error(clip(str(error).splitlines()[0], 300), body=report.body(tries))
+            else:
+                worker.review(self._review(output, checkpoint), checkpoint=checkpoint)
+            answer = worker.wait_for_answer(poll=self.poll)
+            if answer.state is State.REVIEW_APPROVED:
+                worker.complete(f"TASK COMPLETE\n{clip(output, 500)}")
+                return
+            told = f"{answer.text}\n\n{self._instructions(worker)}"
+
+    def _instructions(self, worker: Worker) -> str:
+        """What the task is: the file, and what the conductor has said of it."""
+        path = worker.claim.instruction_path
+        text = Path(path).read_text(encoding="utf-8") if path else ""
+        said = worker.table.messages(worker.task_id, types=(MessageType.INSTRUCTION,))
+        heard = [one.message for one in said if one.from_session == CONDUCTOR or one.from_session == "person"]
+        return "\n\n".join([*heard[-3:], text]).strip()
+
+    def _run(self, worker: Worker, told: str) -> str:
+        """One run. What it prints is its progress; it is ended when the task is no longer ours."""
+        words = [word.replace(INSTRUCTION, told).replace(RECOVERY, told) for word in self.command]
+        try:
+            process = subprocess.Popen(  # noqa: S603  # the user's own command
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            )
+        except OSError as error:
+            code = 127 if isinstance(error, FileNotFoundError) else 126
+            raise AttemptError(str(error), errno=error.errno, exit_code=code) from error
+        output, errors = _Pump(process.stdout, None), _Pump(process.stderr, None, _KEPT)
+        threading.Thread(target=_feed, args=(process, told), daemon=True).start()
+        try:
+            last = time.monotonic()
+            while process.poll() is None:
+                time.sleep(LOOK)
+                if time.monotonic() - last >= self.poll:
+                    last = time.monotonic()
+                    worker.beat(f"{len(output.kept) + len(errors.kept)} bytes of output")
+        except BaseException:  # its task is another's, or it was asked to end: nothing it started stays behind
+            end_group(process)
+            raise
+        return judge(process.returncode, output.text(), errors.text())
+
+    def _review(self, output: str, checkpoint: int) -> str:
+        """What the command says of its own work, or what can be said of it from outside."""
+        said = ReviewRequest.parse(output)
+        if said.smoothness is not None and not said.missing:
+            return output
+        tested, passed = "not run", False
+        if self.check:
+            done = subprocess.run(shlex.split(self.check), capture_output=True, text=True, check=False, errors="replace")  # noqa: S603  # the user's own
+            passed = done.returncode == 0
+            tested = f"`{self.check}` {'passes' if passed else f'failed with exit code {done.returncode}'}"
+        return ReviewRequest(
+            checkpoint=checkpoint,
+            context=0.0,
+            self_correction=False,
+            deviations="none known",
+            agents_remaining="0",
+            proposal="N/A",
+            summary=clip(output.strip(), 500) or "it printed nothing",
+            files_modified="not counted",
+            tests=tested,
+            smoothness=TESTED if passed else UNTESTED,
+            reason="the command ended with exit code 0",
+            key_outputs="see its log",
+        ).body()
+
+
+def _feed(process: subprocess.Popen[bytes], text: str) -> None:
+    assert process.stdin is not None  # noqa: S101  # opened as a pipe
+    try:
+        with process.stdin:
+            process.stdin.write(text.encode())
+    except OSError:
+        return  # it does not read its input; that is its right
