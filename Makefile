@@ -45,7 +45,7 @@ unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(CORES) tests/core tests/detectors tests/docs tests/engine tests/properties tests/contract
 
 rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, other libraries, storms of signals
-	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/contract tests/detectors tests/frameworks tests/gateway tests/hooks tests/lab tests/mcp tests/service
+	@$(BIN)/pytest -n $(CORES) tests/adapters tests/cli tests/conductor tests/contract tests/detectors tests/frameworks tests/gateway tests/hooks tests/lab tests/mcp tests/service
 	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable tests/crew
 	@$(BIN)/pytest -m stress tests/engine
 

@@ -43,7 +43,10 @@ class Command:
 
 
 class Started:
-    """A command that runs, in a group of its own: given its input, read to its end, and ended with all it started."""
+    """A command that runs: given its input, read to its end, and ended with all it started.
+
+    It has a group of its own; without one it ends with ours, whatever that is ended by.
+    """
 
     def __init__(
         self,
@@ -51,6 +54,8 @@ class Started:
         given: str,
         show_output: Callable[[bytes], object] | None = None,
         show_errors: Callable[[bytes], object] | None = None,
+        *,
+        own_group: bool = True,
         **places: Any,
     ) -> None:
         try:
@@ -59,12 +64,13 @@ class Started:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                start_new_session=True,
+                start_new_session=own_group,
                 **places,  # cwd, env
             )
         except OSError as error:
             code = 127 if isinstance(error, FileNotFoundError) else 126
             raise AttemptError(str(error), errno=error.errno, exit_code=code) from error
+        self._own_group = own_group
         self._output = _Pump(self.process.stdout, show_output)
         self._errors = _Pump(self.process.stderr, show_errors, TAIL)
         threading.Thread(target=_feed, args=(self.process.stdin, given), daemon=True).start()
@@ -82,8 +88,11 @@ class Started:
         return judge(code, self._output.text(), self._errors.text())
 
     def end(self) -> None:
-        """End it and everything it started."""
-        end_group(self.process)
+        """End it and everything it started; without a group of its own, it alone."""
+        if self._own_group:
+            end_group(self.process)
+        else:
+            _end_one(self.process)
 
 
 def judge(exit_code: int, output: str, errors: str) -> str:
@@ -181,3 +190,12 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
             return
         except subprocess.TimeoutExpired:
             continue
+
+
+def _end_one(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

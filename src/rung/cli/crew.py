@@ -7,12 +7,17 @@ import shlex
 import click
 
 from rung.cli.crew_option import db_option, given, opened
+from rung.cli.crew_run import conduct, run, status, stop, tell, watch
 from rung.cli.screen import as_json, print_json
 
 
 @click.group(short_help="A crew of agents: its table, its tasks, its conductor.")
 def command() -> None:
     """A crew of agents: its table, its tasks, its conductor."""
+
+
+for one in (run, status, tell, stop, conduct, watch):
+    command.add_command(one)
 
 
 @command.command("init")

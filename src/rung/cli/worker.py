@@ -12,6 +12,7 @@ import click
 from rung.cli.crew_option import db_option, given, opened
 from rung.cli.exits import CLAIM_BLOCKED, NOTHING_TO_CLAIM, STALE_CLAIM
 from rung.cli.screen import as_json, print_json
+from rung.cli.worker_run import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ def command() -> None:
     """
 
 
+command.add_command(run)
 task_option = click.option(
     "--task", "task_id", envvar="RUNG_TASK", required=True, help="The task (default: RUNG_TASK)."
 )

@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rung.conductor.instructions import mend, problems_in
 from rung.core.crew import CLAIMABLE
 
 if TYPE_CHECKING:
@@ -27,10 +28,30 @@ def dispatch(crew: Crew) -> int:
     for task in crew.table.ready(crew.settings.workers):
         if launched >= room:
             break
-        if task.task_id not in running:
+        if task.task_id not in running and instructed(crew, task):
             launch(crew, task)
             launched += 1
     return launched
+
+
+def instructed(crew: Crew, task: Task) -> bool:
+    """Are there instructions one could work with? Those that cannot be read are written anew, or a person is told."""
+    if not task.instruction_path:
+        return True
+    path = Path(task.instruction_path)
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    problems = problems_in(text)
+    if not problems:
+        return True
+    wrong = "; ".join(problem.words() for problem in problems)
+    helped = mend(
+        path, problems, lambda asked: crew.judgement.write_instructions(task, asked) or "", sleep=lambda _: None
+    )
+    if helped.value is not None:
+        crew.say(f"{task.task_id}: its instructions were written anew: {wrong}")
+        return True
+    crew.escalate(task, f"its instructions cannot be worked with ({path}): {wrong}")
+    return False
 
 
 def launch(crew: Crew, task: Task) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from rung.conductor.helpers import SECONDS, ask
 from rung.core.crew import ERROR_TRIES
 from rung.core.evidence import clip
 from rung.core.fixing import Proposal
@@ -14,12 +13,12 @@ from rung.core.guide import GUIDES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rung.core.failures import Failure
     from rung.core.review import ReviewRequest
     from rung.store.crew.rows import Task
 
-SECONDS: Final = 900.0  # a command may think so long
 _KEPT: Final = 4_096
 
 
@@ -47,6 +46,10 @@ class Judgement(Protocol):
 
     def read_deeply(self, task: Task, review: ReviewRequest) -> str:
         """What is wrong with the work, after reading it; nothing: it may pass."""
+        ...
+
+    def write_instructions(self, task: Task, wrong: str) -> str | None:
+        """The whole text of a task's instructions, written anew because they cannot be worked with."""
         ...
 
     def replan(self, task: Task, blocker: str) -> dict[str, Any] | None:
@@ -83,6 +86,10 @@ class RuleJudgement:
         """A rule cannot read; what can be checked is whether what was promised is there."""
         return "" if review.tests and not review.missing else "the review does not say what was tested"
 
+    def write_instructions(self, task: Task, wrong: str) -> str | None:  # noqa: ARG002  # the port's
+        """A rule has nothing to say about the task."""
+        return None
+
     def replan(self, task: Task, blocker: str) -> dict[str, Any] | None:  # noqa: ARG002  # the port's
         """A rule has no other plan."""
         return None
@@ -91,10 +98,18 @@ class RuleJudgement:
 class CommandJudgement:
     """A command is asked: JSON on its standard input, JSON on its standard output. What it cannot say, the rule does."""
 
-    def __init__(self, judge: Sequence[str] = (), replanner: Sequence[str] = (), *, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        judge: Sequence[str] = (),
+        replanner: Sequence[str] = (),
+        *,
+        seconds: float = SECONDS,
+        report: Path | None = None,
+    ) -> None:
         self._judge = list(judge)
         self._replanner = list(replanner)
         self._seconds = seconds
+        self._report = report  # where a command that fails for good is written down
         self._rule = RuleJudgement()
 
     def propose(self, trouble: Trouble) -> Proposal | None:
@@ -114,6 +129,12 @@ class CommandJudgement:
             return self._rule.read_deeply(task, review)
         return "" if said.get("approve") else str(said.get("reason") or "not approved, and no reason was given")
 
+    def write_instructions(self, task: Task, wrong: str) -> str | None:
+        """The command writes them anew."""
+        said = self._ask(self._judge, "instructions", {"task": task.task_id, "title": task.title, "wrong": wrong})
+        text = (said or {}).get("instructions")
+        return text if isinstance(text, str) and text.strip() else None
+
     def replan(self, task: Task, blocker: str) -> dict[str, Any] | None:
         """The command's new plan."""
         said = self._ask(self._replanner, "replan", {"task": task.task_id, "blocker": blocker})
@@ -124,20 +145,7 @@ class CommandJudgement:
         """One answer; None where there is none one could use."""
         if not command:
             return None
-        try:
-            done = subprocess.run(  # noqa: S603  # the user's own command
-                command,
-                input=json.dumps({"question": question, **facts}),
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=self._seconds,
-                check=True,
-            )
-            said = json.loads(done.stdout)
-        except (OSError, ValueError, subprocess.SubprocessError):
-            return None
-        return said if isinstance(said, dict) else None
+        return ask(command, {"question": question, **facts}, seconds=self._seconds, report=self._report)
 
 
 def _facts(trouble: Trouble) -> dict[str, Any]:

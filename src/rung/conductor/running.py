@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rung.adapters.process import RECOVERY, _Pump, end_group, judge
-from rung.core.crew import CONDUCTOR, MessageType, StaleClaim, State
+from rung.adapters.process import RECOVERY, Started
+from rung.core.crew import CONDUCTOR, PERSON, MessageType, State
 from rung.core.errors import AttemptError
 from rung.core.evidence import clip
 from rung.core.fixing import ErrorReport
@@ -25,9 +23,7 @@ if TYPE_CHECKING:
 
 INSTRUCTION: Final = "{instruction}"
 LOOK: Final = 0.2
-_KEPT: Final = 4_096
-"""What an honest worker that was not tested can say of itself: look at it."""
-UNTESTED: Final = 5
+UNTESTED: Final = 5  # the grade that has somebody read the work first
 TESTED: Final = 2
 
 
@@ -63,32 +59,30 @@ class CommandWorker:
         path = worker.claim.instruction_path
         text = Path(path).read_text(encoding="utf-8") if path else ""
         said = worker.table.messages(worker.task_id, types=(MessageType.INSTRUCTION,))
-        heard = [one.message for one in said if one.from_session == CONDUCTOR or one.from_session == "person"]
+        heard = [one.message for one in said if one.from_session in (CONDUCTOR, PERSON)]
         return "\n\n".join([*heard[-3:], text]).strip()
 
     def _run(self, worker: Worker, told: str) -> str:
         """One run. What it prints is its progress; it is ended when the task is no longer ours."""
         words = [word.replace(INSTRUCTION, told).replace(RECOVERY, told) for word in self.command]
-        try:
-            process = subprocess.Popen(  # noqa: S603  # the user's own command
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-            )
-        except OSError as error:
-            code = 127 if isinstance(error, FileNotFoundError) else 126
-            raise AttemptError(str(error), errno=error.errno, exit_code=code) from error
-        output, errors = _Pump(process.stdout, None), _Pump(process.stderr, None, _KEPT)
-        threading.Thread(target=_feed, args=(process, told), daemon=True).start()
+        printed = [0]
+
+        def count(chunk: bytes) -> None:
+            printed[0] += len(chunk)
+
+        # In our own group: whoever ends this worker, by whatever signal, ends its command with it.
+        run = Started(words, told, count, count, own_group=False)
         try:
             last = time.monotonic()
-            while process.poll() is None:
+            while run.process.poll() is None:
                 time.sleep(LOOK)
                 if time.monotonic() - last >= self.poll:
                     last = time.monotonic()
-                    worker.beat(f"{len(output.kept) + len(errors.kept)} bytes of output")
-        except BaseException:  # its task is another's, or it was asked to end: nothing it started stays behind
-            end_group(process)
+                    worker.beat(f"{printed[0]} bytes of output")
+        except BaseException:  # its task is another's, or it was asked to end
+            run.end()
             raise
-        return judge(process.returncode, output.text(), errors.text())
+        return run.result()
 
     def _review(self, output: str, checkpoint: int) -> str:
         """What the command says of its own work, or what can be said of it from outside."""
@@ -97,7 +91,8 @@ class CommandWorker:
             return output
         tested, passed = "not run", False
         if self.check:
-            done = subprocess.run(shlex.split(self.check), capture_output=True, text=True, check=False, errors="replace")  # noqa: S603  # the user's own
+            words = shlex.split(self.check)
+            done = subprocess.run(words, capture_output=True, text=True, check=False, errors="replace")  # noqa: S603  # the user's own
             passed = done.returncode == 0
             tested = f"`{self.check}` {'passes' if passed else f'failed with exit code {done.returncode}'}"
         return ReviewRequest(
@@ -114,12 +109,3 @@ class CommandWorker:
             reason="the command ended with exit code 0",
             key_outputs="see its log",
         ).body()
-
-
-def _feed(process: subprocess.Popen[bytes], text: str) -> None:
-    assert process.stdin is not None  # noqa: S101  # opened as a pipe
-    try:
-        with process.stdin:
-            process.stdin.write(text.encode())
-    except OSError:
-        return  # it does not read its input; that is its right

@@ -59,7 +59,7 @@ def crew_at(place: str, *, journal: Any = None, say: Callable[[str], None] = pri
         runtime=runtime,
         settings=settings,
         processes=RealProcesses(runtime),
-        judgement=CommandJudgement(judge, replanner),
+        judgement=CommandJudgement(judge, replanner, report=runtime / "escalations" / "helpers.md"),
         stories=Stories(policy("crew"), time.time, journal, attended=settings.attended),
         now=time.time,
         say=say,
@@ -121,8 +121,7 @@ def see_to_watchdog(crew: Crew, processes: RealProcesses) -> None:
 def _beats(crew: Crew, stop: threading.Event) -> None:
     """Beat, look after the workers and give out work, whatever the handlers are busy with."""
     conductor = Conductor(crew)
-    ours = Path(f"{crew.runtime}")
-    processes = RealProcesses(ours)
+    processes = RealProcesses(crew.runtime)
     row = None
     while not stop.wait(crew.settings.poll if row is not None else _LOOK):
         try:

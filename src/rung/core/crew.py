@@ -14,6 +14,7 @@ from rung.core.errors import RungError
 
 CONDUCTOR: Final = "task-00"  # the conductor's row, and its name as a sender
 WATCHDOG: Final = "souffleur"  # the watchdog's
+PERSON: Final = "person"  # a person's name as a sender
 RESERVED: Final = (CONDUCTOR, WATCHDOG)  # in no worker's query
 FALLBACK: Final = "fallback-"  # and a session: the row of one that did not get what it wanted to claim
 CONTEXT_WARNING: Final = "context_exhaustion_warning"  # as `last_error`: no error, and never counted as one

@@ -1,0 +1,250 @@
+"""`rung crew run|status|tell|stop`: conducts a plan, shows how it goes, takes a person's word."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rung.cli.crew_option import db_option, opened
+from rung.cli.exits import EXITS, INTERRUPTED
+from rung.cli.screen import as_json, print_json
+from rung.core.events import Status
+
+if TYPE_CHECKING:
+    from rung.store.crew.rows import Task
+    from rung.store.crew.table import Table
+
+LOOK: Final = 0.25
+PARTIAL: Final = EXITS[Status.PARTIAL]
+BLOCKED: Final = EXITS[Status.BLOCKED]
+
+
+@click.command("run")
+@click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--db", "place", metavar="PATH|URL", envvar="RUNG_CREW", help="The crew's table (default: beside the plan)."
+)
+@click.option("--detach", is_flag=True, help="Leave it running, and come back at once.")
+@as_json
+def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
+    """Carry out PLAN: a conductor gives its tasks to workers, and a watchdog sees to it that there is a conductor.
+
+    Exit codes: 0 everything is complete · 2 wrong usage · 3 some tasks were given up, with a report each ·
+    4 none was completed · 130 stopped by Ctrl-C.
+    """
+    from rung.conductor.planning import begin
+    from rung.conductor.processes import RealProcesses
+    from rung.conductor.serving import command_of, runtime_of
+    from rung.conductor.watchdog import NAME
+    from rung.wiring.files import read_table
+
+    at = place or str(plan.with_suffix(".db").resolve())
+    with opened(at, create=True) as table:
+        made = begin(table, read_table(plan), plan.parent.resolve())
+        processes = RealProcesses(runtime_of(at))
+        if processes.alive(NAME):
+            raise click.UsageError(f"{at}: this crew is being conducted already; see rung crew status --db {at}")
+        _forget_the_end(table)
+        processes.launch(NAME, command_of("conduct", at), {}, None)
+        if not as_json:
+            click.echo(f"{made.name}: {len(made.standing)} tasks, {made.settings.workers} at once; {at}", err=True)
+        if detach:
+            click.echo(f"rung crew status --db {at}")
+            return
+        _follow(table, at, as_json=as_json)
+
+
+def _forget_the_end(table: Table) -> None:
+    """An earlier run of the same table ended: this one begins where that one stopped."""
+    from rung.conductor.dispatch import HALTED
+    from rung.conductor.serving import STOP
+    from rung.core.crew import CONDUCTOR, State
+
+    for fact in (HALTED, STOP):
+        table.set_fact(fact, "")
+    row = table.task(CONDUCTOR)
+    if row is not None and row.state is not State.WATCHING:
+        table.own_state(CONDUCTOR, State.WATCHING)
+
+
+def _follow(table: Table, at: str, *, as_json: bool) -> None:
+    """Show each change until it is over; Ctrl-C stops the crew, in order."""
+    from rung.conductor.serving import STOP
+
+    seen: dict[str, tuple[str, str]] = {}
+    try:
+        while not _over(at):
+            _news(table, seen, as_json=as_json)
+            time.sleep(LOOK)
+    except KeyboardInterrupt:
+        click.echo("stopping: the workers hand over …", err=True)
+        table.set_fact(STOP, "Ctrl-C")
+        while not _over(at):
+            time.sleep(LOOK)
+        _news(table, seen, as_json=as_json)
+        sys.exit(INTERRUPTED)
+    _news(table, seen, as_json=as_json)
+    rows = table.tasks()
+    bad = [row for row in rows if row.state != "complete" and row.outcome != "removed"]
+    if not as_json:
+        click.echo(_summary(rows, at), err=True)
+    sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
+
+
+def _over(at: str) -> bool:
+    """Has the conductor ended, and nobody is there who would start another?"""
+    from rung.conductor.processes import RealProcesses
+    from rung.conductor.serving import runtime_of
+    from rung.conductor.watchdog import ITSELF, NAME
+
+    processes = RealProcesses(runtime_of(at))
+    return not processes.alive(NAME) and not processes.alive(ITSELF)
+
+
+def _news(table: Table, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
+    for row in table.tasks():
+        now = (row.state.value, row.outcome or row.note)
+        if seen.get(row.task_id, ("watching", "")) != now:
+            seen[row.task_id] = now
+            if as_json:
+                print_json({"task": row.task_id, "state": row.state.value, "outcome": row.outcome, "note": row.note})
+            else:
+                click.echo(_line(row), err=True)
+
+
+def _line(row: Task) -> str:
+    said = row.note or row.outcome
+    who = f"  {row.worked_by}" if row.worked_by else ""
+    return f"{row.task_id:<14} {row.state.value:<15}{who}{'  ' + said if said and said != row.state.value else ''}"
+
+
+def _summary(rows: list[Task], at: str) -> str:
+    from rung.conductor.serving import runtime_of
+
+    done = sum(row.state == "complete" for row in rows)
+    text = f"{done} of {len(rows)} tasks complete"
+    given_up = [row for row in rows if row.outcome == "escalated"]
+    if given_up:
+        text += f"; {len(given_up)} need a person: see {runtime_of(at)}/escalations/"
+    return text
+
+
+@click.command("status")
+@db_option
+@as_json
+def status(*, place: str, as_json: bool) -> None:
+    """How the crew is: its conductor, its watchdog, every task that is not finished."""
+    from rung.core.crew import CONDUCTOR, WATCHDOG
+
+    with opened(place) as table:
+        rows, counts = table.tasks(), {state.value: number for state, number in table.counts().items() if number}
+        own = {name: table.task(name) for name in (CONDUCTOR, WATCHDOG)}
+        facts = {name: table.fact(name) or "" for name in ("paused", "halted")}
+    if as_json:
+        print_json({"tasks": [_told(row) for row in rows], "counts": counts, **facts} | {
+            name: None if row is None else {"state": row.state.value, "heartbeat_age": row.heartbeat_age}
+            for name, row in own.items()
+        })  # fmt: skip
+        return
+    for name, row in own.items():
+        age = "never" if row is None or row.heartbeat_age is None else f"{row.heartbeat_age:.0f} s ago"
+        click.echo(f"{name:<14} {row.state.value if row else '-':<15} beat {age}")
+    for name, value in facts.items():
+        if value:
+            click.echo(f"{name}: {value}")
+    for row in rows:
+        if row.state != "complete":
+            click.echo(_line(row))
+    click.echo(", ".join(f"{number} {state}" for state, number in counts.items()) or "no tasks")
+
+
+def _told(row: Task) -> dict[str, Any]:
+    return {
+        "task": row.task_id, "title": row.title, "state": row.state.value, "worked_by": row.worked_by,
+        "heartbeat_age": row.heartbeat_age, "error_tries": row.error_tries, "redispatches": row.redispatches,
+        "progress": row.progress, "outcome": row.outcome, "note": row.note,
+    }  # fmt: skip
+
+
+@click.command("tell")
+@click.argument("task_id")
+@click.argument("words")
+@click.option("--fix", "how", flag_value="fix", help="The answer to its error: what to change.")
+@click.option("--approve", "how", flag_value="approve", help="Its review passes.")
+@click.option("--reject", "how", flag_value="reject", help="Its review does not; WORDS say why.")
+@click.option("--exit", "how", flag_value="exit", help="It stops; its work is handed over, or given up.")
+@click.option("--reset", "how", flag_value="reset", help="Begin it again with a new worker, as WORDS say.")
+@db_option
+def tell(task_id: str, words: str, *, how: str | None, place: str) -> None:
+    """Say WORDS to the worker of a task; or answer what it waits for."""
+    from rung.core.crew import PERSON, MessageType, State
+
+    moves: dict[str, tuple[State, MessageType, dict[str, Any]]] = {
+        "fix": (State.FIX_PROPOSED, MessageType.FIX_PROPOSAL, {"note": ""}),
+        "approve": (State.REVIEW_APPROVED, MessageType.APPROVAL, {"note": ""}),
+        "reject": (State.REVIEW_FAILED, MessageType.REJECTION, {"note": ""}),
+        "exit": (State.EXITED, MessageType.EXIT_REQUEST, {"note": "a person ended it"}),
+        "reset": (
+            State.WATCHING,
+            MessageType.INSTRUCTION,
+            {"note": "", "outcome": "", "redispatches": 0, "progress": ""},
+        ),
+    }
+    with opened(place) as table:
+        row = table.known(task_id)
+        if how is None:
+            table.say(task_id, PERSON, words, MessageType.INSTRUCTION)
+        else:
+            to, kind, columns = moves[how]
+            if not table.answer(row, to, words, kind, **columns):
+                raise click.UsageError(f"{task_id} has moved on meanwhile: look at it again")
+    click.echo(f"told {task_id}" if how is None else f"{task_id}: {how}")
+
+
+@click.command("stop")
+@click.argument("why", default="a person asked")
+@click.option("--hand-over", is_flag=True, help="Not for good: the watchdog starts another conductor.")
+@db_option
+def stop(why: str, *, hand_over: bool, place: str) -> None:
+    """End the crew in order: what is known is written down, the workers marked, then signalled."""
+    from rung.conductor.serving import HAND_OVER, STOP
+
+    with opened(place) as table:
+        table.set_fact(STOP, f"{HAND_OVER}{why}" if hand_over else why)
+    click.echo("the conductor ends at its next look at the table")
+
+
+@click.command("conduct", hidden=True)
+@db_option
+def conduct(*, place: str) -> None:
+    """Be the conductor."""
+    from rung.conductor.serving import conduct, crew_at
+    from rung.store.port import StoreError
+    from rung.wiring.opened import journal
+
+    try:
+        kept = journal(None, project="crew")
+    except StoreError as error:
+        click.echo(f"rung: no journal is kept: {error}", err=True)
+        kept = None
+    done = conduct(crew_at(place, journal=kept, say=_log))
+    if kept is not None:
+        kept.close()
+    sys.exit(0 if done else PARTIAL)
+
+
+@click.command("watch", hidden=True)
+@db_option
+def watch(*, place: str) -> None:
+    """Be the watchdog."""
+    from rung.conductor.serving import watch
+
+    sys.exit(0 if watch(place, say=_log) else PARTIAL)
+
+
+def _log(words: str) -> None:
+    click.echo(f"{time.strftime('%FT%TZ', time.gmtime())} {words}", err=True)

@@ -1,0 +1,44 @@
+"""`rung worker run -- COMMAND …`: any command as a worker of a crew."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rung.cli.crew_option import db_option
+from rung.cli.exits import CLAIM_BLOCKED, STALE_CLAIM
+
+
+@click.command("run")
+@click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
+@click.option("--task", "task_id", envvar="RUNG_TASK", help="The task (default: RUNG_TASK, or the first that is free).")
+@click.option(
+    "--session", envvar="RUNG_SESSION", default="", help="Who you are (default: RUNG_SESSION, or a new name)."
+)
+@click.option("--worked-by", envvar="RUNG_WORKED_BY", default="", help="What the worker is called.")
+@click.option("--check", default="", metavar="COMMAND", help="Must exit 0 before the work is called tested.")
+@click.option("--beat", type=float, envvar="RUNG_BEAT", default=60.0, show_default=True, help="Seconds between beats.")
+@click.option("--poll", type=float, default=2.0, show_default=True, help="Seconds between looks for an answer.")
+@db_option
+def run(
+    command_line: tuple[str, ...], *, task_id: str | None, session: str, worked_by: str, check: str, beat: float,
+    poll: float, place: str,
+) -> None:  # fmt: skip
+    """Claim a task and run COMMAND for it: its failures are reported, what is answered is given to it as input.
+
+    The instructions are on its standard input, or where {instruction} stands in the command.
+    """
+    from rung.conductor.running import CommandWorker
+    from rung.core.crew import ClaimBlocked, StaleClaim
+    from rung.store.crew.worker import Worker
+
+    try:
+        with Worker(place, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
+            CommandWorker(command=command_line, check=check, poll=poll).work(worker)
+    except ClaimBlocked as error:
+        click.echo(f"rung: {error}", err=True)
+        sys.exit(CLAIM_BLOCKED)
+    except StaleClaim as error:
+        click.echo(f"rung: {error}", err=True)
+        sys.exit(STALE_CLAIM)
