@@ -118,8 +118,8 @@ cli-matrix: $(VENV)/codex/.ready  ## the real Claude Code and Codex behind the g
 storm-gateway: $(VENV)/.ready  ## 128 clients, a third of the calls failing, then an outage: half a minute
 	@$(BIN)/python bench/gateway_storm.py
 
-bench-gateway: $(VENV)/.ready  ## the gateway beside a minimal pass-through: requests per second of processor time
-	@$(BIN)/python bench/gateway.py --all
+bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## requests per second of processor time, added latency, memory: ours, a minimal pass-through, LiteLLM, Portkey; GATEWAY=--quick for a glance
+	@$(BIN)/python bench/gateway.py $(PEERS) $(GATEWAY)
 
 old-sdks: $(VENV)/.ready  ## the adapters against the major versions before today's, each in an environment of its own
 	@$(BIN)/python scripts/try_old_sdks.py

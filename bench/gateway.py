@@ -1,29 +1,31 @@
-"""The gateway beside no gateway and the least a gateway could do, in one run: requests per second of processor time.
+"""Gateways in one run: requests per second of processor time, what they add to a call, what they keep in memory.
 
-    python bench/gateway.py [--seconds 2] [--all]
+    python bench/gateway.py [--quick] [--seconds 2] [--litellm PYTHON] [--portkey SCRIPT] [--requests 100000]
 
-All on loopback: the lab answers, this process loads, each subject is a process of its own. Latency is added to the
-direct one of the same run. What matters is the share of the minimal pass-through's requests per processor second.
+All on loopback: the lab answers, this process loads, each subject is a process of its own. Subjects take turns, so that
+what else this machine does hits all of them alike; ratios are what counts. Latency is added to the direct one of the
+same run. Ours has everything on that it has by default: journal, classification, circuits, budgets.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import socket
-import subprocess
-import sys
+import os
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import uvloop
 
-from gateway_load import Measured, load, memory_of
+from gateway_load import Measured, load, memory_of, send
+from gateway_subjects import DIRECT, LITELLM, MINIMAL, OURS, PORTKEY, Subject, end, lab, ours, running
 
-ROUNDS = 6
-HERE = Path(__file__).parent
+ROUNDS = 4
+MARKS = (10_000, 50_000, 100_000)
+# What ours is to do for each second of processor time, as a multiple of theirs; the rest in units of their own.
+GOALS = {MINIMAL: 0.7, LITELLM: 40.0, PORTKEY: 6.0}
+ADDED_MS, MEGABYTES, GROWTH, READY = 1.0, 80.0, 3.0, 1.0
 
 
 class Cell(NamedTuple):
@@ -38,89 +40,53 @@ class Cell(NamedTuple):
         kind = "stream of 100" if self.stream else "whole"
         return f"{kind}, {'200 kB' if self.large else 'small'}, {self.delay * 1000:.0f} ms, c={self.connections}"
 
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    @property
+    def ending(self) -> bytes:
+        return b"message_stop" if self.stream else b"word20"
 
 
-def request_of(cell: Cell) -> bytes:
+def request_of(cell: Cell, headers: str = "") -> bytes:
     told = [{"role": "user", "content": "x" * 4_000}, {"role": "assistant", "content": "y"}] * 50 if cell.large else []
     messages = [*told, {"role": "user", "content": "count to 100" if cell.stream else "count to 20"}]
     body = json.dumps({"model": "small", "max_tokens": 1_000, "messages": messages, "stream": cell.stream}).encode()
     head = (
         "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nx-api-key: sk-test\r\n"
         "anthropic-version: 2023-06-01\r\naccept: application/json\r\nuser-agent: bench\r\nx-stainless-lang: python\r\n"
-        f"content-length: {len(body)}\r\n\r\n"
+        f"{headers}content-length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
 
 
-class Subject(NamedTuple):
-    """Something that listens."""
-
-    name: str
-    port: int
-    process: subprocess.Popen[bytes]
-    ready: float = 0.0
-
-
-def start(name: str, port: int, *command: str) -> Subject:
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    while time.perf_counter() - began < 20:
-        try:
-            socket.create_connection(("127.0.0.1", port), 0.2).close()
-            return Subject(name, port, process, time.perf_counter() - began)
-        except OSError:
-            time.sleep(0.01)
-    raise SystemExit(f"{name} did not start")
-
-
-def subjects(delay: float, scratch: Path) -> list[Subject]:
-    lab, minimal, ours, bare = free_port(), free_port(), free_port(), free_port()
-    script = scratch / f"lab{delay}.json"
-    script.write_text(json.dumps({"delay": delay}))
-    url = f"http://127.0.0.1:{lab}"
-    rung = (sys.executable, "-m", "rung")
-    gateway = (*rung, "gateway", "--anthropic", url, "--openai", url, "--models", "small,large")
-    return [
-        start("direct", lab, *rung, "lab", "--port", str(lab), "--script", str(script)),
-        start("minimal", minimal, sys.executable, str(HERE / "gateway_minimal.py"), url, str(minimal)),
-        start("rung, no journal", bare, *gateway, "--port", str(bare), "--no-journal"),
-        start("rung", ours, *gateway, "--port", str(ours), "--journal", str(scratch / f"j{delay}.db")),
-    ]
-
-
 async def measure(cell: Cell, found: list[Subject], seconds: float) -> dict[str, Measured]:
-    ending = b"message_stop" if cell.stream else b"word20"
     measured = {subject.name: Measured() for subject in found}
-    for turn in range(ROUNDS + 1):  # taking turns: what else this machine does then hits all of them alike
+    for turn in range(ROUNDS + 1):
         for subject in found:
-            one = await load(
-                subject.port, request_of(cell), ending, cell.connections, seconds / ROUNDS, subject.process.pid
-            )
-            if turn:  # the first is to get warm
+            request = request_of(cell, subject.headers)
+            length = seconds / ROUNDS if turn else min(0.2, seconds / ROUNDS)  # the first is to get warm
+            one = await load(subject.port, request, cell.ending, cell.connections, length, subject.process.pid)
+            if turn:
                 measured[subject.name].add(one)
     return measured
 
 
 def show(cell: Cell, measured: dict[str, Measured]) -> None:
-    direct, minimal = measured["direct"], measured["minimal"]
-    print(f"\n{cell}: direct p50 {direct.at(50):.2f} ms, p99 {direct.at(99):.2f} ms")
-    print(f"  {'':18}{'req/cpu s':>10}{'of minimal':>11}{'req/s':>8}{'+p50 ms':>9}{'+p99 ms':>9}{'first ms':>9}  wrong")
+    direct, mine = measured[DIRECT], measured[OURS]
+    load_now = os.getloadavg()[0]
+    print(f"\n{cell}: direct p50 {direct.at(50):.2f} ms, p99 {direct.at(99):.2f} ms; load {load_now:.1f}")
+    print(f"  {'':10}{'req/cpu s':>10}{'rung is':>9}{'req/s':>8}{'+p50 ms':>9}{'+p99 ms':>9}{'first ms':>9}  wrong")
     for name, one in measured.items():
-        if name != "direct":
-            share = one.per_cpu_second / minimal.per_cpu_second if minimal.per_cpu_second else 0.0
+        if name != DIRECT:
+            times = mine.per_cpu_second / one.per_cpu_second if one.per_cpu_second else 0.0
             print(
-                f"  {name:18}{one.per_cpu_second:10.0f}{share:11.0%}{len(one.took) / one.seconds:8.0f}"
-                f"{one.at(50) - direct.at(50):9.2f}{one.at(99) - direct.at(99):9.2f}{one.at(50, one.first):9.2f}  {one.wrong}"
+                f"  {name:10}{one.per_cpu_second:10.0f}{times:8.2f}x{len(one.took) / one.seconds:8.0f}"
+                f"{one.at(50) - direct.at(50):9.2f}{one.at(99) - direct.at(99):9.2f}{one.at(50, one.first):9.2f}"
+                f"  {one.wrong}",
+                flush=True,
             )
 
 
-def cells(*, everything: bool) -> list[Cell]:
-    if not everything:
+def cells(*, quick: bool) -> list[Cell]:
+    if quick:
         return [Cell(c, stream, False, 0.0) for c in (1, 32) for stream in (False, True)] + [Cell(32, False, True, 0.0)]
     return [
         Cell(c, stream, large, delay)
@@ -131,29 +97,89 @@ def cells(*, everything: bool) -> list[Cell]:
     ]
 
 
+async def flat(requests: int, scratch: Path) -> dict[int, float]:
+    """Megabytes ours keeps after so many requests, every fourth of them streamed."""
+    found = [lab(0.0, scratch)]
+    found.append(ours(f"http://127.0.0.1:{found[0].port}", scratch))
+    kept, done = {0: memory_of(found[1].process.pid)}, 0
+    whole, stream = Cell(32, False, False, 0.0), Cell(32, True, False, 0.0)
+    try:
+        for mark in [mark for mark in MARKS if mark < requests] + [requests]:
+            for cell, share in ((whole, 0.75), (stream, 0.25)):
+                number = round((mark - done) * share)
+                wrong = await send(found[1].port, request_of(cell), cell.ending, cell.connections, number)
+                assert not wrong, f"{wrong} wrong answers"
+            done = mark
+            kept[mark] = memory_of(found[1].process.pid)
+    finally:
+        end(found)
+    return kept
+
+
+def verdict(what: str, figure: str, *, met: bool) -> None:
+    print(f"  {what:66}{figure:>14}  {'met' if met else 'MISSED'}", flush=True)
+
+
+def judge(everything: dict[Cell, dict[str, Measured]]) -> None:
+    for name, goal in GOALS.items():
+        ratios = {
+            cell: measured[OURS].per_cpu_second / measured[name].per_cpu_second
+            for cell, measured in everything.items()
+            if name in measured and measured[name].per_cpu_second
+        }
+        for cell in [cell for cell in ratios if cell[:1] == (32,) and cell[2:] == (False, 0.0)]:
+            verdict(f"requests per cpu second, of {name}'s, goal {goal:g}x: {cell}", f"{ratios[cell]:.2f}x", met=ratios[cell] >= goal)  # fmt: skip
+        if len(ratios) > 1:
+            least = min(ratios, key=lambda cell: ratios[cell])
+            good = sum(ratio >= goal for ratio in ratios.values())
+            verdict(
+                f"  in {good} of {len(ratios)} cells; least: {least}", f"{ratios[least]:.2f}x", met=good == len(ratios)
+            )
+    for cell, measured in everything.items():
+        if cell.connections == 1 and not cell.large:
+            added = measured[OURS].at(50) - measured[DIRECT].at(50)
+            verdict(f"added p50, goal {ADDED_MS:g} ms: {cell}", f"{added:.2f} ms", met=added <= ADDED_MS)
+
+
 async def main(options: Any) -> None:
-    wanted = cells(everything=options.all)
+    wanted = cells(quick=options.quick)
+    peers = {LITELLM: options.litellm, PORTKEY: options.portkey}
+    everything: dict[Cell, dict[str, Measured]] = {}
+    ready = 0.0
     with tempfile.TemporaryDirectory() as scratch:
         for delay in sorted({cell.delay for cell in wanted}):
-            found = subjects(delay, Path(scratch))
-            try:
+            with running(delay, Path(scratch), peers) as found:
+                ready = max(ready, *(subject.ready for subject in found if subject.name == OURS))
                 for subject in found[1:]:
                     print(f"{subject.name}: ready in {subject.ready:.2f} s, {memory_of(subject.process.pid):.0f} MB")
                 for cell in wanted:
                     if cell.delay == delay:
-                        show(cell, await measure(cell, found, options.seconds))
+                        everything[cell] = await measure(cell, found, options.seconds)
+                        show(cell, everything[cell])
                 print()
                 for subject in found[1:]:
-                    print(f"{subject.name}: {memory_of(subject.process.pid):.0f} MB at the end")
-            finally:
-                for subject in found:
-                    subject.process.terminate()
-                for subject in found:
-                    subject.process.wait(20)
+                    print(f"{subject.name}: {memory_of(subject.process.pid):.0f} MB after all of it")
+                print()
+        kept = await flat(options.requests, Path(scratch)) if options.requests else {}
+    print("goals:")
+    judge(everything)
+    verdict(f"ready, goal {READY:g} s", f"{ready:.2f} s", met=ready < READY)
+    if kept:
+        most, marks = max(kept.values()), [mark for mark in kept if mark]
+        said = ", ".join(f"{mark:,}: {size:.1f}" for mark, size in kept.items())
+        verdict(f"memory, goal {MEGABYTES:g} MB; after requests: {said}", f"{most:.1f} MB", met=most <= MEGABYTES)
+        grown = kept[marks[-1]] - kept[marks[0]]
+        verdict(f"flat from {marks[0]:,} to {marks[-1]:,}, goal {GROWTH:g} MB", f"{grown:+.1f} MB", met=grown <= GROWTH)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--all", action="store_true")
-    uvloop.run(main(parser.parse_args()))
+    parser.add_argument("--quick", action="store_true", help="five cells, no long run for memory")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each subject in each cell")
+    parser.add_argument("--litellm", type=Path, help="a Python that has litellm[proxy]")
+    parser.add_argument("--portkey", type=Path, help="start-server.js of @portkey-ai/gateway")
+    parser.add_argument("--requests", type=int, default=None, help="for memory; 0: leave it out")
+    given = parser.parse_args()
+    if given.requests is None:
+        given.requests = 0 if given.quick else MARKS[-1]
+    uvloop.run(main(given))

@@ -6,7 +6,10 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass
@@ -39,10 +42,11 @@ class Measured:
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of processor time a process has used, in all its threads."""
+    """Seconds of processor time a process has used, in all its threads and those of its children."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         total += int((task / "schedstat").read_text().split()[0])
+        total += sum(int(1e9 * cpu_of(int(child))) for child in (task / "children").read_text().split())
     return total / 1e9
 
 
@@ -57,8 +61,8 @@ def memory_of(pid: int) -> float:
 class Loader(asyncio.Protocol):
     """One connection, one request after another."""
 
-    def __init__(self, request: bytes, until: float, measured: Measured, ending: bytes) -> None:
-        self.request, self.until, self.measured, self.ending = request, until, measured, ending
+    def __init__(self, request: bytes, more: Callable[[], bool], measured: Measured, ending: bytes) -> None:
+        self.request, self.more, self.measured, self.ending = request, more, measured, ending
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.data = bytearray()
         self.sent = self.came = 0.0
@@ -84,10 +88,10 @@ class Loader(asyncio.Protocol):
         self.measured.first.append(self.came - self.sent)
         if self.ending not in self.data or not self.data.startswith(b"HTTP/1.1 200"):
             self.measured.wrong += 1
-        if now > self.until:
-            self.transport.close()
-        else:
+        if self.more():
             self.send()
+        else:
+            self.transport.close()
 
     def complete(self) -> bool:
         head = self.data.find(b"\r\n\r\n")
@@ -109,15 +113,32 @@ class Loader(asyncio.Protocol):
 async def load(port: int, request: bytes, ending: bytes, connections: int, seconds: float, pid: int | None) -> Measured:
     """Load a port for so long with so many connections; `pid` is whose processor time is measured."""
     measured = Measured()
-    loop = asyncio.get_running_loop()
     before = cpu_of(pid) if pid else 0.0
     began = time.perf_counter()
     until = began + seconds
-    loaders = []
-    for _ in range(connections):
-        _, loader = await loop.create_connection(lambda: Loader(request, until, measured, ending), "127.0.0.1", port)
-        loaders.append(loader)
-    await asyncio.gather(*(loader.over for loader in loaders))
+    await _all(port, connections, lambda: Loader(request, lambda: time.perf_counter() < until, measured, ending))
     measured.seconds = time.perf_counter() - began
     measured.cpu = cpu_of(pid) - before if pid else 0.0
     return measured
+
+
+async def send(port: int, request: bytes, ending: bytes, connections: int, number: int) -> int:
+    """Send so many requests; how many of the answers were wrong."""
+    measured = Measured()
+    left = number - connections
+
+    def more() -> bool:
+        nonlocal left
+        left -= 1
+        measured.took.clear()  # nobody asks how long: a hundred thousand times would only be kept
+        measured.first.clear()
+        return left >= 0
+
+    await _all(port, connections, lambda: Loader(request, more, measured, ending))
+    return measured.wrong
+
+
+async def _all(port: int, connections: int, make: Callable[[], Loader]) -> None:
+    loop = asyncio.get_running_loop()
+    loaders = [(await loop.create_connection(make, "127.0.0.1", port))[1] for _ in range(connections)]
+    await asyncio.gather(*(loader.over for loader in loaders))

@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import uvloop
 
-from gateway import free_port, start
+from gateway_subjects import free_port, start
 
 # Faults a repeat, a splice or a resume can mend.
 FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]
