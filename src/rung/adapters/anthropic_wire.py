@@ -116,9 +116,10 @@ def found(answer: Body) -> Evidence | None:
         return Evidence(text="the answer is no whole message", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
     if stop not in STOPPED:
         return Evidence(text=f"the answer ended with {stop}", code=stop, phase=Phase.RESULT)
-    if stop == "end_turn" and not any(block.get("type") not in _THINKING for block in _blocks(answer)):
+    blocks = _blocks(answer)
+    if stop == "end_turn" and not any(block.get("type") not in _THINKING for block in blocks):
         return Evidence(text=SILENT, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
-    for block in _blocks(answer):
+    for block in blocks:
         if block.get("type") == "tool_use" and not isinstance(block.get("input"), Mapping):
             text = f"the arguments of the call of {block.get('name')} are not a JSON object"
             return Evidence(text=text, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)

@@ -23,6 +23,9 @@ HELD_LIMIT: Final = 512 * 1024  # bytes held back before content: then it is let
 EVENT_LIMIT: Final = 32 * 1024 * 1024  # bytes of one event: what is larger is no event
 KEPT_LIMIT: Final = 256 * 1024  # bytes whose text has not been read yet
 
+# What json.loads is without its wrappings: it is called for every piece that comes.
+_scan: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # it has it, undocumented
+
 # What an event is to whoever lets it pass.
 FRAME, TEXT, TOOL, END, PING = range(5)
 
@@ -211,10 +214,11 @@ def _is_whole(event: bytes) -> bool:
     if not data.startswith((b"{", b"[{")):
         return True  # a comment, a name alone, [DONE]
     try:
-        json.loads(data)
-    except (ValueError, RecursionError):
+        text = data.decode("utf-8", "surrogatepass")
+        _, end = _scan(text, 0)
+    except (ValueError, RecursionError, StopIteration):
         return False
-    return True
+    return end == len(text) or not text[end:].strip()
 
 
 def data_of(event: bytes) -> bytes:
