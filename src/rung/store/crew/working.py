@@ -131,7 +131,7 @@ class Working(Reading):
         if not re.match(rf"CHECKPOINT 0*{checkpoint}:", body):
             body = f"CHECKPOINT {checkpoint}: REVIEW REQUEST\n{body}"
         with transaction(self.connection):
-            self._mine(claim)
+            self._its_turn(claim)
             self._say(claim.task_id, claim.session, body, MessageType.REVIEW_REQUEST)
             self._move(claim, State.NEEDS_REVIEW, **_report(report_path))
             return self.known(claim.task_id).review_cycles
@@ -139,8 +139,7 @@ class Working(Reading):
     def resume(self, claim: Claim, body: str = "") -> None:
         """Go on after an answer; whoever takes up another's work says in the body how it found it."""
         with transaction(self.connection):
-            if self._mine(claim).state == State.EXIT_REQUESTED:  # which only a claim leads back from
-                raise IllegalMove(refusal(State.EXIT_REQUESTED).removeprefix("rung: "))
+            self._its_turn(claim)
             if body:
                 self._say(claim.task_id, claim.session, body, MessageType.RESUMPTION)
             self._move(claim, State.WORKING)
@@ -176,9 +175,16 @@ class Working(Reading):
 
     def _at_work(self, claim: Claim) -> Task:
         """The task, at work: whoever goes on after an answer need not say so first."""
-        task = self._mine(claim)
+        task = self._its_turn(claim)
         if task.state in ANSWERED:
             self._move(claim, State.WORKING)
+        return task
+
+    def _its_turn(self, claim: Claim) -> Task:
+        """The task, if its worker waits for nobody: whoever has reported something must first be answered."""
+        task = self._mine(claim)
+        if task.state not in {State.WORKING, *ANSWERED}:
+            raise IllegalMove(refusal(task.state).removeprefix("rung: "))
         return task
 
     def _stale(self, claim: Claim) -> StaleClaim:

@@ -1,0 +1,29 @@
+"""One of many processes that want the same: claims what it is told to, and says what came of it."""
+
+from __future__ import annotations
+
+import sys
+
+from rung.core.crew import ClaimBlocked
+from rung.store.crew.table import Table
+
+
+def say(words: str) -> None:
+    """A line, at once."""
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+def main(place: str, session: str) -> None:
+    """For each line: a task; `won` and the generation, or `blocked`."""
+    with Table.open(place) as table:
+        say("ready")
+        for line in sys.stdin:
+            try:
+                say(f"won {table.claim(line.strip(), session).generation}")
+            except ClaimBlocked:
+                say("blocked")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,76 @@
+"""Sixteen real processes want the same task: exactly one gets it, and fifteen say that they did not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rung.core.crew import MessageType, State
+from rung.store.crew.rows import NewTask
+from rung.store.crew.table import Table
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+ROOT = Path(__file__).resolve().parents[2]
+RACERS = 16
+ROUNDS = int(os.environ.get("RUNG_RACES", "6"))
+
+
+def racing(place: str, number: int) -> Popen[str]:
+    command = [sys.executable, "-m", "tests.crew.racer", place, f"s{number}"]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+
+def said(racer: Popen[str]) -> str:
+    assert racer.stdout is not None
+    return racer.stdout.readline().strip()
+
+
+def test_of_sixteen_one_gets_it(table: Table, place: str) -> None:
+    """Round after round: first what nobody had yet, then what was opened again."""
+    with ExitStack() as stack:
+        racers = [stack.enter_context(racing(place, number)) for number in range(RACERS)]
+        assert [said(racer) for racer in racers] == ["ready"] * RACERS
+        for number in range(ROUNDS):
+            task = f"task-{number // 2 + 1:02}"
+            if number % 2 == 0:
+                table.add(NewTask(task_id=task))
+            else:
+                table.answer(table.known(task), State.EXITED, "", MessageType.SYSTEM)
+                table.answer(table.known(task), State.FIX_PROPOSED, "", MessageType.SYSTEM)
+            for racer in racers:
+                assert racer.stdin is not None
+                racer.stdin.write(f"{task}\n")
+            answers = [said(racer) for racer in racers]
+            _one_won(table, task, answers)
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.close()
+
+
+def _one_won(table: Table, task: str, answers: list[str]) -> None:
+    found = table.known(task)
+    winners = [number for number, answer in enumerate(answers) if answer != "blocked"]
+    assert len(winners) == 1, answers
+    assert answers[winners[0]] == f"won {found.generation}"
+    assert (found.state, found.session_id) == (State.WORKING, f"s{winners[0]}")
+    losers = {f"s{number}" for number in range(RACERS)} - {found.session_id}
+    assert {row.session_id for row in table.fallbacks()} == losers
+    last = table.messages(task, types=[MessageType.CLAIM_BLOCKED])[-len(losers) :]
+    assert {message.from_session for message in last} == losers
+    for session in losers:
+        table.drop_fallback(session)
+
+
+def test_the_table_is_made_once_by_whoever_comes_first(place: str) -> None:
+    """Several at once find one table, with one row for the conductor."""
+    code = "import sys; from rung.store.crew.table import Table; Table.open(sys.argv[1], create=True).close()"
+    made = [subprocess.Popen([sys.executable, "-c", code, place]) for _ in range(6)]
+    assert [process.wait() for process in made] == [0] * 6
+    with Table.open(place) as table:
+        assert table.connection.execute("SELECT count(*) FROM orchestration_tasks") == [(2,)]
