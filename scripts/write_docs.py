@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from docpages import events, kinds, ladders, policy, prompts
+from docpages import events, kinds, ladders, plans, policy, prompts
 from docpages.markdown import MARK
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -15,7 +15,7 @@ REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 def all_pages() -> dict[str, str]:
     """Path (below docs/reference) and text of every generated page."""
     made: dict[str, str] = {}
-    for source in (kinds, ladders, prompts, policy, events):
+    for source in (kinds, ladders, prompts, policy, plans, events):
         made |= source.pages()
     return made
 

@@ -16,11 +16,14 @@ from rung.core.classify import RULES, classify
 from rung.core.config import POLICY_KEYS, book_from
 from rung.core.failures import GROUPS, Kind
 from rung.core.guide import GUIDES
+from rung.core.plan import CREW_KEYS, TASK_KEYS, checked_plan
 from rung.core.presets import LADDERS
 from rung.core.prompts import PROMPTS
 from rung.core.rules import Rule
+from rung.core.stages import PIPELINE_KEYS, STAGE_KEYS, read_pipeline
 
 if TYPE_CHECKING:
+    from rung.core.keys import Key
     from rung.core.rules import Rule
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,6 +140,20 @@ def test_every_policy_key_is_described(key: str) -> None:
     """Each key a policy file may hold has a row with its type, default and meaning."""
     row = re.search(rf"^\| `{key}` \| .+ \| .+ \| .+ \|$", read("policy.md"), re.MULTILINE)
     assert row
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("plan.md", key) for key in (*CREW_KEYS, *TASK_KEYS)]
+    + [("pipeline.md", key) for key in (*PIPELINE_KEYS, *STAGE_KEYS)],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_every_key_of_a_plan_and_a_pipeline_is_described(name: str, key: Key) -> None:
+    """Each key has a row with what is allowed, its default and its meaning, and the example on the page loads."""
+    row = re.search(rf"^\| `{key.name}` \| .+ \| .+ \| .+ \|$", read(name), re.MULTILINE)
+    assert row
+    (example,) = re.findall(r"```toml\n(.*?)```", read(name), re.DOTALL)
+    {"plan.md": checked_plan, "pipeline.md": read_pipeline}[name](tomllib.loads(example))
 
 
 @pytest.mark.parametrize("name", EVENTS)

@@ -32,6 +32,21 @@ def test_every_option_of_run_is_documented() -> None:
         assert f"| {code} |" in page
 
 
+def test_every_option_of_a_pipeline_is_documented() -> None:
+    """The page on pipelines names every command, option and exit code."""
+    from rung.cli.exits import EXITS, INTERRUPTED, USAGE
+    from rung.cli.pipeline import command
+
+    page = (ROOT / "docs/howto/run-a-pipeline.md").read_text()
+    for name, inner in command.commands.items():
+        assert f"rung pipeline {name}" in page
+        for parameter in inner.params:
+            for option in parameter.opts:
+                assert not option.startswith("--") or option in page, option
+    for code in {*EXITS.values(), INTERRUPTED, USAGE}:
+        assert f"| {code} |" in page
+
+
 def test_links_lead_somewhere() -> None:
     """Every relative link on the hand-written pages leads to a file."""
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *(ROOT / "docs/explanation").glob("*.md")]:

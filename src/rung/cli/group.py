@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "Run a command and recover it when it fails.",
+    "pipeline": "Run stages of agents, each recovered on its own.",
     "gateway": "Recovery for any agent, by changing one URL.",
     "resume": "Take up what a crash left open.",
     "classify": "Name a failure: its kind, and whether repeating helps.",

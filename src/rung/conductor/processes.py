@@ -62,7 +62,7 @@ class RealProcesses:
 
     def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None) -> None:
         """Start it, and see that its PID file is there."""
-        file = self._file(name)
+        file = self.file(name)
         with (self.logs / f"{name}.log").open("ab") as log:
             child = subprocess.Popen(  # noqa: S603  # running the user's command is what this is for
                 launcher(file, command),
@@ -84,7 +84,7 @@ class RealProcesses:
 
     def pid(self, name: str) -> Pid | None:
         """Whose number the name's file holds."""
-        return read_pid(self._file(name))
+        return read_pid(self.file(name))
 
     def alive(self, name: str) -> bool:
         """Does the process of this name live?"""
@@ -111,7 +111,7 @@ class RealProcesses:
         pid = self.pid(name)
         if pid is not None:
             self._end_group(pid, grace)
-        self._file(name).unlink(missing_ok=True)
+        self.file(name).unlink(missing_ok=True)
 
     def _end_group(self, pid: Pid, grace: float) -> None:
         if signal_group(pid, signal.SIGTERM):
@@ -131,5 +131,12 @@ class RealProcesses:
                 if child.poll() is not None:
                     del self._children[number]
 
-    def _file(self, name: str) -> Path:
+    def file(self, name: str) -> Path:
+        """Where the name's PID file is."""
         return self.pids / f"{name}.pid"
+
+    def tidy(self) -> None:
+        """Take away what is empty of our folders."""
+        for place in (self.pids, self.logs, self.pids.parent):
+            with suppress(OSError):
+                place.rmdir()

@@ -73,6 +73,10 @@ STAGE_KEYS: Final = (
         "Below this, the `quality:` of its signal is too low. A signal without one is not judged by it.",
     ),
     Key("turns", is_count, COUNT, None, "How many turns its agent has; doubled when a fresh one takes over."),
+    Key(
+        "idempotent", lambda value: isinstance(value, bool), "true or false", True,
+        "May it be run again after its runner died in the midst of it? If not, it ends partial, and a person looks.",
+    ),
     Key("check", is_command, COMMAND, (), "A command that must exit 0 after the agent, or the stage has failed."),
 )  # fmt: skip
 
@@ -91,6 +95,7 @@ class Stage:
     signal: bool = False
     quality: float = 0
     turns: int | None = None
+    idempotent: bool = True
     check: tuple[str, ...] = ()
 
 

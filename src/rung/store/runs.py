@@ -95,6 +95,17 @@ class Runs:
             work, lambda connection: bool(connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)))
         ).result()
 
+    def ended(self, run: str) -> Any:
+        """How a run ended, without taking it up; None for one that is open, or was never there."""
+        rows = self.journal.read("SELECT result FROM run WHERE id = ? AND state = 'done'", (run,))
+        return json.loads(rows[0][0]) if rows else None
+
+    def below(self, name: str) -> list[str]:
+        """The runs whose ids are this name, a slash and more."""
+        start = f"{name}/"
+        rows = self.journal.read("SELECT id FROM run WHERE substr(id, 1, ?) = ? ORDER BY made_at", (len(start), start))
+        return [run for (run,) in rows]
+
     def open_runs(self) -> list[OpenRun]:
         """The runs that have not ended; `owned`: a living process has it."""
         now = self.now()

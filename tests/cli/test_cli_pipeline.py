@@ -1,0 +1,408 @@
+"""`rung pipeline` on real commands: what is asked, what is kept, where it stops, and how it goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rung.core.signals import Ended, parse
+from rung.core.toml import to_toml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUNG = [sys.executable, "-m", "rung", "pipeline"]
+
+# An agent that answers from a script: STAGE.answers holds one answer for each time it is asked, the last one for ever.
+# It notes every prompt in STAGE.asked, and when it began and ended in `times`.
+AGENT = """
+import json, os, pathlib, sys, time
+stage = os.environ["RUNG_STAGE"]
+asked = pathlib.Path(stage + ".asked")
+before = json.loads(asked.read_text()) if asked.exists() else []
+new = pathlib.Path(stage + ".new")
+new.write_text(json.dumps(before + [{"prompt": sys.stdin.read(), "turns": os.environ["RUNG_TURNS"]}]))
+new.replace(asked)
+with open("times", "a") as times:
+    times.write(f"{stage} begins\\n")
+answers = json.loads(pathlib.Path(stage + ".answers").read_text())
+answer = answers[min(len(before), len(answers) - 1)]
+time.sleep(answer.get("sleep", 0.05))
+with open("times", "a") as times:
+    times.write(f"{stage} ends\\n")
+print(answer.get("says", ""))
+sys.exit(answer.get("exit", 0))
+"""
+
+
+class World:
+    """A folder with a pipeline in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "agent.py").write_text(AGENT)
+        self.file = folder / "pipeline.toml"
+
+    def write(self, *stages: dict[str, Any], policy: dict[str, Any] | None = None, **settings: Any) -> None:
+        """The file, with the agent above for every stage."""
+        command = [sys.executable, str(self.folder / "agent.py")]
+        text = to_toml({"pipeline": {"name": "demo", "command": command, **settings}, "policy": policy or {}})
+        for stage in stages:
+            text += "\n[[stage]]\n" + to_toml({"prompt": f"do {stage['id']}", **stage})
+        self.file.write_text(text)
+
+    def answers(self, stage: str, *says: str | dict[str, Any]) -> None:
+        """What the agent of a stage says each time."""
+        listed = [{"says": one} if isinstance(one, str) else one for one in says]
+        (self.folder / f"{stage}.answers").write_text(json.dumps(listed))
+
+    def asked(self, stage: str) -> list[dict[str, str]]:
+        """What it was asked."""
+        path = self.folder / f"{stage}.asked"
+        found: list[dict[str, str]] = json.loads(path.read_text()) if path.exists() else []
+        return found
+
+    def run(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        """`rung pipeline run`."""
+        return subprocess.run(
+            [*RUNG, "run", str(self.file), *words], input=given, capture_output=True, text=True, timeout=90, check=False
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """The same in the background."""
+        return subprocess.Popen(
+            [*RUNG, "run", str(self.file), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def agents(self) -> str:
+        """The agents of this world that live."""
+        found = subprocess.run(["pgrep", "-f", f"{self.folder}/agent.py"], capture_output=True, text=True, check=False)
+        return found.stdout
+
+    def out(self, stage: str) -> str:
+        """What a stage has written."""
+        return (self.folder / "tasks" / "demo" / f"{stage}.md").read_text()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "it did not come about in 30 s"
+        time.sleep(0.02)
+
+
+def test_stages_pass_on_paths(world: World) -> None:
+    """Each stage runs after those it depends on, is told where they wrote, and leaves its output in a file."""
+    world.write({"id": "design"}, {"id": "build", "depends_on": ["design"]}, {"id": "test", "depends_on": ["build"]})
+    world.answers("design", "PASS|parts:2\n# Design\nall of it")
+    world.answers("build", "built")
+    world.answers("test", "PASS\nfine")
+    done = world.run()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "design  PASS|parts:2|ref:tasks/demo/design.md",
+        "build  PASS|ref:tasks/demo/build.md",
+        "test  PASS|ref:tasks/demo/test.md",
+    ]
+    assert world.asked("design")[0]["prompt"] == "do design"
+    (asked,) = world.asked("build")
+    assert asked["prompt"] == (
+        "do build\n\nWhat the stages before this one wrote:\n- design: tasks/demo/design.md (PASS|parts:2)\n"
+    )
+    assert world.out("design") == "PASS|parts:2\n# Design\nall of it\n"
+
+
+def test_stages_that_wait_for_nobody_run_at_once(world: World) -> None:
+    """Two that depend on nothing overlap; with one worker they do not."""
+    world.write({"id": "a"}, {"id": "b"})
+    for name in ("a", "b"):
+        world.answers(name, {"says": "PASS", "sleep": 1.0})
+    assert world.run().returncode == 0
+    first, second, *_ = (world.folder / "times").read_text().splitlines()
+    assert {first, second} == {"a begins", "b begins"}
+    (world.folder / "times").unlink()
+    world.write({"id": "a"}, {"id": "b"}, workers=1)
+    assert world.run().returncode == 0
+    assert (world.folder / "times").read_text().splitlines() == ["a begins", "a ends", "b begins", "b ends"]
+
+
+def test_missing_sections_are_asked_for_by_themselves(world: World) -> None:
+    """One nudge names only what is missing, and its answer completes the first one."""
+    world.write({"id": "design", "sections": ["Goal", "Parts", "Risks"]})
+    world.answers("design", "PASS\n# Goal\nx\n# Parts\ny", "PASS\n# Risks\nz")
+    done = world.run()
+    assert done.returncode == 0, done.stderr
+    first, nudge = world.asked("design")
+    assert "Complete only: Risks." in nudge["prompt"]
+    assert "Complete only" not in first["prompt"]
+    assert world.out("design") == "PASS\n\n# Goal\nx\n# Parts\ny\n\n# Risks\nz\n"
+
+
+def test_too_many_missing_sections_are_a_fresh_worker_with_less(world: World) -> None:
+    """More than two missing: no nudge, but a respawn that does less at once, with twice the turns."""
+    world.write({"id": "design", "sections": ["A", "B", "C"], "turns": 10})
+    world.answers("design", "nothing of it", "# A\nx\n# B\ny\n# C\nz")
+    assert world.run().returncode == 0
+    first, fresh = world.asked("design")
+    assert (first["turns"], fresh["turns"]) == ("10", "20")
+    assert "too broad" in fresh["prompt"]
+    assert "A, B, C first" in fresh["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [("FAIL|kind:turns_exhausted|reason:20 turns", "ran out of turns"), ("PASS|quality:40", "simplest way")],
+)
+def test_a_fresh_worker_does_it_otherwise(world: World, bad: str, words: str) -> None:
+    """Exhausted turns get more of them, low quality a simpler way."""
+    world.write({"id": "build", "quality": 70, "turns": 5})
+    world.answers("build", bad, "PASS|quality:90")
+    done = world.run()
+    assert done.returncode == 0, done.stderr
+    assert words in world.asked("build")[1]["prompt"]
+    assert world.asked("build")[1]["turns"] == "10"
+
+
+def test_two_writers_of_one_file_take_turns(world: World) -> None:
+    """Declared scopes that overlap are found before the run: said, and kept apart."""
+    world.write({"id": "a", "writes": ["src/"]}, {"id": "b", "writes": ["src/x.py"]})
+    for name in ("a", "b"):
+        world.answers(name, {"says": "PASS", "sleep": 0.3})
+    done = world.run()
+    assert done.returncode == 0
+    assert "b now waits for a: both write src" in done.stderr
+    assert (world.folder / "times").read_text().splitlines() == ["a begins", "a ends", "b begins", "b ends"]
+
+
+def test_ambiguity_with_nobody_there_blocks_and_nothing_follows(world: World) -> None:
+    """BLOCKED, exit 4, a written report with options, and no later stage is started."""
+    world.write({"id": "design"}, {"id": "build", "depends_on": ["design"]})
+    world.answers("design", "BLOCKED|reason:the brief can be read in two ways")
+    world.answers("build", "PASS")
+    done = world.run()
+    assert done.returncode == 4
+    assert done.stdout.splitlines()[1] == "build  BLOCKED|reason:not started"
+    assert len(world.asked("design")) == 1
+    assert world.asked("build") == []
+    report = (world.folder / "tasks" / "pipeline-blocked.md").read_text()
+    told = parse(report)
+    assert told is not None
+    assert (told.status, told.facts["stage"]) == (Ended.BLOCKED, "design")
+    assert "the brief can be read in two ways" in report
+    assert "- build: not started" in report
+    assert "Options" in report
+
+
+def test_three_respawns_are_enough(world: World) -> None:
+    """Four attempts, each told something else; then a person, and with nobody there BLOCKED where --report says."""
+    world.write({"id": "build", "quality": 70})
+    world.answers("build", "PASS|quality:1\nhalf of it")
+    done = world.run("--report", str(world.folder / "why.md"))
+    assert done.returncode == 4
+    prompts = [asked["prompt"] for asked in world.asked("build")]
+    assert len(prompts) == len(set(prompts)) == 4
+    assert "low_quality" in (world.folder / "why.md").read_text()
+    assert "half of it" in (world.folder / "tasks" / "demo" / "build.partial.md").read_text()
+
+
+def test_a_person_is_asked_with_options(world: World) -> None:
+    """With somebody there two or three options are put, and the answer is obeyed."""
+    world.write({"id": "design"})
+    world.answers("design", "BLOCKED|reason:which of the two?", "PASS")
+    done = world.run("--ask", given="1\n")
+    assert done.returncode == 0, done.stderr
+    assert "1. Try again as it was" in done.stderr
+    assert "3. Stop here" in done.stderr
+    assert len(world.asked("design")) == 2
+    world.answers("design", "BLOCKED|reason:again")
+    stopped = world.run("--ask", given="3\n")
+    assert stopped.returncode == 4
+
+
+@pytest.mark.parametrize(("ladder", "code"), [("task", 3), ("model", 1), ("pipeline", 4)])
+def test_exit_codes_tell_how_it_ended(world: World, ladder: str, code: int) -> None:
+    """Partial, failed and blocked are told apart, and each leaves a report."""
+    world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]}, policy={"ladder": ladder, "attempts": 2})
+    world.answers("a", {"says": "no idea", "exit": 9})
+    world.answers("b", "PASS")
+    assert world.run().returncode == code
+    assert world.asked("b") == []
+    assert (world.folder / "tasks" / "pipeline-blocked.md").exists()
+
+
+def test_a_check_must_pass(world: World) -> None:
+    """A stage whose check fails is done again by a fresh worker, who is told."""
+    mark = world.folder / "good"
+    check = [
+        sys.executable,
+        "-c",
+        f"import pathlib, sys; p = pathlib.Path({str(mark)!r}); bad = not p.exists(); p.touch(); sys.exit('3 tests failed' if bad else 0)",
+    ]
+    world.write({"id": "build", "check": check})
+    world.answers("build", "PASS")
+    assert world.run().returncode == 0
+    assert "3 tests failed" in world.asked("build")[1]["prompt"]
+
+
+def test_a_killed_runner_goes_on(world: World) -> None:
+    """After SIGKILL the same id goes on: what had passed is not asked again, what was cut off is."""
+    world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]}, {"id": "c", "depends_on": ["b"]})
+    world.answers("a", "PASS")
+    world.answers("b", {"says": "PASS", "sleep": 60}, "PASS")
+    world.answers("c", "PASS")
+    runner = world.start("--run-id", "r1")
+    until(lambda: world.asked("b"))
+    runner.kill()
+    runner.communicate()
+    done = world.run("--resume", "r1")
+    assert done.returncode == 0, done.stderr
+    assert [len(world.asked(name)) for name in "abc"] == [1, 2, 1]
+    again = world.run("--resume", "r1")
+    assert again.returncode == 0
+    assert [len(world.asked(name)) for name in "abc"] == [1, 2, 1]
+
+
+def test_the_agent_of_a_killed_runner_does_not_work_on_beside_the_next(world: World) -> None:
+    """What a killed runner left behind is ended before the stage runs again: two never write at once."""
+    world.write({"id": "a"})
+    world.answers("a", {"says": "PASS", "sleep": 60}, "PASS")
+    runner = world.start("--run-id", "r1")
+    until(lambda: world.asked("a"))
+    runner.kill()
+    runner.communicate()
+    assert world.agents()
+    assert world.run("--resume", "r1").returncode == 0
+    assert world.agents() == ""
+    assert (world.folder / "times").read_text().splitlines() == ["a begins", "a begins", "a ends"]
+    assert [path.name for path in (world.folder / "tasks" / "demo").iterdir()] == ["a.md"]
+
+
+def test_a_stage_that_must_not_run_twice_is_left_to_a_person(world: World) -> None:
+    """Cut off in the midst of what is not idempotent: partial, and said so; it runs again only when asked once more."""
+    world.write({"id": "deploy", "idempotent": False})
+    world.answers("deploy", {"says": "PASS", "sleep": 60}, "PASS")
+    runner = world.start("--run-id", "r1")
+    until(lambda: world.asked("deploy"))
+    runner.kill()
+    runner.communicate()
+    assert world.run("--resume", "r1").returncode == 3
+    assert len(world.asked("deploy")) == 1
+    assert "may have had effects" in (world.folder / "tasks" / "pipeline-blocked.md").read_text()
+    assert world.run("--resume", "r1").returncode == 0
+
+
+def test_a_blocked_run_is_taken_up_where_it_stopped(world: World) -> None:
+    """Once a person has changed what was wrong, only the stage that stopped, and those after it, run."""
+    world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]})
+    world.answers("a", "PASS")
+    world.answers("b", "BLOCKED|reason:which?", "PASS")
+    assert world.run("--run-id", "r1").returncode == 4
+    done = world.run("--resume", "r1")
+    assert done.returncode == 0, done.stderr
+    assert [len(world.asked(name)) for name in "ab"] == [1, 2]
+
+
+def test_ctrl_c_ends_the_agents(world: World) -> None:
+    """Exit 130, and no agent stays behind."""
+    world.write({"id": "a"}, {"id": "b"})
+    for name in ("a", "b"):
+        world.answers(name, {"says": "PASS", "sleep": 60})
+    runner = world.start()
+    until(lambda: world.asked("a") and world.asked("b"))
+    runner.send_signal(signal.SIGINT)
+    _, errors = runner.communicate(timeout=20)
+    assert runner.returncode == 130, errors
+    assert world.agents() == ""
+
+
+def test_a_time_limit_is_kept(world: World) -> None:
+    """An attempt that takes longer than the policy allows is ended, and the next one is made."""
+    world.write({"id": "a"}, policy={"attempt_seconds": 1.5})
+    world.answers("a", {"says": "PASS", "sleep": 60}, "PASS")
+    assert world.run().returncode == 0
+    assert len(world.asked("a")) == 2
+
+
+def test_progress_as_json(world: World) -> None:
+    """Every line is JSON with its stage; the last one is the outcome with every stage's signal and failure."""
+    world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]})
+    world.answers("a", "BLOCKED|reason:x")
+    world.answers("b", "PASS")
+    done = world.run("--json")
+    *lines, last = map(json.loads, done.stdout.splitlines())
+    assert {line["stage"] for line in lines} == {"a"}
+    assert last["name"] == "outcome"
+    assert (last["status"], last["stages"]["a"]["status"], last["stages"]["b"]["status"]) == (
+        "blocked",
+        "blocked",
+        "not started",
+    )
+    assert last["stages"]["a"]["failure"]["failure_level"] == "L4"
+    assert last["run"].startswith("demo-")
+
+
+def test_prompts_from_files_and_in_place(world: World) -> None:
+    """A prompt may be a file beside the pipeline's, and stand in the command itself."""
+    (world.folder / "p.md").write_text("from a {file}")
+    command = [sys.executable, "-c", "import sys; print('PASS'); print(*sys.argv[1:])", "{stage}:{turns}:{prompt}"]
+    world.file.write_text(
+        to_toml({"pipeline": {"name": "demo"}})
+        + "\n[[stage]]\n"
+        + to_toml({"id": "a", "prompt_path": "p.md", "command": command, "turns": 3})
+    )
+    assert world.run().returncode == 0
+    assert world.out("a") == "PASS\na:3:from a {file}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("[[stage]]\nid = 'a'\nprompt = 'x'\n", (), "stage[0].command"),
+        ("[pipeline]\ncommand = ['x']\n", (), "stage = None"),
+        ("[[stage]]\nid = 'a'\nprompt_path = 'gone.md'\ncommand = ['x']\n", (), "gone.md"),
+        ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n[policy]\nfoo = 1\n", (), "policy.foo"),
+        ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--resume", "nobody"), "--resume = 'nobody'"),
+        ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--resume", "r", "--run-id", "r"), "--run-id"),
+        ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--no-journal", "--run-id", "r"), "--no-journal"),
+        ("not toml", (), "is not TOML"),
+    ],
+)
+def test_what_cannot_run_says_so_in_one_line(world: World, text: str, words: tuple[str, ...], said: str) -> None:
+    """Exit 2, one line, nothing run."""
+    world.file.write_text(text)
+    done = world.run(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_check_shows_the_turns(world: World) -> None:
+    """What would run, in which turns, and what was restructured; nothing is run."""
+    world.write({"id": "a", "writes": ["f"]}, {"id": "b", "writes": ["f"]}, {"id": "c", "depends_on": ["a"]})
+    shown = subprocess.run([*RUNG, "check", str(world.file)], capture_output=True, text=True, check=False)
+    assert shown.stdout.splitlines() == ["1. a", "2. b, c"]
+    assert "b now waits for a" in shown.stderr
+    told = subprocess.run([*RUNG, "check", str(world.file), "--json"], capture_output=True, text=True, check=False)
+    assert json.loads(told.stdout)["turns"] == [["a"], ["b", "c"]]
+    assert not (world.folder / "times").exists()
+
+
+def test_without_a_journal(world: World) -> None:
+    """It runs all the same, and has no id."""
+    world.write({"id": "a"})
+    world.answers("a", "PASS")
+    done = world.run("--no-journal")
+    assert done.returncode == 0
+    assert not done.stderr.startswith("run ")
