@@ -98,9 +98,8 @@ def answer_review(crew: Crew, task: Task) -> None:
 
 
 def note_completion(crew: Crew, task: Task) -> None:
-    """Done: its story ends well, and what waited for it may begin."""
+    """Done: its story ends well, and what waited for it may begin. Its worker has a moment to leave by itself."""
     story = crew.stories.over(task, ev.Status.RECOVERED, "")
-    crew.let_go(task.task_id)
     crew.table.change(task.task_id, outcome="complete", history=story)
     crew.say(f"{task.task_id}: complete")
 

@@ -42,8 +42,14 @@ def tidy(crew: Crew) -> None:
     """Workers of tasks that have ended: a conductor may have died between the mark and the signal."""
     for process in crew.table.processes():
         task = crew.table.task(process.task_id)
-        if task is None or (task.state in TERMINAL and task.outcome):
+        if task is None or (task.state in TERMINAL and task.outcome and not _leaving(crew, task)):
             crew.let_go(process.task_id)
+
+
+def _leaving(crew: Crew, task: Task) -> bool:
+    """Has it just completed its task, and is on its way out?"""
+    just_now = (task.heartbeat_age or 0.0) < crew.settings.grace
+    return task.state is State.COMPLETE and just_now and crew.processes.alive(task.task_id)
 
 
 def _verdict(crew: Crew, task: Task, *, ours: bool) -> Liveness:

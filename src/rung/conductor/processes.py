@@ -111,6 +111,7 @@ class RealProcesses:
         pid = self.pid(name)
         if pid is not None:
             self._end_group(pid, grace)
+        self._reap()
         self.file(name).unlink(missing_ok=True)
 
     def _end_group(self, pid: Pid, grace: float) -> None:

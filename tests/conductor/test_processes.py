@@ -1,0 +1,143 @@
+"""Processes told apart by more than their number."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rung.conductor.pids import Pid, alive, find, group, me, read_pid, signal_group, stopped, write_pid
+from rung.conductor.processes import RealProcesses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LONG = 20.0
+SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
+DEAF = [
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)",
+]
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + LONG
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[RealProcesses]:
+    made = RealProcesses(tmp_path)
+    yield made
+    for name in made.known():
+        made.end(name, 0.0)
+
+
+def test_the_file_is_there_before_the_command_runs(processes: RealProcesses, tmp_path: Path) -> None:
+    """A command that looks for its own PID file finds it: there is no moment in which nobody knows of it."""
+    look = (
+        f"import os; open({str(tmp_path / 'seen')!r}, 'w').write(open({str(tmp_path / 'pids' / 'one.pid')!r}).read())"
+    )
+    processes.launch("one", [sys.executable, "-c", look], {}, None)
+    until((tmp_path / "seen").exists)
+    until((tmp_path / "seen").read_text)
+    pid = read_pid(tmp_path / "pids" / "one.pid")
+    assert pid is not None
+    assert (tmp_path / "seen").read_text().split()[0] == str(pid.number)
+
+
+def test_a_number_that_is_anothers_by_now_is_not_hit(processes: RealProcesses) -> None:
+    """The file of a dead process, whose number a living one got: it is not alive, and ending it ends nobody."""
+    stranger = subprocess.Popen(SLEEP, start_new_session=True, stdout=subprocess.DEVNULL)
+    try:
+        now = find(stranger.pid)
+        assert now is not None
+        write_pid(
+            processes.pids / "old.pid", Pid(now.number, now.started[:-1] + ("1" if now.started[-1] != "1" else "2"))
+        )
+        assert not processes.alive("old")
+        processes.end("old", 0.0)
+        assert processes.known() == []
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_one_that_ignores_being_asked_is_made_to(processes: RealProcesses, tmp_path: Path) -> None:
+    """SIGTERM, the grace, SIGKILL; and then the file is gone."""
+    processes.launch("deaf", DEAF, {}, None)
+    until(lambda: "up" in processes.output("deaf"))
+    pid = processes.pid("deaf")
+    assert pid is not None
+    processes.end("deaf", 0.1)
+    assert not alive(pid)
+    assert list((tmp_path / "pids").iterdir()) == []
+
+
+def test_what_a_worker_started_goes_with_it(processes: RealProcesses, tmp_path: Path) -> None:
+    """A worker that died and left a child behind: the child is ended too."""
+    code = f"import subprocess, os, sys; child = subprocess.Popen({SLEEP!r}); open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid)); os._exit(1)"
+    processes.launch("parent", [sys.executable, "-c", code], {}, None)
+    until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
+    until(lambda: not processes.alive("parent"))
+    child = find(int((tmp_path / "child").read_text()))
+    parent = processes.pid("parent")
+    assert child is not None
+    assert parent is not None
+    assert group(parent)
+    processes.end("parent", 1.0)
+    assert not alive(child)
+    assert not group(parent)
+
+
+def test_one_that_stands_still_is_seen_and_can_be_ended(processes: RealProcesses) -> None:
+    """A stopped process is alive and stands still; asked to end, it is woken to hear it."""
+    processes.launch("still", SLEEP, {}, None)
+    until(lambda: "up" in processes.output("still"))
+    pid = processes.pid("still")
+    assert pid is not None
+    assert signal_group(pid, signal.SIGSTOP)
+    until(lambda: stopped(pid))
+    assert processes.alive("still")
+    assert processes.stands_still("still")
+    processes.end("still", LONG)
+    assert not alive(pid)
+
+
+def test_a_successor_knows_the_workers(processes: RealProcesses, tmp_path: Path) -> None:
+    """Another conductor, in another process, finds by the files who is alive."""
+    processes.launch("one", SLEEP, {"RUNG_TASK": "task-01"}, tmp_path)
+    ask = f"from rung.conductor.processes import RealProcesses; from pathlib import Path; p = RealProcesses(Path({str(tmp_path)!r})); print(p.known(), p.alive('one')); p.end('one', 5); print(p.known())"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["['one'] True", "[]"]
+    until(lambda: not processes.alive("one"))
+
+
+def test_a_zombie_is_dead() -> None:
+    """A process that ended and was not waited for is nobody."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    until(lambda: find(child.pid) is None)
+    child.wait()
+
+
+def test_a_file_one_cannot_read_is_nobodys(tmp_path: Path) -> None:
+    """Empty, half written or nonsense: no process, no error."""
+    file = tmp_path / "x.pid"
+    assert read_pid(file) is None
+    for text in ("", "abc", "\x00\xff", "12"):
+        file.write_text(text)
+        found = read_pid(file)
+        assert found is None or not alive(found)
+    write_pid(file, me())
+    assert read_pid(file) == me()
+    assert me().number == os.getpid()

@@ -1,0 +1,159 @@
+"""A real crew in a real storm: processes killed, stopped, slow, looping and lying, and the conductor killed twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rung.conductor.pids import alive, read_pid
+from rung.core.crew import MessageType, State
+from rung.core.toml import to_toml
+from rung.store.crew.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TASKS = int(os.environ.get("RUNG_CREW_TASKS", "40"))
+SEED = int(os.environ.get("RUNG_CREW_SEED", "1"))
+STALE = 10.0
+LONG = 420.0
+WORKER = Path(__file__).with_name("stormy_worker.py")
+
+
+class Storm:
+    """A crew that is being conducted, and the hand that strikes at it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.db = folder / "crew.db"
+        self.pids = folder / "crew.db.d" / "pids"
+        self.chance = random.Random(SEED)
+        crew = {
+            "name": "storm", "workers": 8, "worker": [sys.executable, str(WORKER), str(SEED), str(folder)],
+            "poll": 0.3, "beat": 1.0, "stale_after": STALE, "grace": 2.0, "claim_within": 60.0,
+            "restarts": 200, "restart_seconds": 900.0, "deaths": 60, "death_seconds": 30.0, "conductor_stale": 20.0,
+        }  # fmt: skip
+        lines = ["[crew]", to_toml(crew)]
+        for n in range(1, TASKS + 1):
+            needs = [f"task-{m:02}" for m in self.chance.sample(range(1, n), 1)] if n > 8 and n % 4 == 0 else []
+            lines += ["[[task]]", to_toml({"id": f"task-{n:02}", "instruction": f"do {n}", "depends_on": needs})]
+        (folder / "plan.toml").write_text("\n".join(lines))
+        self.environment = {**os.environ, "RUNG_JOURNAL": str(folder / "journal.db"), "RUNG_CREW": str(self.db)}
+        self.stopped: list[tuple[float, int]] = []
+
+    def start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "rung", "crew", "run", str(self.folder / "plan.toml"), "--db", str(self.db)]
+        with (self.folder / "front.log").open("wb") as log:
+            return subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+
+    def strike(self) -> None:
+        """Now and then somebody is killed, or stopped for a moment that is shorter than patience."""
+        for until, number in [one for one in self.stopped if one[0] < time.monotonic()]:
+            self.stopped.remove((until, number))
+            self._signal(number, signal.SIGCONT)
+        workers = sorted(self.pids.glob("task-*.pid"))
+        if not workers or self.chance.random() > 0.15:
+            return
+        pid = read_pid(self.chance.choice(workers))
+        if pid is None or not alive(pid):
+            return
+        if self.chance.random() < 0.4:
+            self._signal(pid.number, signal.SIGKILL)
+        else:
+            self._signal(pid.number, signal.SIGSTOP)
+            self.stopped.append((time.monotonic() + 1.0, pid.number))
+
+    def _signal(self, number: int, what: int) -> None:
+        try:
+            os.kill(number, what)
+        except ProcessLookupError:
+            return
+
+    def kill_the_conductor(self) -> None:
+        """And see that there is another one."""
+        file = self.pids / "conductor.pid"
+        first = read_pid(file)
+        assert first is not None
+        os.kill(first.number, signal.SIGKILL)
+        until = time.monotonic() + 60
+        while (now := read_pid(file)) is None or now == first or not alive(now):
+            assert time.monotonic() < until, "nobody took the conductor's place"
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def storm(tmp_path: Path) -> Iterator[Storm]:
+    made = Storm(tmp_path)
+    yield made
+    for _, number in made.stopped:
+        made._signal(number, signal.SIGCONT)
+    for number in mine(made.db):
+        made._signal(number, signal.SIGKILL)
+
+
+def mine(db: Path) -> list[int]:
+    """Every process that was told of this crew, but for us and the front."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                told = f"RUNG_CREW={db}".encode() in (entry / "environ").read_bytes().split(b"\0")
+                dead = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            except OSError:
+                continue
+            if told and not dead:
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_crew_in_a_storm(storm: Storm) -> None:
+    """Every task ends complete or honestly given up, none twice, nobody well is ended, nothing is left behind."""
+    front = storm.start()
+    table = None
+    deadline = time.monotonic() + LONG
+    kills_at = [TASKS // 4, TASKS // 2]
+    while front.poll() is None:
+        assert time.monotonic() < deadline, (storm.folder / "front.log").read_text()[-2_000:]
+        time.sleep(0.3)
+        if table is None and storm.db.exists() and (storm.pids / "conductor.pid").exists():
+            table = Table.open(str(storm.db))
+        if table is None:
+            continue
+        storm.strike()
+        if kills_at and table.counts()[State.COMPLETE] >= kills_at[0]:
+            kills_at.pop(0)
+            storm.kill_the_conductor()
+    assert table is not None
+    assert kills_at == []
+    log = (storm.folder / "front.log").read_text() + (storm.folder / "crew.db.d/logs/conductor.log").read_text()
+    rows = table.tasks()
+    assert len(rows) == TASKS
+    for row in rows:
+        completions = table.messages(row.task_id, types=(MessageType.COMPLETION,))
+        if row.state is State.COMPLETE:
+            assert len(completions) == 1, log
+        else:
+            assert (row.state, row.outcome) == (State.EXITED, "escalated"), (row, log)
+            assert completions == []
+            assert (storm.folder / f"crew.db.d/escalations/{row.task_id}.md").exists()
+    assert sum(row.state is State.COMPLETE for row in rows) > TASKS * 0.7, log
+    ended = storm.folder / "ended.jsonl"
+    for told in map(json.loads, ended.read_text().splitlines() if ended.exists() else ()):
+        assert not told["mine"] or told["state"] in ("exited", "complete"), told
+        assert not told["mine"] or told["state"] != "exited" or told["fate"] in ("loops", "stands still"), told
+    assert front.returncode in (0, 3)
+    until = time.monotonic() + 20
+    while mine(storm.db) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert mine(storm.db) == []
+    assert list(storm.pids.iterdir()) == []
+    table.close()
