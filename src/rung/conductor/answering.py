@@ -51,12 +51,8 @@ def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
         crew.table.change(task.task_id, history=story)
         replan(crew, task, _words(failure, task))
         return
-    if isinstance(decision, ev.Ask):
-        crew.table.change(task.task_id, history=story, note=f"asks: {decision.question}")
-        crew.say(f"{task.task_id}: needs a person: {decision.question}")
-        return
     crew.table.change(task.task_id, history=story)
-    crew.escalate(task, decision.reason)
+    crew.needs_person(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
 
 
 def answer_warning(crew: Crew, task: Task) -> None:

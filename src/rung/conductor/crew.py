@@ -73,6 +73,14 @@ class Crew:
         self.say(f"{task.task_id}: escalated: {why}")
         self.let_go(task.task_id)
 
+    def needs_person(self, task: Task, why: str) -> None:
+        """Only a person can help: one is asked where one is there, and its worker waits; else it is given up."""
+        if not self.settings.attended:
+            self.escalate(task, why)
+            return
+        self.table.change(task.task_id, note=f"asks: {why}")
+        self.say(f"{task.task_id}: needs a person: {why}")
+
     def let_go(self, task_id: str) -> None:
         """End whatever works on a task, and write down that it ended. Whoever does this has marked the task before."""
         self.processes.end(task_id, self.settings.grace)

@@ -24,14 +24,14 @@ def replan(crew: Crew, task: Task, why: str) -> None:
     """Consult the replanner about a task that cannot be done as planned."""
     number = int(crew.table.fact(CONSULTATIONS) or 0) + 1
     if number > crew.settings.consultations:
-        crew.escalate(task, f"{why} (the plan was changed {number - 1} times already)")
+        crew.needs_person(task, f"{why} (the plan was changed {number - 1} times already)")
         return
     _pause(crew, f"consultation {number}: {task.task_id}: {why}")
     report = crew.write(f"blocker-report-r{number}.md", _report(crew, task, why, number))
     table = crew.judgement.replan(task, report.read_text())
     plan = _usable(crew, table, number)
     if plan is None or table is None:
-        crew.escalate(task, f"{why} (nobody had a better plan; see {report})")
+        crew.needs_person(task, f"{why} (nobody had a better plan; see {report})")
     else:
         crew.table.set_fact(CONSULTATIONS, str(number))
         carry_over(crew, table, plan)

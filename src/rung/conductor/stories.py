@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.core.failures import Failure
+    from rung.core.ladder import Ladder
     from rung.core.policy import Policy
     from rung.store.crew.rows import Task
 
@@ -45,7 +46,7 @@ class Stories:
         if not told:
             told.append(self._opened(task, now))
         told.append(ev.AttemptFailed(now, failure, 0.0, 0.0, may_retry=True))
-        entering = _as_it_enters(failure, size, task.error_tries)
+        entering = _as_it_enters(failure, size, task.error_tries, self.policy.ladder)
         decision = decide(Incident.of(told), entering, self.policy, now, _EITHER)
         told.append(ev.Decided(now, decision))
         self._tell(told, before)
@@ -84,10 +85,11 @@ class Stories:
         self._journal.append(opened.id, before, tuple(told[before:])).result()
 
 
-def _as_it_enters(failure: Failure, size: Size | None, tries: int) -> Failure:
+def _as_it_enters(failure: Failure, size: Size | None, tries: int, ladder: Ladder) -> Failure:
     """Where on the ladder it enters: by what it takes to mend it, and how often that was tried in the task's life."""
     if tries > ERROR_TRIES or size is Size.BEYOND:
-        return failure._replace(kind=Kind.BEYOND_AUTHORITY)
+        beyond = failure._replace(kind=Kind.BEYOND_AUTHORITY)
+        return max(failure, beyond, key=ladder.enter)  # what only a person can help with goes to one at once
     if size in (Size.COMPLEX, Size.UNCERTAIN):
         return failure._replace(kind=Kind.UNKNOWN)
     if size is Size.SIMPLE and failure.kind in (Kind.UNKNOWN, Kind.TEST_FAILURE):
