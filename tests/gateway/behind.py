@@ -68,7 +68,8 @@ class Behind:
             **self._settings,
             **more,
         }
-        return settings_from(table, book_from({"policy": self._policy}))
+        loops = table.pop("loops", None)
+        return settings_from(table, book_from({"policy": self._policy}), loops=loops)
 
     def __enter__(self) -> Self:
         self.lab.__enter__()

@@ -121,7 +121,7 @@ def read(options: dict[str, Any]) -> Settings:
     flags = {name: options.get(name) for name in ("port", "host", "anthropic", "openai")}
     try:
         book = book_from(table)
-        settings = settings_from(table.get("gateway"), book, **flags)
+        settings = settings_from(table.get("gateway"), book, loops=table.get("loops"), **flags)
     except ConfigError as error:
         if path is None:
             raise

@@ -60,6 +60,11 @@ class LoopWatch:
 
     def see(self, step: Step) -> Finding | None:
         """Take in a step; a finding when it is one too many."""
+        number = self.take(step)
+        return None if number is None or not self._suspicious(number) else self._look()
+
+    def take(self, step: Step) -> int | None:
+        """Take in a step, and do not look; the number of its outcome's shape when it is worth a look."""
         tool, args, result, error, _, _ = step
         index = self.count
         self.count = index + 1
@@ -87,9 +92,7 @@ class LoopWatch:
         steps.append((number, (index, tool, args, said, error)))
         if len(steps) >= self._room:
             self._forget()
-        if times < self._enough > self._run:
-            return None
-        return self._look() if self._suspicious(number) else None
+        return None if times < self._enough > self._run else number
 
     def user_spoke(self) -> None:
         """A person said something: what was a loop may be what is wanted now."""

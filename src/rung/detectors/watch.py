@@ -56,6 +56,17 @@ class Watch:
         self._probed = True
         return self.progress.see(step.progress, step.at) or found
 
+    def take(self, step: Step) -> None:
+        """Take in a step of the past, which nobody needs to be told about any more."""
+        thought = self._thoughts.get(step.tool)
+        if thought or (thought is None and self._is_thought(step.tool)):
+            self.see(step)
+        else:
+            if self._spoke:
+                self._spoke = False
+                self.turns.acted()
+            self.loops.take(step)
+
     def _is_thought(self, tool: str) -> bool:
         if len(self._thoughts) >= _TOOLS:
             self._thoughts = {"": True}

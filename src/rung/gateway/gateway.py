@@ -64,7 +64,8 @@ class Gateway:
     ) -> None:
         self.settings = settings
         self.journal = journal
-        self.detectors = tuple(detectors)
+        self._given = tuple(detectors)
+        self.detectors = self._detectors(settings)
         self.pool = Pool(settings)
         self.breakers = Breakers(BREAKER)
         self.retry_budget = RetryBudget(price=RETRY_PRICE)
@@ -82,10 +83,19 @@ class Gateway:
     def use(self, settings: Settings) -> None:
         """Go on with other settings; requests that are under way keep theirs."""
         self.settings = settings
+        self.detectors = self._detectors(settings)
         self.sessions.seconds = settings.sticky_seconds
         self.costs.forget_prices()
         self._policies.clear()
         self._terms.clear()
+
+    def _detectors(self, settings: Settings) -> tuple[Detector, ...]:
+        """Those that were given, and the loop guard where it is wanted."""
+        if settings.loop_guard == "off":
+            return self._given
+        from rung.gateway.loop_guard import LoopGuard
+
+        return (*self._given, LoopGuard(settings.loop_guard, settings.watching))
 
     async def attend(self) -> None:
         """What is done beside requests, now and then: prices looked up, a person's word about a session taken."""

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from rung.core.config import PolicyBook, policy_from
 from rung.core.errors import ConfigError, is_number, is_whole
+from rung.detectors.watching import Watching, watching_from
 
 ANTHROPIC: Final = "anthropic"
 OPENAI: Final = "openai"
 WIRES: Final = (ANTHROPIC, OPENAI)
+GUARDS: Final = ("off", "warn", "nudge", "stop")
 DEFAULT_PORT: Final = 8484
 PUBLIC: Final = {ANTHROPIC: "https://api.anthropic.com", OPENAI: "https://api.openai.com"}
 # What a policy for a gateway starts from; a file's own words weigh more.
@@ -134,6 +136,8 @@ class Settings:
     summary_model       the model that summarises what cheaper compaction cannot make fit (empty: none)
     sticky_seconds      how long a session stays on the model it was handed over to
     otel                a span per call, for the tracer provider this process has
+    loop_guard          what is done about loops that pass by: off, warn (a header), nudge (also a message), stop (also an end)
+    watching            what counts as one: the `[loops]` table
     journal_rate        good calls written to the journal in one second; more are counted only, failures are all written
     """
 
@@ -151,6 +155,8 @@ class Settings:
     sticky_seconds: float = 3_600.0
     journal_rate: int = 100
     otel: bool = False
+    loop_guard: str = "off"
+    watching: Watching = field(default_factory=Watching)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: NO_PRICES)
     book: PolicyBook = field(default_factory=lambda: book_of(PolicyBook(default=policy_from(POLICY), settings={})))
     _of_wire: dict[str, tuple[Upstream, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -164,6 +170,8 @@ class Settings:
             raise ConfigError("gateway.port", self.port, "a port, 0 to 65535")
         if self.host not in ("127.0.0.1", "::1", "localhost") and not self.keys:
             raise ConfigError("gateway.host", self.host, "127.0.0.1, unless [[gateway.keys]] says who may come")
+        if self.loop_guard not in GUARDS:
+            raise ConfigError("gateway.loop_guard", self.loop_guard, "one of " + ", ".join(GUARDS))
         for name in ("hold_seconds", "sticky_seconds"):
             if not is_number(getattr(self, name)):
                 raise ConfigError(f"gateway.{name}", getattr(self, name), "seconds, 0 or more")
@@ -193,12 +201,13 @@ _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "sticky_seconds": (int, float),
     "journal_rate": (int,),
     "otel": (bool,),
+    "loop_guard": (str,),
 }
 KEYS: Final = ("upstreams", "keys", "prices", *_PARTS, *_PLAIN, *WIRES)
 
 
-def settings_from(table: object, book: PolicyBook | None = None, **flags: Any) -> Settings:
-    """Settings from the `[gateway]` table of a file, and from flags, which weigh more."""
+def settings_from(table: object, book: PolicyBook | None = None, *, loops: object = None, **flags: Any) -> Settings:
+    """Settings from the `[gateway]` table of a file, its `[loops]`, and flags, which weigh more."""
     source = {**_table({} if table is None else table, "gateway"), **{k: v for k, v in flags.items() if v is not None}}
     for key, value in source.items():
         if key not in KEYS:
@@ -215,6 +224,7 @@ def settings_from(table: object, book: PolicyBook | None = None, **flags: Any) -
     made["upstreams"] = _upstreams(source)
     made["keys"] = tuple(_key(row, f"gateway.keys[{n}]") for n, row in enumerate(_list(source.get("keys", []))))
     made["prices"] = _prices(source.get("prices", {}))
+    made["watching"] = watching_from({} if loops is None else loops)
     made["book"] = book_of(book or PolicyBook(default=policy_from(POLICY), settings={}))
     return Settings(**made)
 

@@ -1,0 +1,69 @@
+"""The loop guard: the detectors of loops on what passes by.
+
+Each request carries the conversation, so nothing is remembered here: its last steps are folded anew, a few microseconds each. What
+the last of them brings is answered as `[gateway] loop_guard` says: `warn` by a header, `nudge` also by a message to the model at
+three and five repetitions, `stop` also by a failure at eight, which the project's ladder surfaces.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rung.detectors.chanting import ChantWatch
+from rung.detectors.finding import Stage
+from rung.detectors.telling import loop_told
+from rung.detectors.watch import Watch
+from rung.gateway.history import steps
+from rung.gateway.seam import Notice
+
+if TYPE_CHECKING:
+    from rung.detectors.finding import Finding
+    from rung.detectors.watching import Watching
+    from rung.gateway.seam import Answered, Passing
+
+WARN, STOP = "warn", "stop"
+_LONG: Final = 600  # characters: a shorter answer cannot chant
+_WARNING: Final = 300
+
+
+class LoopGuard:
+    """A detector of loops, by one mode and one set of thresholds."""
+
+    def __init__(self, mode: str, watching: Watching) -> None:
+        self._mode = mode
+        self._watching = watching
+
+    def asked(self, passing: Passing) -> Notice | None:
+        """Is the last step of this conversation one too many?"""
+        done, new = steps(passing.wire, passing.body)
+        if len(done) < self._watching.replan:
+            return None
+        watch = Watch(self._watching)
+        for step in done[: -new - 1]:
+            watch.take(step)
+        for step in done[-new - 1 : -new]:
+            watch.see(step)  # as it was looked at before: what was told then is no news
+        for step in done[-new:-1]:
+            watch.take(step)
+        found = watch.see(done[-1])
+        return None if found is None else self._notice(found)
+
+    def answered(self, passing: Passing, answer: Answered) -> Notice | None:  # noqa: ARG002  # the seam's signature
+        """Does the answer say the same over and over?"""
+        if len(answer.text) < _LONG or "chanting" in self._watching.off_rules or self._watching.off:
+            return None
+        found = ChantWatch().stream(answer.text)
+        return None if found is None else Notice(warning=_line(found))
+
+    def _notice(self, found: Finding) -> Notice:
+        warning = _line(found)
+        if self._mode == STOP and found.stage is Stage.FORCE_DONE:
+            return Notice(evidence=found.evidence, warning=warning)
+        tell = self._mode != WARN and found.news
+        return Notice(warning=warning, nudge=loop_told(str(found.stage), found) if tell else "")
+
+
+def _line(found: Finding) -> str:
+    """A finding as a header has it."""
+    text = " ".join(f"{found.rule}: {found.text}".split())
+    return text.encode("ascii", "replace").decode()[:_WARNING]
