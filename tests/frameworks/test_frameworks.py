@@ -291,6 +291,37 @@ def test_pydantic_ai_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab)
     assert statuses(lab) == [401]
 
 
+def test_pydantic_ai_ends_partial(lab: rung.testing.Lab) -> None:
+    """With `partial`, a run that cannot go on ends with what its tools had found; promised types and misuse stay errors."""
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    models = pytest.importorskip("pydantic_ai.models.openai")
+    providers = pytest.importorskip("pydantic_ai.providers.openai")
+    openai = pytest.importorskip("openai")
+    from rung.adapters.pydantic_ai import Recovering
+
+    def look(at: str) -> str:
+        return f"seven at {at}"
+
+    async def ask(output_type: Any) -> Any:
+        async with openai.AsyncOpenAI(base_url=f"{lab.url}/v1", api_key="any", max_retries=0) as client:
+            model = models.OpenAIChatModel("any", provider=providers.OpenAIProvider(openai_client=client))
+            capability = Recovering(POLICY, partial=True)
+            agent = pydantic_ai.Agent(model, tools=[look], capabilities=[capability], output_type=output_type)
+            return (await agent.run("look at it")).output
+
+    script = {
+        "turns": [{"tool": "look", "input": {"at": "noon"}}],
+        "rules": [{"fault": "unauthorized", "request": "2-9"}],
+    }
+    lab.use(script)
+    said = asyncio.run(ask(str))
+    assert said.startswith("PARTIAL: auth_error")
+    assert "- found: seven at noon" in said
+    lab.use([{"fault": "unauthorized"}])
+    with pytest.raises(pydantic_ai.exceptions.ModelHTTPError):
+        asyncio.run(ask(int))
+
+
 # -- Claude Agent SDK -----------------------------------------------------------------------------------
 
 

@@ -133,7 +133,8 @@ def test_a_stop(wire: str) -> None:
             (anthropic.APIStatusError, openai.APIStatusError), match="8 times with the same outcome"
         ) as error:
             TURNS[wire](behind, told, FAILED)
-        assert error.value.response.headers["x-should-retry"] == "false"
+        refused: Any = error.value
+        assert refused.response.headers["x-should-retry"] == "false"
         assert behind.attempts == 8
 
 

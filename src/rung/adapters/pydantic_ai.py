@@ -1,7 +1,8 @@
 """Recovery in a Pydantic AI agent: `Agent(model, capabilities=[Recovering("call")])`.
 
 A failed model request is repeated, or goes to the next of `models`, as the ladder says; a failed tool is told to the model as a
-retry, with what was wrong and what not to do. Give the provider's client `max_retries=0`: one owner of retries.
+retry, with what was wrong and what not to do. With `partial=True` a run that fails all the same ends with what there is: a result
+whose output says PARTIAL, why, and what the tools had found. Give the provider's client `max_retries=0`: one owner of retries.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import ModelRetry, RetryModelRequest
+from pydantic_ai.exceptions import ModelRetry, RetryModelRequest, UserError
+from pydantic_ai.run import AgentRunResult
 
 from rung.core.classify import classify
 from rung.core.events import HandOver, Repeat
+from rung.core.evidence import clip
 from rung.core.failures import Evidence, Phase
 from rung.core.incident import Incident
 from rung.core.ladder import Action
@@ -35,12 +38,18 @@ class Recovering(AbstractCapability[Any]):
     """One agent's recovery. `models`: models by the names that the policy hands over to."""
 
     def __init__(
-        self, policy: Policy | str = "call", *, models: Mapping[str, Any] | None = None, journal: Any = None
+        self,
+        policy: Policy | str = "call",
+        *,
+        models: Mapping[str, Any] | None = None,
+        journal: Any = None,
+        partial: bool = False,
     ) -> None:
         import_module("rung.wiring.readers").register()
-        self.policy, self.models, self.journal = policy, dict(models or {}), journal
+        self.policy, self.models, self.journal, self.partial = policy, dict(models or {}), journal, partial
         self._walks: dict[tuple[str, int], Walk] = {}
         self._watches: dict[str, Watch] = {}
+        self._found: dict[str, list[str]] = {}
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
         """The same request again, another model, or the error."""
@@ -72,6 +81,36 @@ class Recovering(AbstractCapability[Any]):
         action = Action.REPLAN if looping else Action.NUDGE
         text = render(prompt_id(action, failure), Incident(), failure, {}).partition("\n\nThe task:")[0]
         raise ModelRetry(text) from error
+
+    async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:  # noqa: ARG002  # theirs
+        """Remember what a tool found, for a run that ends early."""
+        if self.partial:
+            if len(self._found) >= _RUNS:
+                self._found.clear()
+            found = self._found.setdefault(str(ctx.run_id), [])
+            found.append(clip(str(result), _ROOM))
+            del found[:-_SHOWN]
+        return result
+
+    async def on_run_error(self, ctx: Any, *, error: BaseException) -> AgentRunResult[Any]:
+        """The run is over: a partial result where that is wanted and the output is text, else the error."""
+        failure = classify(error) if isinstance(error, Exception) else None
+        if not self.partial or failure is None or isinstance(error, UserError) or not _is_text(ctx):
+            raise error
+        found = self._found.pop(str(ctx.run_id), [])
+        said = f"PARTIAL: {failure.kind}: {clip(failure.evidence.text, _ROOM)}"
+        output = "\n".join([said, *(f"- found: {text}" for text in found)])
+        return AgentRunResult(output=output)
+
+
+def _is_text(ctx: Any) -> bool:
+    """Does the run promise a text? Anything else cannot be made up."""
+    agent = getattr(ctx, "agent", None)
+    return getattr(agent, "output_type", str) is str
+
+
+_ROOM = 500
+_SHOWN = 10
 
 
 def _evidence(error: Exception, tool: str) -> Evidence:

@@ -12,12 +12,15 @@ import shlex
 import subprocess
 import time
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.errors import AttemptError, ConfigError, is_number
 from rung.core.evidence import clip
 from rung.core.redact import redacted
+from rung.core.user_hooks import WHEN
 from rung.engine.run import CURRENT
 
 if TYPE_CHECKING:
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 
     from rung.core.request import Request
 
-WHEN: Final = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
 SECONDS: Final = 5.0
 _BLOCKS: Final = 2  # the exit code with which a command says no
 _PROMPT: Final = 4_000
@@ -124,6 +126,7 @@ class _Around:
         }
         for hook in self._hooks:
             if hook.when == when:
+                _check(given)
                 self._run(hook, given, may_block=side == "pre")
 
     def _run(self, hook: Hook, given: dict[str, Any], *, may_block: bool) -> None:
@@ -149,6 +152,34 @@ class _Around:
                 file.write(json.dumps(line) + "\n")
         except OSError:
             return  # a log that cannot be written must not stand in the way
+
+
+def _check(given: dict[str, Any]) -> None:
+    """What a hook is given is what its schema says: a fault of ours is not handed on."""
+    schema = _schema()
+    for name in schema["required"]:
+        kinds, value = schema["properties"][name], given.get(name)
+        if name not in given or ("enum" in kinds and value not in kinds["enum"]) or not _is_a(value, kinds.get("type")):
+            raise ConfigError(f"hook input: {name}", value, f"as `rung schema hook` has it: {kinds}")
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(import_module("rung.schemas").text("hook"))
+    return found
+
+
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def _is_a(value: object, kinds: str | list[str] | None) -> bool:
+    names = [kinds] if isinstance(kinds, str) else kinds or []
+    return not names or any(type(value) in _TYPES[name] for name in names)
 
 
 def _called(hook: Hook, given: dict[str, Any]) -> None:

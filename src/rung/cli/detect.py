@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from rung.cli.group import Misuse
+from rung.cli.journal_option import journal_option, opened
 from rung.core.errors import ConfigError
 from rung.detectors.step import step_from
 from rung.detectors.watch import Watch
@@ -26,14 +29,11 @@ def command() -> None:
 @click.option("--policy", "policy_file", metavar="FILE", help="Use the [loops] table of a policy file.")
 @click.option("--all", "every", is_flag=True, help="Every finding of a trajectory, not the first alone.")
 def loops(file: str | None, policy_file: str | None, *, jsonl: bool, every: bool) -> None:
-    r"""Find loops: the same calls with the same outcomes, over and over.
+    """Find loops: the same calls with the same outcomes, over and over.
 
     Each line of FILE (or of a pipe) is a trajectory, {"id", "steps": [{"i", "tool", "args", "result", "error"}]}.
     After every step it is asked, as if live, whether the agent goes in circles; the answer to a line is
     {"id", "loop", "at", "rule"}, with the step at which it was first noticed.
-
-    \b
-    rung detect loops --jsonl trajectories.jsonl
     """
     if not jsonl:
         raise click.UsageError("Say --jsonl: one trajectory a line is the form that is read.")
@@ -100,3 +100,54 @@ def _answered(line: bytes, where: str, watching: Watching, *, every: bool) -> di
     first = found[0] if found else {"at": None, "rule": None}
     answer = {"id": row.get("id"), "loop": bool(found), "at": first["at"], "rule": first["rule"]}
     return {**answer, "findings": found} if every else answer
+
+
+@command.command("stalls", short_help="Which tasks take longer than such tasks do.")
+@journal_option
+@click.option("--project", help="Of one project.")
+@click.option("--silence", type=float, default=300.0, show_default=True, help="Seconds without a sign of life.")
+@click.option("--factor", type=float, default=2.0, show_default=True, help="Times what 95 in 100 such tasks took.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def stalls(journal_at: str | None, project: str | None, *, silence: float, factor: float, as_json: bool) -> None:
+    """Find tasks in progress for too long, by the journal's own history of such tasks, or silent for too long.
+
+    Exit code 1 when there are any.
+    """
+    from rung.detectors.stalls import Patience
+    from rung.wiring.stalls import stalls as found_in
+
+    patience = Patience(silence=silence, factor=factor)
+    with opened(journal_at) as journal:
+        found = found_in(journal, time.time(), patience, project)
+    for row, finding in found:
+        line = {"incident": row.id, "project": row.project, "rule": finding.rule, "text": finding.text}
+        click.echo(json.dumps(line) if as_json else f"{finding.rule}: {finding.text}")
+    sys.exit(1 if found else 0)
+
+
+@command.command("output", short_help="What is wrong with an answer.")
+@click.argument("file", required=False)
+@click.option("--expect-json", is_flag=True, help="It should be JSON.")
+@click.option("--section", "sections", multiple=True, help="A heading or key it must have. May be repeated.")
+@click.option("--evidence", is_flag=True, help="“Done” needs something that shows it.")
+@click.option("--stop-reason", default="", help="Why it ended, in the service's word.")
+def output(file: str | None, *, expect_json: bool, sections: tuple[str, ...], evidence: bool, stop_reason: str) -> None:
+    """Look at an answer: cut off, empty, malformed, partial, given up, or “done” with nothing to show.
+
+    One JSON object: ok, and what was found. Exit code 1 when something was.
+    """
+    from rung.detectors.outputs import Contract, look_at
+
+    if file is None and sys.stdin.isatty():
+        raise click.UsageError("Nothing to look at: give FILE, or pipe an answer in.")
+    try:
+        raw = sys.stdin.buffer.read() if file in (None, "-") else Path(str(file)).read_bytes()
+    except OSError as error:
+        raise Misuse(f"{file}: cannot be read: {error.strerror}") from None
+    contract = Contract(json=expect_json, sections=sections, evidence=evidence)
+    found = look_at(raw.decode("utf-8", "replace"), contract, stop_reason=stop_reason)
+    answer: dict[str, Any] = {"ok": found is None}
+    if found is not None:
+        answer |= {"rule": found.rule, "kind": found.kind.value, "text": found.text, "missing": list(found.missing)}
+    click.echo(json.dumps(answer, ensure_ascii=False))
+    sys.exit(0 if found is None else 1)

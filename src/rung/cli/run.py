@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,6 +38,10 @@ Only the output of a good run goes to standard output; otherwise the output cont
 @click.option("--fallback", multiple=True, metavar="COMMAND", help="Another command to hand over to. May be repeated.")
 @click.option("--model", "models", multiple=True, help="A step of the model ladder, from the cheapest up.")
 @click.option("--check", "check_command", metavar="COMMAND", help="Must exit 0 after a run, or the run has failed.")
+@click.option("--judge", metavar="COMMAND", help="Scores finished work: the case as JSON in, a verdict out.")
+@click.option(
+    "--hook", "hooks", multiple=True, metavar="WHEN=COMMAND", help="Around attempts and rungs. May be repeated."
+)
 @click.option("--retries", type=int, help="Tries of the retry rung.")
 @click.option("--attempts", type=int, help="At most so many attempts in all.")
 @click.option("--seconds", type=float, help="At most so many seconds in all.")
@@ -53,9 +58,12 @@ Only the output of a good run goes to standard output; otherwise the output cont
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, and recover it when it fails."""
     from rung.adapters.process import Command
+    from rung.adapters.user_hooks import hooked
+    from rung.cli.around import all_of, around, log_path
     from rung.cli.progress import asker, listener
     from rung.core.request import Request
     from rung.engine.recover import recover_sync
+    from rung.wiring.stopping import checking
 
     journal = _journal(options)
     policy = _policy(options, journal)
@@ -71,7 +79,9 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     given = "" if sys.stdin.isatty() else sys.stdin.read()
     model = policy.models[0].name if policy.models else ""
     request = Request(prompt=given, model=model, params={"stdin": given}, agent="")
-    ports: dict[str, Any] = {"listeners": [listener(policy, as_json=options["as_json"])], "check": _check(options)}
+    stop, hooks = around(options)
+    ports: dict[str, Any] = {"listeners": [listener(policy, as_json=options["as_json"])]}
+    ports["check"] = all_of(_check(options), checking(stop, given, Path.cwd()))
     if options["ask_service"] and journal is not None:
         ports["ask"] = journal.asker()
     elif ask and not policy.unattended:
@@ -85,7 +95,9 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     if options["run_id"] is not None:
         ports["run_id"] = options["run_id"]
     try:
-        outcome = recover_sync(attempt, request, policy=policy, **ports)
+        outcome = recover_sync(
+            hooked(attempt, hooks, log=log_path()) if hooks else attempt, request, policy=policy, **ports
+        )
         code = EXITS[outcome.status]
     except KeyboardInterrupt as stop:
         if "__rung_outcome__" not in stop.__dict__:  # pressed before it began

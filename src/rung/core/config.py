@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.backoff import Backoff
 from rung.core.budget import Budget
@@ -93,10 +93,15 @@ class PolicyBook:
         return policy_from(merged(self.settings, *overrides)) if overrides else self.default
 
 
+FILE_KEYS: Final = (
+    "policy", "ladder", "projects", "tools", "rules", "journal", "gateway", "loops", "stop", "hooks",
+)  # fmt: skip
+
+
 def book_from(table: object) -> PolicyBook:
     """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`, `rules`. Each way in has a table of its own. All of it is checked now."""
     source = _table(table, "file")
-    _known(source, ("policy", "ladder", "projects", "tools", "rules", "journal", "gateway", "loops", "stop"), "file")
+    _known(source, FILE_KEYS, "file")
     settings = dict(_table(source.get("policy", {}), "policy"))
     if "ladder" in source:
         if "ladder" in settings:

@@ -5,25 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from rung.adapters.claims import check_claims
+from rung.core.errors import RungError
 from rung.core.failures import Kind, Phase
 from rung.core.ladder import Action
 from rung.detectors.claims import unverified
 from rung.detectors.finding import Finding
-from rung.detectors.outputs import Contract, look_at
+from rung.detectors.outputs import look_at
+from rung.detectors.step import Step
 from rung.detectors.watching import watching_from
 from rung.hooks import spool, words
 from rung.hooks.climbing import next_step, policy_for
 from rung.hooks.dialects import Answer
+from rung.wiring.stopping import claims_of, contract_of, judged
 
 if TYPE_CHECKING:
     from typing import Any
 
+    from rung.detectors.claims import Check
     from rung.hooks.dialects import Heard
     from rung.hooks.memory import Memory
 
 BLOCKS = 2
-SECONDS = 60.0
 
 
 def at_stop(heard: Heard, memory: Memory, now: float) -> Answer:
@@ -68,25 +70,20 @@ def _may_block(heard: Heard, table: dict[str, Any], finding: Finding, now: float
 
 def _missing(heard: Heard, table: dict[str, Any]) -> Finding | None:
     """What its last words leave unproven."""
-    command = table["stop"].get("check")
-    if command:
+    stop = table["stop"]
+    command = stop.get("check")
+    if command or stop.get("judge"):
         from rung.hooks.entry import limit
 
-        limit(0)  # the check has a time of its own
-    checks = check_claims(
-        heard.text,
-        heard.cwd,
-        since=table.get("began", 0.0),
-        command=command or None,
-        seconds=table["stop"].get("seconds", SECONDS),
-    )
+        limit(0)  # they have times of their own
+    checks = claims_of(stop, heard.text, heard.cwd, table.get("began", 0.0))
     found = unverified(checks)
     if found is not None:
         return found
     if not heard.text.strip():
         return None  # not every agent says what its last words were
     proven = bool(command) or (table.get("acts", 0) > 0 and not table.get("failing"))
-    found = look_at(heard.text, Contract(evidence=True), checks=checks if command else None, acted=proven)
+    found = look_at(heard.text, contract_of(stop, evidence=True), checks=checks if command else None, acted=proven)
     if found is not None and found.kind is Kind.UNVERIFIED and table.get("failing"):
         return Finding(
             rule="done-after-failure",
@@ -94,4 +91,16 @@ def _missing(heard: Heard, table: dict[str, Any]) -> Finding | None:
             text=f"it says that it is done, and the last call failed ({table['failing']})",
             phase=Phase.RESULT,
         )
-    return found
+    return found or _judged(heard, table, checks)
+
+
+def _judged(heard: Heard, table: dict[str, Any], checks: list[Check]) -> Finding | None:
+    """What the project's judge says of work that the free checks let pass; one that breaks lets it go."""
+    steps = [Step(tool, args, result, error) for tool, args, result, error in table.get("recent", [])]
+    try:
+        return judged(table["stop"], table.get("prompt", ""), heard.text, steps, checks)
+    except RungError as error:
+        from rung.hooks.entry import crashed
+
+        crashed(table["place"], "judge", error)
+        return None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PENDING: Final = 40  # steps that are looked at closely together, when nothing was suspicious before
 COUNTS: Final = 500
 FAILED: Final = 50
+RECENT: Final = 15  # steps that a judge is shown
 DENIALS: Final = 3  # before an agent that goes on calling tools is stopped
 _HEAD: Final = 1_500
 _TAIL: Final = 500
@@ -73,7 +74,7 @@ def _start(_: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
 def _prompt(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     """A person spoke: every streak ends. How often its stop was blocked does not: that is for the whole session."""
     table = memory.table
-    for name in ("ending", "denied", "watch", "pending", "counts", "last", "history", "failing", "partial"):
+    for name in ("ending", "denied", "watch", "pending", "counts", "last", "history", "failing", "partial", "recent"):
         table.pop(name, None)
     table["acts"] = 0
     table["prompt"] = heard.text[:_PROMPT]
@@ -123,6 +124,8 @@ def _after(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
         table["failing"] = f"{tool}: {_short(error if isinstance(error, str) else said)[:300]}" if error else ""
         step = [tool, _small(args), "" if known else said, error]
         pending.append(step)
+        if table["stop"].get("judge"):
+            table["recent"] = [*table.get("recent", ()), step][-RECENT:]
         suspicious = _glance(table, step) or suspicious
     if not suspicious and len(pending) < PENDING:
         return Answer(), True

@@ -34,6 +34,8 @@ def unfinished(finding: Finding, blocks: int) -> str:
     fact = clip(redacted(finding.text), ROOM)
     if finding.kind is Kind.GAVE_UP:
         ask = "Go on with what can still be done, another way; if one part really cannot be done, name it in one line and do the rest."
+    elif finding.kind is Kind.GOAL_MISALIGNED:
+        ask = "Read the task again, write a new plan in two sentences, and do what was asked for."
     elif finding.missing:
         ask = f"Complete only what is missing: {', '.join(finding.missing)}."
     else:

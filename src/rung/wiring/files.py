@@ -9,6 +9,7 @@ from rung.core.classify import use_rules
 from rung.core.config import book_from
 from rung.core.errors import ConfigError
 from rung.core.stop_gate import stop_from
+from rung.core.user_hooks import hooks_from
 
 if TYPE_CHECKING:
     from rung.core.config import PolicyBook
@@ -32,6 +33,7 @@ def load_policy(path: str | Path) -> PolicyBook:
             _watching(table)
         if "stop" in table:
             stop_from(table["stop"])
+        hooks_from(table.get("hooks", []))
         return book_from(table)
     except ConfigError as error:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None
@@ -41,6 +43,13 @@ def load_watching(path: str | Path) -> Watching:
     """The `[loops]` table of a file; without one, what is watched for by default."""
     load_policy(path)
     return _watching(read_table(path))
+
+
+def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
+    """What a file says stands around an agent's work: its `[stop]` and its `[[hooks]]`."""
+    load_policy(path)
+    table = read_table(path)
+    return stop_from(table.get("stop", {})), hooks_from(table.get("hooks", []))
 
 
 def _watching(table: dict[str, Any]) -> Watching:

@@ -1,0 +1,86 @@
+"""A judge at the stop gate: asked last, shown the work and no thoughts, and never able to hold an agent for ever."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hooks.test_turns import call, tell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JUDGE = """
+import json, pathlib, sys
+case = json.load(sys.stdin)
+seen = pathlib.Path(sys.argv[1])
+seen.write_text((seen.read_text() if seen.exists() else "") + json.dumps(case) + "\\n")
+names = ("goal_alignment", "action_completeness", "evidence_of_completion", "final_state_coherence")
+print(json.dumps(dict(zip(names, json.loads(sys.argv[2])))))
+"""
+
+
+def judged(place: Path, scores: list[int]) -> Path:
+    """A project with a judge that gives these scores; what it is shown goes to the file that is returned."""
+    program, seen = place / "judge.py", place / "seen.jsonl"
+    program.write_text(JUDGE)
+    command = f"{sys.executable} {program} {seen} {json.dumps(scores, separators=(',', ':'))}"
+    (place / "rung.toml").write_text(f"[stop]\njudge = {json.dumps(command)}\n")
+    return seen
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli"])
+def test_a_bad_verdict_sends_it_back_twice_at_most(tmp_path: Path, agent: str) -> None:
+    """Work that fails the verdict is sent back with its scores; after two blocks it finishes, as partial."""
+    seen = judged(tmp_path, [22, 20, 3, 20])
+    tell(tmp_path, agent, "prompt", prompt="find the number")
+    call(tmp_path, agent, "cat number", "it is 7", failed=False)
+    last = "<think>nobody will notice</think>The number is 7."
+    words = {"prompt_response" if agent == "gemini-cli" else "last_assistant_message": last}
+    said = [tell(tmp_path, agent, "stop", **words) for _ in range(4)]
+    assert ["evidence_of_completion 3" in answer.get("reason", "") for answer in said] == [True, True, False, False]
+    assert said[0]["reason"] != said[1]["reason"]
+    case = json.loads(seen.read_text().splitlines()[0])
+    assert case["task"] == "find the number"
+    assert case["answer"] == "The number is 7."
+    assert ["it is 7" in shown for shown in case["calls"]] == [True]
+
+
+def test_the_wrong_goal_asks_for_another_plan(tmp_path: Path) -> None:
+    """What was not asked for is answered by the task, not by more evidence."""
+    judged(tmp_path, [9, 10, 20, 10])
+    answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="The letter is X.")
+    assert "Read the task again" in answer["reason"]
+
+
+def test_a_good_verdict_lets_it_finish(tmp_path: Path) -> None:
+    """Nothing is said, and nothing kept."""
+    judged(tmp_path, [22, 20, 20, 20])
+    assert tell(tmp_path, "claude-code", "stop", last_assistant_message="The number is 7.") == {}
+
+
+def test_free_checks_come_first(tmp_path: Path) -> None:
+    """A file that is claimed and not there is answered without the judge."""
+    seen = judged(tmp_path, [22, 20, 20, 20])
+    answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="I created result.txt.")
+    assert "result.txt" in answer["reason"]
+    assert not seen.exists()
+
+
+@pytest.mark.parametrize("command", ["/nowhere/judge", "echo nonsense", "false"])
+def test_a_judge_that_breaks_lets_it_finish(tmp_path: Path, command: str) -> None:
+    """It is a line in the crash log, and the agent's end."""
+    (tmp_path / "rung.toml").write_text(f"[stop]\njudge = {json.dumps(command)}\n")
+    assert tell(tmp_path, "claude-code", "stop", last_assistant_message="The number is 7.") == {}
+    assert "judge" in (tmp_path / "crash.log").read_text()
+
+
+def test_sections_of_the_closing_words(tmp_path: Path) -> None:
+    """`[stop] sections` holds at the gate: it is asked for what is missing, and for nothing else."""
+    (tmp_path / "rung.toml").write_text('[stop]\nsections = ["Summary", "Risks"]\n')
+    answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="# Summary\nIt is 7.")
+    assert "Complete only what is missing: Risks" in answer["reason"]
+    assert tell(tmp_path, "claude-code", "stop", last_assistant_message="# Summary\nIt is 7.\n# Risks\nnone") == {}
