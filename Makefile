@@ -6,7 +6,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: matrix cli-matrix bench-gateway storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: matrix cli-matrix bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
 	@$(BIN)/rung up --demo
@@ -114,6 +114,10 @@ $(VENV)/codex/.ready: | $(VENV)/.ready
 
 cli-matrix: $(VENV)/codex/.ready  ## the real Claude Code and Codex behind the gateway through every fault, beside themselves without it
 	@RUNG_CODEX=$(CURDIR)/$(VENV)/codex/node_modules/.bin/codex $(BIN)/python bench/agents.py claude codex --bare $(CLI)
+
+storm-crew: $(VENV)/.ready  ## crews in a storm: 1,000 seeds in simulated time, three with real processes
+	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/conductor/test_simulated.py
+	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/conductor/test_storm.py || exit 1; done
 
 storm-gateway: $(VENV)/.ready  ## 128 clients, a third of the calls failing, then an outage: half a minute
 	@$(BIN)/python bench/gateway_storm.py
