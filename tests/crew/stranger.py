@@ -1,4 +1,8 @@
-"""A worker that is none of ours: raw SQL, through Python's own SQLite module or psycopg."""
+"""A worker that is none of ours: raw SQL, through Python's own SQLite module or psycopg.
+
+In the tests' own process, which is no example to follow: two copies of SQLite in one process do not see each other's
+locks. So it is used where nobody else writes meanwhile; who does, is a process of its own.
+"""
 
 from __future__ import annotations
 

@@ -33,10 +33,13 @@ _CLAIM: Final = (
     f"UPDATE orchestration_tasks SET state = 'working', session_id = ?, worked_by = ?, started_at = {NOW},"
     f" last_heartbeat = {NOW}, retry_count = 0 WHERE task_id = ? AND state IN ({quoted(CLAIMABLE)}) RETURNING task_id"
 )
+_DONE: Final = "SELECT task_id FROM orchestration_tasks WHERE state = 'complete'"
 _BEAT: Final = (
-    f"UPDATE orchestration_tasks SET last_heartbeat = {NOW}, progress_at = CASE WHEN coalesce(progress, '') <> ?"
-    f" THEN {NOW} ELSE progress_at END, progress = ? WHERE task_id = ? AND session_id = ? AND generation = ?"
-    f" AND state NOT IN ({quoted(sorted(TERMINAL))}) RETURNING state"
+    f"UPDATE orchestration_tasks SET last_heartbeat = {NOW},"
+    f" progress_at = CASE WHEN ? <> '' AND coalesce(progress, '') <> ? THEN {NOW} ELSE progress_at END,"
+    " progress = CASE WHEN ? <> '' THEN ? ELSE progress END"
+    f" WHERE task_id = ? AND session_id = ? AND generation = ? AND state NOT IN ({quoted(sorted(TERMINAL))})"
+    " RETURNING state"
 )
 
 
@@ -66,7 +69,7 @@ class Working(Reading):
         """Take the most urgent task that nobody has and that waits for no other."""
         tried: set[str] = set()
         while True:
-            done = {task.task_id for task in self.tasks(State.COMPLETE)}
+            done = {name for (name,) in self.connection.execute(_DONE)}
             free = (
                 task.task_id
                 for task in self.tasks(State.WATCHING, State.FIX_PROPOSED)
@@ -98,9 +101,7 @@ class Working(Reading):
 
     def beat(self, claim: Claim, *, progress: str = "") -> State:
         """A sign of life, and what there is to show for it; the state it is in, so that a worker learns what is asked."""
-        if not progress:
-            progress = (self.task(claim.task_id) or self.known(claim.task_id)).progress
-        found = self.connection.execute(_BEAT, [progress, progress, claim.task_id, claim.session, claim.generation])
+        found = self.connection.execute(_BEAT, [*[progress] * 4, claim.task_id, claim.session, claim.generation])
         if not found:
             raise self._stale(claim)
         return State(found[0][0])

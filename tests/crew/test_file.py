@@ -1,0 +1,201 @@
+"""The file of a crew's table: its own, its owner's, safe for strangers with an old SQLite; and time that is made up."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rung.core.crew import ClaimBlocked, IllegalMove, MessageType, State
+from rung.core.errors import Busy, ConfigError
+from rung.store import open_journal
+from rung.store.crew import connection
+from rung.store.crew.connection import SqliteTable
+from rung.store.crew.rows import NewTask
+from rung.store.crew.table import Table
+from rung.store.port import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+TASK = "task-01"
+HOLDS = """
+import sqlite3, sys
+raw = sqlite3.connect(sys.argv[1], isolation_level=None)
+raw.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "crew.db"
+
+
+def test_it_is_its_owners_alone_and_in_rollback_mode(file: Path) -> None:
+    """No log beside it that an old SQLite could spoil; every commit synced."""
+    with Table.open(str(file), create=True) as table:
+        table.add(NewTask(task_id=TASK))
+        table.claim(TASK, "s1")
+        assert table.connection.execute("PRAGMA journal_mode") == [("delete",)]
+        assert table.connection.execute("PRAGMA synchronous") == [(2,)]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in file.parent.iterdir()] == ["crew.db"]
+
+
+def test_what_somebody_set_to_a_log_is_set_back(file: Path) -> None:
+    """By whoever opens it next."""
+    Table.open(str(file), create=True).close()
+    stranger = sqlite3.connect(file)
+    stranger.execute("PRAGMA journal_mode=WAL")
+    stranger.close()
+    with Table.open(str(file)) as table:
+        assert table.connection.execute("PRAGMA journal_mode") == [("delete",)]
+
+
+def _journal(file: Path) -> None:
+    open_journal(file).close()
+
+
+def _foreign(file: Path) -> None:
+    raw = sqlite3.connect(file)
+    raw.execute("CREATE TABLE recipes (name TEXT)")
+    raw.commit()
+    raw.close()
+
+
+BAD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a journal": (_journal, "is not a crew's table: it is another program's SQLite file, or a journal"),
+    "another's database": (_foreign, "is not a crew's table: it is another program's SQLite file, or a journal"),
+    "a text": (lambda file: file.write_text("x" * 2_000), "is not a crew's table: it is no SQLite file"),
+    "a short text": (lambda file: file.write_text("x"), "is not a crew's table: it is no SQLite file"),
+    "a directory": (lambda file: file.mkdir(), "is a directory; name a file"),
+    "a pipe": (os.mkfifo, "is no plain file"),
+    "a link": (lambda file: file.symlink_to(file.parent / "other.db"), "is a symbolic link; name the file itself"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("create", [True, False])
+def test_what_is_not_ours_is_refused_untouched(file: Path, case: str, create: bool) -> None:
+    """In one line, whether it should be made or only opened."""
+    make, said = BAD[case]
+    make(file)
+    before = file.read_bytes() if file.is_file() else b""
+    with pytest.raises(StoreError) as refused:
+        Table.open(str(file), create=create)
+    assert str(refused.value) == f"{file}: {said}"
+    assert (file.read_bytes() if file.is_file() else b"") == before
+    assert not (file.parent / "other.db").exists()
+
+
+def test_a_table_is_no_journal_either(file: Path) -> None:
+    """Nor is it taken for one."""
+    Table.open(str(file), create=True).close()
+    with pytest.raises(StoreError, match="is not a journal"):
+        open_journal(file).close()
+
+
+def test_what_is_not_there_is_only_made_when_that_is_asked(file: Path) -> None:
+    """An empty file is nothing yet."""
+    with pytest.raises(StoreError, match="there is no crew's table yet: rung crew init --db"):
+        Table.open(str(file))
+    assert not file.exists()
+    file.touch()
+    with pytest.raises(StoreError, match="there is no crew's table yet"):
+        Table.open(str(file))
+    Table.open(str(file), create=True).close()
+    Table.open(str(file)).close()
+    with pytest.raises(StoreError, match=r"nowhere.*: "):
+        Table.open("/proc/nowhere/crew.db", create=True)
+
+
+def test_the_command_says_it_in_one_line(file: Path) -> None:
+    """Exit code 2."""
+    file.mkdir()
+    command = [sys.executable, "-m", "rung", "crew", "init", "--db", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"rung: {file}: is a directory; name a file\n"
+
+
+def test_another_versions_table_is_refused(file: Path) -> None:
+    """Nobody guesses what is in it."""
+    with Table.open(str(file), create=True) as table:
+        table.set_fact("version", "99")
+    with pytest.raises(StoreError, match="of another version"):
+        Table.open(str(file))
+
+
+def test_a_lock_that_stays_is_busy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever holds it too long is said, not waited for without end."""
+    monkeypatch.setattr(connection, "WAIT", 50)
+    with Table.open(str(file), create=True) as table:
+        table.add(NewTask(task_id=TASK))
+        # Another process: within one, two copies of SQLite do not see each other's locks.
+        command = [sys.executable, "-c", HOLDS, str(file)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            with pytest.raises(Busy):
+                table.claim(TASK, "s1")
+        assert table.claim(TASK, "s1").generation == 1
+
+
+def test_pythons_own_driver_will_do(file: Path) -> None:
+    """In rollback mode it is as good: beside apsw, on the same file, with the same refusals."""
+
+    def connect() -> SqliteTable:
+        return SqliteTable(str(file), create=True, clock=None, standard=True)
+
+    with Table(connect(), connect) as standard, Table.open(str(file)) as by_apsw:
+        assert isinstance(standard.connection.raw, sqlite3.Connection)  # type: ignore[attr-defined]  # of this driver
+        standard.add(NewTask(task_id=TASK, instruction="Ünïcødé"))
+        claim = standard.claim(TASK, "s1")
+        with pytest.raises(ClaimBlocked):
+            by_apsw.claim(TASK, "s2")
+        with pytest.raises(IllegalMove, match="once a review has approved it"):
+            standard.complete(claim)
+        assert by_apsw.beat(claim) is State.WORKING
+        with standard.clone() as again:
+            assert again.known(TASK).session_id == "s1"
+
+
+@pytest.mark.parametrize("standard", [True, False])
+def test_time_can_be_made_up(file: Path, standard: bool) -> None:
+    """By a clock of the caller's: triggers, ages and messages go by it, and nothing else does."""
+    now = [1_000_000_000.0]
+
+    def connect() -> SqliteTable:
+        return SqliteTable(str(file), create=True, clock=lambda: now[0], standard=standard)
+
+    with Table(connect(), connect) as table:
+        table.add(NewTask(task_id=TASK, stale_after=100))
+        claim = table.claim(TASK, "s1")
+        assert table.known(TASK).started_at == "2001-09-09 01:46:40"
+        now[0] += 99
+        assert not table.stale()
+        now[0] += 2
+        assert [task.task_id for task in table.stale()] == [TASK]
+        table.beat(claim)
+        assert not table.stale()
+        assert table.answer(table.known(TASK), State.EXITED, "x", MessageType.SYSTEM)
+        assert table.known(TASK).last_heartbeat == "2001-09-09 01:48:21"
+        assert table.messages()[-1].timestamp == "2001-09-09 01:48:21"
+        table.restart(TASK, "why")
+        now[0] += 60
+        assert len(table.restarts(61)) == 1
+        assert not table.restarts(59)
+
+
+def test_a_servers_time_is_its_own() -> None:
+    """It cannot be made up."""
+    with pytest.raises(ConfigError, match="its time is the server's"):
+        Table.open("postgresql://x@/y", clock=lambda: 0.0)
