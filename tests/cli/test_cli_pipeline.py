@@ -13,6 +13,7 @@ import pytest
 
 from rung.core.signals import Ended, parse
 from rung.core.toml import to_toml
+from rung.store import open_journal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -228,6 +229,23 @@ def test_a_person_is_asked_with_options(world: World) -> None:
     world.answers("design", "BLOCKED|reason:again")
     stopped = world.run("--ask", given="3\n")
     assert stopped.returncode == 4
+
+
+def test_whoever_looks_at_the_service_can_answer(world: World, _own_journal: Path) -> None:
+    """A stage waits for an answer that comes through the journal, and obeys it; the other stages go on meanwhile."""
+    world.write({"id": "a"}, {"id": "b"})
+    world.answers("a", "BLOCKED|reason:which of the two?", "PASS")
+    world.answers("b", "PASS")
+    runner = world.start("--ask-service", "--run-id", "r1")
+    until(lambda: world.asked("a") and (world.folder / "tasks" / "demo" / "b.md").exists())
+    with open_journal(str(_own_journal)) as journal:
+        until(lambda: journal.read("SELECT 1 FROM ask"))
+        ((incident, number),) = journal.read("SELECT incident, n FROM ask")
+        assert incident == "r1/a"
+        journal.runs.send(f"answer/{incident}/{number}", {"option": "retry", "by": "somebody"})
+        _, errors = runner.communicate(timeout=60)
+    assert runner.returncode == 0, errors
+    assert len(world.asked("a")) == 2
 
 
 @pytest.mark.parametrize(("ladder", "code"), [("task", 3), ("model", 1), ("pipeline", 4)])

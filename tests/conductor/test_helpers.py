@@ -14,7 +14,7 @@ from rung.conductor.helpers import Command, ask, get_help, json_in
 from rung.conductor.instructions import Problem, mend, problems_in
 from rung.core.errors import AttemptError, ConfigError, TimeUp
 from rung.core.failures import Kind
-from rung.core.fixing import Flaw, Resort
+from rung.core.helping import Flaw, Resort
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Errors of workers and of helpers: how large, what is proposed, when it is enough."""
+"""Errors of workers: how large, what is proposed, when it is enough."""
 
 from __future__ import annotations
 
@@ -7,31 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.failures import Evidence, Failure, Kind
-from rung.core.fixing import (
-    EDITED,
-    HELPER_TRIES,
-    ErrorReport,
-    Escalation,
-    Flaw,
-    HelperMove,
-    HelperTrouble,
-    InstructionTrouble,
-    Proposal,
-    Resort,
-    Size,
-    after_helper,
-    helper_trouble,
-    instruction_trouble,
-    no_progress,
-    size,
-)
+from rung.core.fixing import ErrorReport, Proposal, Size, no_progress, size
 
 TEXTS = st.text(max_size=60).map(str.strip)
 SOME = TEXTS.filter(bool)
 
 
-def failure(kind: Kind, text: str = "", missing: tuple[str, ...] = ()) -> Failure:
-    return Failure(kind, retryable=False, rule="test", message=text, evidence=Evidence(text=text, missing=missing))
+def failure(kind: Kind, text: str = "") -> Failure:
+    return Failure(kind, retryable=False, rule="test", message=text, evidence=Evidence(text=text))
 
 
 @given(SOME, SOME, SOME, st.integers(1, 5))
@@ -108,10 +91,9 @@ def test_how_large_a_problem_is(kind: Kind, text: str, expected: Size) -> None:
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_every_kind_has_a_size_and_a_helpers_trouble(kind: Kind) -> None:
-    """No kind falls through; what nobody could name is uncertain, and told to a helper as a correction."""
+def test_every_kind_has_a_size(kind: Kind) -> None:
+    """No kind falls through; what nobody could name is uncertain."""
     assert (size(failure(kind)) is Size.UNCERTAIN) == (kind is Kind.UNKNOWN)
-    assert helper_trouble(failure(kind)) in HelperTrouble
 
 
 def test_two_corrections_in_vain_are_no_progress() -> None:
@@ -121,77 +103,3 @@ def test_two_corrections_in_vain_are_no_progress() -> None:
     assert no_progress(["a", "a", "a"])
     assert no_progress(["a", "b", "a", "b", "a"])
     assert not no_progress(["a", "a", "b"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "trouble", "again"),
-    [
-        (Kind.TIMEOUT, "transient", "transient"),
-        (Kind.CONTEXT_LIMIT, "transient", "transient"),
-        (Kind.NOT_FOUND, "configuration", "systemic"),
-        (Kind.MALFORMED_OUTPUT, "logic", "systemic"),
-        (Kind.UNKNOWN, "logic", "systemic"),
-        (Kind.GOAL_MISALIGNED, "systemic", "systemic"),
-        (Kind.MISSING_CREDENTIALS, "systemic", "systemic"),
-        (Kind.STRATEGIC_AMBIGUITY, "systemic", "systemic"),
-    ],
-)
-def test_how_a_helper_fails(kind: Kind, trouble: str, again: str) -> None:
-    """The four categories; what comes again after it was answered is systemic, but not what passes by itself."""
-    assert helper_trouble(failure(kind)) == trouble
-    assert helper_trouble(failure(kind), same_as_before=True) == again
-
-
-def test_a_part_of_an_answer() -> None:
-    """Cut off without a reason it is transient; with sections missing it is a matter of saying which."""
-    assert helper_trouble(failure(Kind.PARTIAL_OUTPUT)) is HelperTrouble.TRANSIENT
-    assert helper_trouble(failure(Kind.PARTIAL_OUTPUT, missing=("tests",))) is HelperTrouble.LOGIC
-
-
-def test_a_program_that_is_not_there() -> None:
-    """No prompt brings a program that cannot be run: systemic at once."""
-    gone = Failure(Kind.NOT_FOUND, retryable=False, rule="test", evidence=Evidence(exit_code=127))
-    assert helper_trouble(gone) is HelperTrouble.SYSTEMIC
-
-
-def test_what_is_done_about_a_helper() -> None:
-    """Same prompt, prompt put right, correction added, escalated at once; and after three tries always escalated."""
-    moves = {trouble: after_helper(trouble, 1) for trouble in HelperTrouble}
-    assert moves == {
-        HelperTrouble.TRANSIENT: HelperMove.SAME,
-        HelperTrouble.CONFIGURATION: HelperMove.FIX_PROMPT,
-        HelperTrouble.LOGIC: HelperMove.ADD_CORRECTION,
-        HelperTrouble.SYSTEMIC: HelperMove.ESCALATE,
-    }
-    assert after_helper(HelperTrouble.TRANSIENT, HELPER_TRIES - 1) is HelperMove.SAME
-    assert {after_helper(trouble, HELPER_TRIES) for trouble in HelperTrouble} == {HelperMove.ESCALATE}
-
-
-def test_an_escalation_says_all() -> None:
-    """What was asked for, each try, the category, why not again, what is done instead."""
-    text = Escalation(
-        what="write the instructions of task-04",
-        errors=("timed out", "no sections"),
-        trouble=HelperTrouble.LOGIC,
-        resort=Resort.REPLANNER,
-    ).body()
-    assert text == (
-        "A helper failed 2 times: write the instructions of task-04\n\nErrors:\n- Attempt 1: timed out\n"
-        "- Attempt 2: no sections\n\nCategory: logic\n"
-        "Why not again: saying what was wrong has not led to a right answer.\nNext: have the plan revised.\n"
-    )
-    once = Escalation(what="x", errors=("e",), trouble=HelperTrouble.SYSTEMIC, resort=Resort.PERSON).body()
-    assert once.startswith("A helper failed once: x")
-
-
-@given(st.lists(st.sampled_from(Flaw), max_size=8))
-def test_when_instructions_are_edited(flaws: list[Flaw]) -> None:
-    """A few small flaws are edited; one large flaw, or many small ones, have it written anew; one more never less."""
-    trouble = instruction_trouble(flaws)
-    if not flaws:
-        assert trouble is None
-    elif set(flaws) <= EDITED and len(flaws) < 5:
-        assert trouble is InstructionTrouble.SMALL
-    else:
-        assert trouble is InstructionTrouble.LARGE
-        assert instruction_trouble([*flaws, Flaw.TYPO]) is InstructionTrouble.LARGE

@@ -13,7 +13,8 @@ from rung.cli.exits import EXITS, INTERRUPTED
 from rung.cli.screen import as_json, print_json
 
 if TYPE_CHECKING:
-    from rung.conductor.pipeline import PipelineRun, Ran
+    from rung.conductor.pipeline import PipelineRun
+    from rung.conductor.ran import Ran
     from rung.core.policy import Policy
     from rung.core.stages import Pipeline
 
@@ -109,15 +110,14 @@ def _journal(options: dict[str, Any]) -> Any:
 
 
 def _work(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options: dict[str, Any]) -> PipelineRun:
-    from rung.cli.progress import asker
     from rung.conductor.pipeline import PipelineRun
 
     ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
     asks = None
     if options["ask_service"] and journal is not None:
-        asks = journal.asker()
+        asks = _of_service(journal)
     elif ask and not policy.unattended:
-        asks = asker()
+        asks = _of_terminal()
     folder = file.resolve().parent
     return PipelineRun(
         pipeline=pipeline,
@@ -129,6 +129,28 @@ def _work(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options:
         listen=_listener(policy, as_json=options["as_json"]),
         report=options["report"] or folder / policy.report,
     )
+
+
+def _of_service(journal: Any) -> Any:
+    """Whoever looks at the service answers; any number of stages may wait for that."""
+    asker = journal.asker()
+    return lambda _, question, incident: asker(question, incident)
+
+
+def _of_terminal() -> Any:
+    """One question at a time, with the stage that asks it."""
+    from threading import Lock
+
+    from rung.cli.progress import asker
+
+    alone, ask = Lock(), asker()
+
+    def put(stage: str, question: Any, incident: Any) -> Any:
+        with alone:
+            _say(stage, question.question, as_json=False)
+            return ask(question, incident)
+
+    return put
 
 
 def _run_id(pipeline: Pipeline, journal: Any, options: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from rung.core.classify import classify
 from rung.core.errors import AttemptError, ConfigError
 from rung.core.evidence import clip
 from rung.core.failures import Kind, Phase
-from rung.core.fixing import Escalation, HelperMove, Resort, after_helper, helper_trouble
+from rung.core.helping import Escalation, HelperMove, Resort, after_helper, helper_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rung.conductor.helpers import Helped, get_help
 from rung.core.errors import AttemptError
 from rung.core.failures import Kind, Phase
-from rung.core.fixing import Flaw, InstructionTrouble, instruction_trouble
+from rung.core.helping import Flaw, InstructionTrouble, instruction_trouble
 from rung.core.stages import sections_missing
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from rung.adapters.process import Started
 from rung.conductor.pids import launcher
 from rung.conductor.processes import RealProcesses
+from rung.conductor.ran import Ran, signal_of
 from rung.core.config import policy_from
 from rung.core.errors import AttemptError
 from rung.core.events import Status
@@ -22,7 +23,6 @@ from rung.core.ladder import Action
 from rung.core.outcome import GOOD, report_text
 from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
-from rung.core.signals import Ended, Signal, parse
 from rung.core.stages import blocked_report, joined, judge_output, read_pipeline, stage_prompt
 from rung.engine.recover import recover
 
@@ -36,62 +36,8 @@ if TYPE_CHECKING:
     from rung.core.stages import Pipeline, Stage
 
 T = TypeVar("T")
-NOT_STARTED: Final = "not started"
 # What stopped it, the gravest first.
 _WORST: Final = (Status.BLOCKED, Status.FAILED, Status.PARTIAL)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """How a pipeline ended: what each stage came to, where its output is, and the report of one that stopped."""
-
-    status: Status
-    outcomes: dict[str, Outcome[str]]
-    paths: dict[str, str]
-    pipeline: Pipeline
-    report: str = ""
-
-    def state(self, stage: str) -> str:
-        """How this stage ended, or that it never began."""
-        return self.outcomes[stage].status.value if stage in self.outcomes else NOT_STARTED
-
-    def line(self, stage: str) -> str:
-        """The signal of a stage, as the next one and people read it."""
-        if stage not in self.outcomes:
-            return Signal(status=Ended.BLOCKED, facts={"reason": NOT_STARTED}).line()
-        return signal_of(self.outcomes[stage], self.paths.get(stage, "")).line()
-
-    def contract(self) -> dict[str, Any]:
-        """The same for programs."""
-        stages = {
-            stage.id: {
-                "status": self.state(stage.id),
-                "signal": self.line(stage.id),
-                "path": self.paths.get(stage.id, ""),
-                **({} if self._went_well(stage.id) else {"failure": self._failure(stage.id)}),
-            }
-            for stage in self.pipeline.stages
-        }
-        return {"pipeline": self.pipeline.name, "status": self.status.value, "report": self.report, "stages": stages}
-
-    def _went_well(self, stage: str) -> bool:
-        return stage in self.outcomes and self.outcomes[stage].ok
-
-    def _failure(self, stage: str) -> dict[str, Any] | None:
-        return self.outcomes[stage].pipeline_failure() if stage in self.outcomes else None
-
-
-def signal_of(outcome: Outcome[str], path: str) -> Signal:
-    """A stage's own signal, where it passed with one; else what its outcome amounts to."""
-    facts: dict[str, str] = {}
-    if outcome.ok:
-        own = parse(outcome.value or "")
-        facts = {} if own is None else dict(own.facts)
-        return Signal(status=Ended.PASS, facts=facts, ref=path)
-    if outcome.failure is not None:
-        facts = {"kind": outcome.failure.kind.value}
-    ended = {Status.BLOCKED: Ended.BLOCKED, Status.PARTIAL: Ended.PARTIAL}.get(outcome.status, Ended.FAIL)
-    return Signal(status=ended, facts={**facts, "attempts": str(outcome.attempts)}, ref=path)
 
 
 def load(table: dict[str, Any]) -> tuple[Pipeline, Policy]:
@@ -103,8 +49,8 @@ def load(table: dict[str, Any]) -> tuple[Pipeline, Policy]:
 class PipelineRun:
     """One run of a pipeline. Paths are seen from `folder`, where the agents run.
 
-    With a journal and a run id it survives its process: started again, it goes on. `ask` answers questions, one at
-    a time; without it nobody is there, and what needs a person ends blocked. `listen(stage, event, incident)` is
+    With a journal and a run id it survives its process: started again, it goes on. `ask(stage, question,
+    incident)` answers questions; without it nobody is there, and what needs a person ends blocked. `listen(stage, event, incident)` is
     told everything.
     """
 
@@ -113,7 +59,7 @@ class PipelineRun:
     folder: Path
     journal: Any = None
     run_id: str = ""
-    ask: Callable[[Any, Any], str | None] | None = None
+    ask: Callable[[str, Any, Any], Any] | None = None
     listen: Callable[[str, Any, Any], object] = lambda *_: None  # nobody listens
     report: Path | None = None
     outcomes: dict[str, Outcome[str]] = field(default_factory=dict)
@@ -126,7 +72,6 @@ class PipelineRun:
 
     async def run(self) -> Ran:
         """All of it, or as far as it goes. Ctrl-C ends the agents that run, and all they started."""
-        self._asking = asyncio.Lock()
         self._agents = RealProcesses(self.folder / self.pipeline.out / self.pipeline.name / ".run")
         self.prepare()
         running: dict[asyncio.Task[Outcome[str]], str] = {}
@@ -182,7 +127,7 @@ class PipelineRun:
             "listeners": [lambda event, incident: self.listen(stage.id, event, incident)],
         }
         if self.ask is not None:
-            ports["ask"] = self._ask
+            ports["ask"] = self._asker(stage.id, self.ask)
         if self.journal is not None:
             ports["journal"] = self.journal
             if self.run_id:
@@ -255,11 +200,14 @@ class PipelineRun:
 
         return check
 
-    async def _ask(self, question: Any, incident: Any) -> str | None:
-        ask = self.ask
-        assert ask is not None  # noqa: S101  # given only where somebody is there
-        async with self._asking:
-            return await apart(lambda: ask(question, incident))
+    def _asker(self, stage: str, ask: Callable[[str, Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """Whoever answers may block, or promise an answer: the other stages go on."""
+
+        async def put(question: Any, incident: Any) -> Any:
+            said = await apart(lambda: ask(stage, question, incident))
+            return await said if hasattr(said, "__await__") else said
+
+        return put
 
     def _ended(self) -> Ran:
         statuses = {outcome.status for outcome in self.outcomes.values()}
