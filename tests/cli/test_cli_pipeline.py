@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -231,14 +232,14 @@ def test_a_person_is_asked_with_options(world: World) -> None:
     assert stopped.returncode == 4
 
 
-def test_whoever_looks_at_the_service_can_answer(world: World, _own_journal: Path) -> None:
+def test_whoever_looks_at_the_service_can_answer(world: World) -> None:
     """A stage waits for an answer that comes through the journal, and obeys it; the other stages go on meanwhile."""
     world.write({"id": "a"}, {"id": "b"})
     world.answers("a", "BLOCKED|reason:which of the two?", "PASS")
     world.answers("b", "PASS")
     runner = world.start("--ask-service", "--run-id", "r1")
     until(lambda: world.asked("a") and (world.folder / "tasks" / "demo" / "b.md").exists())
-    with open_journal(str(_own_journal)) as journal:
+    with open_journal(os.environ["RUNG_JOURNAL"]) as journal:
         until(lambda: journal.read("SELECT 1 FROM ask"))
         ((incident, number),) = journal.read("SELECT incident, n FROM ask")
         assert incident == "r1/a"

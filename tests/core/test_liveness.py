@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.errors import ConfigError
-from rung.core.liveness import PAUSED, TROUBLE, Liveness, Patience, Signals, look, stop_restarting
+from rung.core.liveness import PAUSED, TROUBLE, Limits, Liveness, Patience, Signals, look, stop_restarting
+from rung.core.supervision import Intensity
 
 PATIENCE = Patience(stale=540, slow=600, hung=1800)
 AGES = st.one_of(st.none(), st.floats(0, 10_000))
@@ -89,6 +90,16 @@ def test_what_patience_cannot_be(settings: dict[str, Any], key: str) -> None:
         Patience(**settings)
     assert raised.value.key == key
     assert Patience(hung=math.inf).hung == math.inf
+
+
+def test_limits_can_be_ones_own() -> None:
+    """Other limits hold as they are set, and say how far back they look."""
+    limits = Limits(
+        redispatches=1, restarts=Intensity(restarts=1, seconds=60), deaths=Intensity(restarts=9, seconds=120)
+    )
+    assert limits.longest == 120
+    assert "1 is the limit" in stop_restarting(1, [], [], 0, limits)
+    assert "1 restarts within 1 minutes" in stop_restarting(0, [1.0], [], 10, limits)
 
 
 def test_when_nothing_is_started_again() -> None:

@@ -79,6 +79,7 @@ def test_a_whole_plan() -> None:
         ({"crew": {"review": []}}, "crew.review"),
         ({"crew": {"worker": ["a"], "beat": 540}}, "crew.beat"),
         ({"crew": 3}, "crew"),
+        ({"crew": {"attended": "yes"}}, "crew.attended"),
         ({"tasks": []}, "tasks"),
         ({"task": []}, "task"),
         ({"task": None}, "task"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.review import LABELS, Judged, ReviewRequest, judge_review
+from rung.core.review import LABELS, Judged, ReviewRequest, judge_review, sent_back
 
 TEXTS = st.text(max_size=60).map(str.strip)
 REQUESTS = st.builds(
@@ -133,6 +133,13 @@ def test_who_has_read_the_work_may_approve_it() -> None:
     assert judge_review(replace(GOOD, tests="failing"), read=True).judged is Judged.REVISE
     assert judge_review(replace(GOOD, tests="10 tests failed"), read=True).judged is Judged.REVISE
     assert judge_review(replace(GOOD, smoothness=9, tests="2 errors"), read=True).judged is Judged.REJECT
+
+
+def test_what_a_deep_reader_found_goes_back() -> None:
+    """The worker is told what was wrong, and to revise just that, however well it graded itself."""
+    verdict = sent_back(GOOD, "the parser reads nothing after a comment")
+    assert verdict.judged is Judged.REVISE
+    assert "Issue: the parser reads nothing after a comment" in verdict.body
 
 
 def test_a_refusal_says_what_is_wanted() -> None:

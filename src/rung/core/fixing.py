@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from rung.core.crew import ERROR_TRIES
 from rung.core.failures import TRANSIENT, Failure, Kind
 from rung.core.labelled import fields_in, number_in, percent, written, yes_in, yes_or_no
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TRIES: Final = 5  # of a task, for life
 _ERROR: Final = {
     "context": ("Context Usage", "Context"),
     "self_correction": ("Self-Correction", "Self Correction"),
@@ -45,7 +45,7 @@ class ErrorReport:
             ("Error", self.error),
             ("Report", self.report),
         )
-        return written(f"ERROR (Retry {number}/{TRIES}):", told)
+        return written(f"ERROR (Retry {number}/{ERROR_TRIES}):", told)
 
     @classmethod
     def parse(cls, text: str) -> ErrorReport:
@@ -70,7 +70,7 @@ class Proposal:
     def body(self, number: int) -> str:
         """The message of a fix_proposal, which answers the task's number-th error."""
         told = (("Root cause", self.root_cause), ("Fix", self.fix), ("Retry", self.afterwards))
-        return written(f"FIX PROPOSAL (Retry {number}/{TRIES}):", told)
+        return written(f"FIX PROPOSAL (Retry {number}/{ERROR_TRIES}):", told)
 
     @classmethod
     def parse(cls, text: str) -> Proposal | None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from rung.core.crew import State
 from rung.core.labelled import fields_in, number_in, percent, says_nothing, whole_in, written, yes_in, yes_or_no
 
 TRUSTED_TO: Final = 80.0  # per cent of its context: above, what a session says of its own work is not
 NEAR: Final = 60.0  # seconds
 FEW_DEVIATIONS: Final = 2
-FINISHED: Final = frozenset({"complete"})
 _STEPS: Final = 1_000_000
 
 _INFO: Final = {
@@ -157,7 +157,7 @@ def compare(
 ) -> tuple[Difference, ...]:
     """What the file says otherwise than the table: the row's state, session, step, and how far apart in time."""
     found: list[Difference] = []
-    if state in FINISHED and handoff.pending:
+    if state == State.COMPLETE and handoff.pending:
         left = f"the table says {state}, the file has {len(handoff.pending)} steps pending"
         found.append(Difference(mismatch=Mismatch.CONTRADICTORY, said=left))
     if session and handoff.session != session:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from rung.core.crew import STALE, State
 from rung.core.errors import ConfigError, is_number
 from rung.core.supervision import Intensity
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 RESTARTS: Final = Intensity(restarts=5, seconds=900)
 DEATHS: Final = Intensity(restarts=3, seconds=30)  # that many at once have one cause, and it is not theirs
 # Here it is somebody else's turn: no progress is expected of whoever waits for an answer.
-PAUSED: Final = frozenset({"needs_review", "error"})
+PAUSED: Final = frozenset({State.NEEDS_REVIEW, State.ERROR})
 
 
 class Liveness(StrEnum):
@@ -46,15 +47,15 @@ class Signals:
     progress_age: float | None = None
     looping: bool = False
     asked: bool = False
-    state: str = "working"
+    state: str = State.WORKING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """Seconds: without a beat until it is stale, without progress until it is slow, and until it is hung."""
 
-    stale: float = 540.0
-    slow: float = 540.0
+    stale: float = STALE
+    slow: float = STALE
     hung: float = 1800.0
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from rung.core.crew import BEAT, FALLBACK, RESERVED, STALE
 from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.keys import (
     COMMAND,
@@ -29,10 +30,7 @@ from rung.core.keys import (
 from rung.core.scopes import clashes, cycle, unknown
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_RESERVED: Final = frozenset({"task-00", "souffleur"})
-_ID_WORDS: Final = (
-    "letters, digits, dots, dashes and underscores, up to 100; not task-00, souffleur or fallback-…, which are reserved"
-)
+_ID_WORDS: Final = f"letters, digits, dots, dashes and underscores, up to 100; not {', '.join(RESERVED)} or {FALLBACK}…, which are reserved"
 
 
 class Mark(StrEnum):
@@ -54,7 +52,7 @@ def _is_bool(value: object) -> bool:
 
 
 def _is_id(value: object) -> bool:
-    if not isinstance(value, str) or value in _RESERVED or value.startswith("fallback-"):
+    if not isinstance(value, str) or value in RESERVED or value.startswith(FALLBACK):
         return False
     return _ID.fullmatch(value) is not None
 
@@ -72,7 +70,7 @@ CREW_KEYS: Final = (
         "What a worker runs, where its task has no command of its own. `{task}`, `{instruction}`, `{db}` and "
         "`{session}` stand for the task's id, its instructions, the crew's tables and the worker's session.",
     ),
-    Key("stale_after", is_seconds, SECONDS, 540.0, "Seconds without a beat, after which a worker counts as stale."),
+    Key("stale_after", is_seconds, SECONDS, STALE, "Seconds without a beat, after which a worker counts as stale."),
     Key(
         "review", _is_review, "auto, person, or a command as a list of texts", "auto",
         "Who judges reviews: the rules, a person, or a command that is given the request on standard input.",
@@ -80,7 +78,7 @@ CREW_KEYS: Final = (
     Key("judge", is_command, COMMAND, (), "A command that reads work deeply where the rules ask for that."),
     Key("replanner", is_command, COMMAND, (), "A command that is given a blocker report and writes a new plan."),
     Key("poll", is_seconds, SECONDS, 5.0, "Seconds between two looks at the tables."),
-    Key("beat", is_seconds, SECONDS, 60.0, "Seconds between two beats of a worker."),
+    Key("beat", is_seconds, SECONDS, BEAT, "Seconds between two beats of a worker."),
     Key("hung", is_seconds, SECONDS, 1800.0, "Seconds without progress, after which a worker that beats counts as hung."),
     Key("grace", is_seconds, SECONDS, 5.0, "Seconds between asking a worker to end and ending it."),
     Key("claim_within", is_seconds, SECONDS, 300.0, "Seconds in which a launched worker has to claim its task."),
@@ -128,12 +126,12 @@ class CrewSettings:
     revision: int = 1
     workers: int = 2
     worker: tuple[str, ...] = ()
-    stale_after: float = 540.0
+    stale_after: float = STALE
     review: str | tuple[str, ...] = "auto"
     judge: tuple[str, ...] = ()
     replanner: tuple[str, ...] = ()
     poll: float = 5.0
-    beat: float = 60.0
+    beat: float = BEAT
     hung: float = 1800.0
     grace: float = 5.0
     claim_within: float = 300.0
