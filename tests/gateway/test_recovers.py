@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.behind import WHOLE, WIRES, Behind, ask
+from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask
+from tests.gateway.strict import PATHS, ErrorEvent, streamed
 
 # One bad request, then good ones: the fault, what it is told, whether it is for streams alone.
 ONCE: dict[str, dict[str, Any]] = {
@@ -127,3 +128,29 @@ def test_an_overflow_by_the_limit_alone_shrinks_the_limit(wire: str) -> None:
         assert ask(behind, wire, stream=False).text == WHOLE
         first, second = (call.json for call in behind.lab.calls)
         assert first["messages"] == second["messages"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_another_model_goes_on_with_a_broken_answer(wire: str) -> None:
+    """Where a model breaks off and stays down, the next one goes on with what the client already has."""
+    rules = [
+        {"fault": "cut", "after": 7, "request": 1},
+        {"fault": "overloaded", "model": "small", "request": "2-99"},
+    ]
+    with Behind(rules, policy={"models": ["small", "large"]}) as behind:
+        got = ask(behind, wire, stream=True)
+        assert got.text == WHOLE
+        assert got.stop in ("end_turn", "stop", "completed")
+        assert [call.model for call in behind.lab.calls][-1] == "large"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_answer_nobody_goes_on_with_ends_in_an_error(wire: str) -> None:
+    """Where nobody can go on with what the client has, it is told so, and no end is made up."""
+    rules = [{"fault": "cut", "after": 7, "request": 1}, {"fault": "overloaded", "request": "2-99"}]
+    with Behind(rules) as behind, behind.http() as client:
+        body = {"model": "small", "max_tokens": 500, "messages": ASK, "input": ASK, "stream": True}
+        text = client.post(PATHS[wire], json=body).text
+        with pytest.raises(ErrorEvent):
+            streamed(wire, text)
+        assert "apple7" in text

@@ -77,8 +77,8 @@ class ChatStream(Splice):
         return _chunk({"error": {"message": message, "type": kind, "param": None, "code": status}})
 
     def settle(self) -> bytes:
-        """Calls are let go at the end alone: there are never some of them."""
-        return b""
+        """Calls are let go with their finish reason: only what follows it can be missing."""
+        return b"".join(self._ending) + b"data: [DONE]\n\n"
 
     def event(self, event: bytes) -> bytes:
         """What the client gets of one event."""

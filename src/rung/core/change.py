@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.failures import NOT_THE_WORK, Kind
+from rung.core.failures import NOT_THE_WORK, Kind, can_go_on
 from rung.core.ladder import Action
 from rung.core.prompts import prompt_id, render
 from rung.core.repair import mended
@@ -40,7 +40,9 @@ def change(decision: Change | HandOver, incident: Incident, failure: Failure, po
     if model != request.model or agent != request.agent:
         name = "handover.context"
         request = request.but(model=model, agent=agent)
-        if failure.kind in NOT_THE_WORK:
+        if can_go_on(failure):
+            name, action = prompt_id(Action.RESUME, failure), Action.RESUME
+        elif failure.kind in NOT_THE_WORK:
             return request, ""  # the service failed, not the work: the same request, elsewhere
     else:
         name = prompt_id(action, failure)

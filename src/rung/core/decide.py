@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
-from rung.core.failures import NOT_THE_WORK, SERVICE_TROUBLE, Kind, Phase
+from rung.core.failures import NOT_THE_WORK, SERVICE_TROUBLE, Kind, Phase, can_go_on
 from rung.core.ladder import HAND_OVERS, Action, Rung, Scope
 from rung.core.policy import Confirm
 
@@ -68,7 +68,7 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
         if index < floor:
             index = floor
             continue
-        decision = _climb(incident, failure, policy, index, now, skipped)
+        decision = _climb(incident, failure, policy, index, now, skipped, jitter)
         if decision is not None:
             return decision
         index += 1
@@ -212,7 +212,13 @@ def _as_before(incident: Incident, failure: Failure, policy: Policy, now: float)
 
 
 def _climb(
-    incident: Incident, failure: Failure, policy: Policy, index: int, now: float, skipped: list[Skip]
+    incident: Incident,
+    failure: Failure,
+    policy: Policy,
+    index: int,
+    now: float,
+    skipped: list[Skip],
+    jitter: float = 0.0,
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
     why_not = _cannot_help(incident, failure, policy, index, now)
@@ -224,6 +230,9 @@ def _climb(
         skipped.append((index, why_not))
         return None
     wait = failure.retry_after or 0.0
+    before = incident.used.get(index, 0)
+    if before and rung.action is Action.RESUME and _broken_off(failure):  # a service that breaks again needs time
+        wait = policy.backoff.wait(before, jitter, failure.retry_after)
     return Change(index, rung.action, wait, failure.kind, tuple(skipped))
 
 
@@ -263,7 +272,7 @@ def _hand_over(
     incident: Incident, failure: Failure, policy: Policy, index: int, skipped: list[Skip]
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
-    if failure.kind in NOT_THE_WORK and _visible(incident, failure):
+    if failure.kind in NOT_THE_WORK and _visible(incident, failure) and not _goes_on(failure, policy):
         skipped.append((index, _UNSAFE))  # it would be the same request, elsewhere
         return None
     target = _target(incident, failure, policy, rung)
@@ -295,6 +304,11 @@ def _hand_over(
     options = (Option("approve", f"Go on with {model or agent}"), Option("decline", "Not that one"), STOP)
     question = f"{failure.kind}: {what}, {price_words}?"
     return Ask(index, question, options, estimate, model, agent, failure.kind, tuple(skipped))
+
+
+def _goes_on(failure: Failure, policy: Policy) -> bool:
+    """Can the other one go on with a broken answer? Where a ladder resumes at all, it can."""
+    return can_go_on(failure) and any(rung.action is Action.RESUME for rung in policy.ladder.rungs)
 
 
 def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> tuple[str, str] | None:

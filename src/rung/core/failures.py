@@ -97,6 +97,13 @@ NOT_THE_WORK: Final = SERVICE_TROUBLE | {
     Kind.STREAM_INTERRUPTED,
 }
 
+
+def can_go_on(failure: Failure) -> bool:
+    """Did the service fail in the midst of an answer? Then whoever takes over goes on with it, and repeats nothing."""
+    evidence = failure.evidence
+    return failure.kind in NOT_THE_WORK and evidence.output_started and not evidence.side_effects
+
+
 # Repeating these unchanged is useless at best: somebody must change something first.
 NEVER_RETRYABLE: Final = frozenset(
     {

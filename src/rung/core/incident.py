@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core import events as ev
+from rung.core.failures import can_go_on
 from rung.core.ladder import Action
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Incident:
     may_retry: bool = True
     steps: tuple[str, ...] = ()
     written: str = ""  # the answer so far: what was cut off, and what each resumption added
+    continued: bool = False  # whoever was handed over to goes on with it
 
     origin: Request | None = None
     request: Request | None = None
@@ -79,6 +81,8 @@ class Incident:
     @property
     def resuming(self) -> bool:
         """Is the request being attempted a continuation of a cut-off answer?"""
+        if isinstance(self.standing, ev.HandOver):
+            return self.continued
         return isinstance(self.standing, ev.Change) and self.standing.action is Action.RESUME
 
     @property
@@ -165,6 +169,7 @@ class Incident:
             if decision.model or decision.agent:
                 return
         elif isinstance(decision, ev.HandOver):
+            self.continued = self.failure is not None and can_go_on(self.failure)
             self.models |= {decision.model}
             self.agents |= {decision.agent}
         if not isinstance(decision, ev.Finish):

@@ -15,7 +15,8 @@ from rung.gateway.clocks import BODY, Clock
 from rung.gateway.exchange import Exchange
 from rung.gateway.joining import Copy
 from rung.gateway.keys import Refusal, admit
-from rung.gateway.settings import ANTHROPIC, NO_BUDGETS, OPENAI
+from rung.gateway.lookups import is_lookup, look_up
+from rung.gateway.settings import ANTHROPIC, OPENAI
 from rung.gateway.upstream import held_key
 from rung.gateway.vigil import Vigil
 from rung.gateway.wires import CHAT, MESSAGES, PATHS
@@ -45,6 +46,10 @@ class TooLarge(Exception):  # it says what happened
 
 class Gone(Exception):  # it says what happened
     """The client left before it had sent everything."""
+
+
+class Late(Exception):  # it says what happened
+    """A body that did not come in time."""
 
 
 class App:
@@ -101,11 +106,14 @@ class App:
         try:
             body = await _body(headers, receive, settings.limits.body, settings.limits.receive)
             call = self._read(wire, path, project, scope, headers, body)
+            if self.gateway.costs.allowance.bounds:
+                await self.gateway.costs.learn(call)
+                self.gateway.costs.admit(call, self.gateway.clock.now())
         except TooLarge:
             most = settings.limits.body
             await _reply(send, answers.error(wire, 413, f"the body is larger than {most} bytes"), close=True)
             return
-        except AttemptError:
+        except Late:
             await _reply(send, answers.error(wire, 408, "the body did not come in time"), close=True)
             return
         except (NotJson, Refusal) as error:
@@ -157,8 +165,6 @@ class App:
             call.parsed()
         if settings.keys:
             admit(settings.keys, call, secret, self.gateway.clock.now(), self.gateway.costs.spent)
-        if settings.budgets != NO_BUDGETS:
-            self.gateway.costs.admit(call, settings, self.gateway.clock.now())
         return call
 
     # -- everything else ---------------------------------------------------------------------------------
@@ -186,10 +192,15 @@ class App:
         try:
             body = await _body(headers, receive, gateway.settings.limits.body, gateway.settings.limits.receive)
             passed = passed_headers(headers, held_key(upstream))
+            models: tuple[str, ...] = ()
             if gateway.settings.keys:
                 named = dict(headers)
                 secret = named.get(b"x-api-key") or named.get(b"authorization") or b""
-                admit(gateway.settings.keys, None, secret, gateway.clock.now(), gateway.costs.spent)
+                models = admit(gateway.settings.keys, None, secret, gateway.clock.now(), gateway.costs.spent).models
+            if is_lookup(scope["method"], path):
+                asked = (scope["method"], target, passed, body)
+                await _reply(send, await look_up(gateway, wire, upstream, path, asked, models))
+                return
             response = await asyncio.wait_for(
                 gateway.pool.send(upstream, scope["method"], target, passed, body),
                 gateway.settings.clocks.whole,
@@ -198,6 +209,8 @@ class App:
             await _reply(send, answers.error(wire, 413, "the body is too large"), close=True)
         except Gone:
             return
+        except Late:
+            await _reply(send, answers.error(wire, 408, "the body did not come in time"), close=True)
         except Refusal as error:
             await _reply(send, answers.error(wire, error.status, str(error)))
         except Exception as error:  # noqa: BLE001  # whatever goes wrong on the way there
@@ -206,7 +219,8 @@ class App:
             await _reply(send, answers.error(wire, status, f"{upstream.name} could not be asked: {text[:300]}"))
         else:
             try:
-                await _pass_back(response, send)
+                async with asyncio.timeout(gateway.settings.clocks.whole):
+                    await _pass_back(response, send)
             finally:
                 response.close()
 
@@ -245,6 +259,13 @@ async def _body(headers: list[tuple[bytes, bytes]], receive: Receive, most: int,
     for name, value in headers:
         if name == b"content-length" and value.isdigit() and int(value) > most:
             raise TooLarge
+    try:
+        return await _gathered(receive, most, seconds)
+    except AttemptError:
+        raise Late from None
+
+
+async def _gathered(receive: Receive, most: int, seconds: float) -> bytes:
     pieces: list[bytes] = []
     size = 0
     task = asyncio.current_task()
@@ -268,6 +289,7 @@ async def _lifespan(app: App, receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
+            await app.gateway.begin()
             app.ready = True
             attending = asyncio.create_task(app.gateway.attend())
             await send({"type": "lifespan.startup.complete"})

@@ -34,10 +34,11 @@ class Books:
 
     def __init__(self, journal: Any, tell: Callable[[str], object], *, spans: bool) -> None:
         self.metrics = Metrics()
-        self.costs = Costs(tell)
+        self.costs = Costs(tell, journal)
         self._journal = journal
         self._telemetry = Telemetry() if spans else None
         self._second = self._written = 0
+        self._owed: dict[tuple[ev.Terms, str, str], float] = {}
 
     def went_well(self, exchange: Exchange, terms: ev.Terms, began: float, ended: float, settings: Settings) -> None:
         """A call went well at once."""
@@ -88,15 +89,25 @@ class Books:
     def _write_down(
         self, call: Call, terms: ev.Terms, began: float, ended: float, dollars: float, settings: Settings
     ) -> None:
-        """Have a good call written down; of very many in one second, those beyond the limit are only counted."""
+        """Have a good call written down; of very many in one second, of those beyond the limit only what they cost."""
         second = int(ended)
         if second != self._second:
+            self.settle(ended)
             self._second, self._written = second, 0
         self._written += 1
         if self._written <= settings.journal_rate:
             self._journal.append_later(_good, terms, call.model, call.upstream.name, began, ended, dollars)
-        else:
-            self.metrics.add("rung_unwritten_total")
+            return
+        self.metrics.add("rung_unwritten_total")
+        if dollars:
+            whose = (terms, call.model, call.upstream.name)
+            self._owed[whose] = self._owed.get(whose, 0.0) + dollars
+
+    def settle(self, now: float) -> None:
+        """Write down what calls have cost that were only counted, in one row for each who pays: no dollar is lost."""
+        owed, self._owed = self._owed, {}
+        for whose, dollars in owed.items():
+            self._journal.append_later(_good, *whose, now, now, dollars)
 
 
 def _good(terms: ev.Terms, model: str, agent: str, began: float, ended: float, dollars: float) -> list[ev.Event]:

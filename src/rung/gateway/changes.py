@@ -48,7 +48,7 @@ class Changes:
         self.policy = policy
         self.summarise: Callable[[dict[str, Any]], Any] | None = None
         self._said = said  # what the client, or we, have of the answer so far
-        self._bodies: dict[str, bytes] = {}
+        self._bodies: dict[str, tuple[bytes, str]] = {}  # and the model each is for
         self._base: dict[str, Any] | None = None  # the body without a resume message
         self._taken: dict[str, Any] | None = None  # the last such that an upstream has taken
         self._was_taken = taken  # one has been, if only as it came
@@ -60,7 +60,7 @@ class Changes:
     def request(self, body: bytes, model: str, agent: str) -> Request:
         """What stands for a body: its digest, and the room it takes."""
         digest = short_hash_of(body)
-        self._bodies[digest] = body
+        self._bodies[digest] = (body, model)
         room = len(body) + CHARACTERS_PER_TOKEN * self._limit()
         return Request(model=model, agent=agent, params={"wire": self.call.wire.name, "body": digest, "room": room})
 
@@ -71,8 +71,16 @@ class Changes:
             return 0
 
     def bytes_of(self, request: Request) -> bytes:
-        """The body it stands for."""
-        return self._bodies[request.params["body"]]
+        """The body it stands for; one that a person, or a rung that only says something, has changed is made here."""
+        body, model = self._bodies[request.params["body"]]
+        if request.model == model and not request.prompt:
+            return body
+        bodies = self.call.wire.bodies
+        made = orjson.loads(body)
+        if request.model != model:
+            made = bodies.with_model(made, request.model)
+            self.moved(request)
+        return orjson.dumps(bodies.resumed(made, request.prompt) if request.prompt else made)
 
     @property
     def base(self) -> dict[str, Any]:
@@ -110,14 +118,17 @@ class Changes:
         return self._make(self.call.wire.bodies.with_limit(self.base, most), request)
 
     def _resume(self, request: Request, incident: Incident) -> Request:
+        self._ask_to_go_on(incident)
+        return self._make(self._last_taken(), request)
+
+    def _ask_to_go_on(self, incident: Incident) -> None:
+        """From here on requests end with a turn of the user's that quotes the answer so far."""
         failure = incident.failure
         assert failure is not None  # noqa: S101  # the engine resumes after a failure
-        name = prompt_id(Action.RESUME, failure)
         said = self._said()
-        words = render(name, incident, failure, self.policy.prompts)
+        words = render(prompt_id(Action.RESUME, failure), incident, failure, self.policy.prompts)
         self._words = words + (QUOTE.format(said=said) if said else "")
         self._words += "\n" * len(incident.failures)  # the same said again is not the same request
-        return self._make(self._last_taken(), request)
 
     def _last_taken(self) -> dict[str, Any]:
         """The body that an upstream has taken last: what it turned down is no beginning."""
@@ -154,12 +165,14 @@ class Changes:
     def _repair(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
         return self._make(self.call.wire.bodies.repaired(self.base), request)
 
-    def _hand_over(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
+    def _hand_over(self, request: Request, incident: Incident) -> Request:
         known = self.policy.model(request.model)
         agent = known.provider if known is not None and known.provider else request.agent
         base = self.base
         if request.model != base.get("model"):
             base = self.call.wire.bodies.with_model(base, request.model)
+        if incident.continued:  # the client has the beginning already
+            self._ask_to_go_on(incident)
         made = self._make(base, request.but(agent=agent))
         self.handed_over = True
         self.moved(made)

@@ -71,6 +71,22 @@ class Exchange:
 
     async def attempt(self, request: Request | None) -> Answer | None:
         """One exchange with one upstream: a whole answer, or None when it has been passed on as it came."""
+        try:
+            return await self._attempt(request)
+        except (AttemptError, OSError) as error:
+            stream = self.stream
+            if stream is None or not stream.started:
+                raise
+            if stream.calls and not stream.bad_call and not stream.ended:
+                # Whole calls are with the client: they can be run, and must not be made twice.
+                self.notes["settled"] = "the stream broke after a complete tool call"
+                self.usage = stream.usage
+                await self.write(stream.settle(), last=True)
+                return None
+            evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
+            raise AttemptError.of(self._seen(evidence)) from None
+
+    async def _attempt(self, request: Request | None) -> Answer | None:
         self.attempts += 1
         self.last = None
         call, gateway = self.call, self.gateway
@@ -95,13 +111,10 @@ class Exchange:
                     return await self._whole(response)
                 finally:
                     response.close()
-            except AttemptError as error:
-                error.evidence = self._seen(error.evidence)
-                raise
             except (OSError, RungError):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever the client library raises, the stream has broken
-                raise AttemptError.of(self._seen(evidence_of(error))) from None
+                raise AttemptError.of(evidence_of(error)) from None
 
     async def _open(self, upstream: Upstream, headers: Headers, body: bytes, clock: Clock) -> Response:
         clocks = self.gateway.settings.clocks
@@ -231,10 +244,6 @@ class Exchange:
     async def _ended(self, stream: Splice, rest: bytes = b"") -> None:
         """The stream is over; `rest` is what the client has yet to get of it."""
         if stream.interrupted():
-            if stream.calls and not stream.bad_call:  # they can be run, and must not be made twice
-                self.notes["settled"] = "the stream broke after a complete tool call"
-                await self.write(stream.settle(), last=True)
-                return
             text = f"the stream ended without {self.call.wire.ending}"
             raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
         evidence = stream.found()

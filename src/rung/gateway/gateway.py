@@ -86,6 +86,8 @@ class Gateway:
         self.detectors = self._detectors(settings)
         self.sessions.seconds = settings.sticky_seconds
         self.costs.forget_prices()
+        if self.journal is None:
+            self.costs.allowance = settings.budgets
         self._policies.clear()
         self._terms.clear()
 
@@ -97,17 +99,28 @@ class Gateway:
 
         return (*self._given, LoopGuard(settings.loop_guard, settings.watching))
 
+    async def begin(self) -> None:
+        """Know what there is to know before the first request: what was spent, what people have said."""
+        try:
+            await self._read()
+        except Exception as error:  # noqa: BLE001  # a store in trouble must not keep us from serving
+            self._tell(f"rung gateway: {type(error).__name__}: {error}")
+
     async def attend(self) -> None:
-        """What is done beside requests, now and then: prices looked up, a person's word about a session taken."""
+        """What is done beside requests, now and then: prices looked up, the journal read for what others say."""
         while True:
             await asyncio.sleep(_NOW_AND_THEN)
             try:
                 await self.costs.look_up()
-                if self.journal is not None:
-                    self.sessions.told(await asyncio.to_thread(_models_told, self.journal))
-                    self._policies.update(await asyncio.to_thread(self._set_in_the_service, list(self._policies)))
+                await self._read()
             except Exception as error:  # noqa: BLE001  # neither is worth a request
                 self._tell(f"rung gateway: {type(error).__name__}: {error}")
+
+    async def _read(self) -> None:
+        await asyncio.to_thread(self.costs.read, self.settings, self.clock.now())
+        if self.journal is not None:
+            self.sessions.told(await asyncio.to_thread(_models_told, self.journal))
+            self._policies.update(await asyncio.to_thread(self._set_in_the_service, list(self._policies)))
 
     def _set_in_the_service(self, projects: list[str]) -> dict[str, Policy]:
         """The policies of these projects with what people have set over the file."""
@@ -118,7 +131,12 @@ class Gateway:
         """Close the connections, and write down what is left."""
         await self.pool.close()
         if self.journal is not None:
-            await asyncio.to_thread(self.journal.close)
+            await asyncio.to_thread(self._close_books)
+
+    def _close_books(self) -> None:
+        self.books.settle(self.clock.now())
+        self.costs.settle(self.clock.now())
+        self.journal.close()
 
     # -- lookups -----------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rung.core.config import PolicyBook, policy_from
 from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.spending import Allowance
 from rung.detectors.watching import Watching, watching_from
 
 ANTHROPIC: Final = "anthropic"
@@ -87,24 +88,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budgets:
-    """US dollars for one session, one project, and a project's month; None: no limit."""
-
-    session: float | None = None
-    project: float | None = None
-    month: float | None = None
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if value is not None and not is_number(value):
-                raise ConfigError(f"gateway.budgets.{item.name}", value, "US dollars, 0 or more, or left out")
-
-
-NO_BUDGETS: Final = Budgets()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """A key given out: known by its hash, good for a project, for some models, some dollars, until some day."""
 
@@ -146,7 +129,7 @@ class Settings:
     port: int = DEFAULT_PORT
     clocks: Clocks = field(default_factory=Clocks)
     limits: Limits = field(default_factory=Limits)
-    budgets: Budgets = field(default_factory=Budgets)
+    budgets: Allowance = field(default_factory=Allowance)
     keys: tuple[Key, ...] = ()
     hold_tools: bool = True
     hold_seconds: float = 15.0
@@ -190,7 +173,7 @@ def book_of(book: PolicyBook) -> PolicyBook:
     return replace(book, settings=settings, default=policy_from(settings))
 
 
-_PARTS: Final = {"clocks": Clocks, "limits": Limits, "budgets": Budgets}
+_PARTS: Final = {"clocks": Clocks, "limits": Limits, "budgets": Allowance}
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "host": (str,),
     "port": (int,),
@@ -280,7 +263,13 @@ def _prices(value: object) -> Mapping[str, Mapping[str, float]]:
 
 
 def _part(part: Any, value: object, where: str) -> Any:
-    return part(**_known(_table(value, where), [item.name for item in fields(part)], where))
+    table = _known(_table(value, where), [item.name for item in fields(part)], where)
+    if "projects" in table:
+        table["projects"] = _table(table["projects"], f"{where}.projects")
+    try:
+        return part(**table)
+    except ConfigError as error:
+        raise error if error.key.startswith("gateway.") else error.under("gateway") from None
 
 
 def _known(table: dict[str, Any], allowed: Any, where: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from rung.core.incident import Incident
 from rung.core.orders import Act, Order
 from rung.service import wire
 from rung.service.acts import Key, once
-from rung.service.budgets import session_left
 from rung.service.hub import Actor, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL, incident_out
 from rung.service.live import doing, doings
@@ -22,6 +21,7 @@ from rung.store import listing
 from rung.store.listing import SessionSort
 from rung.store.listing_rows import SessionRow
 from rung.store.settings import trace, trail
+from rung.store.spending import session_left
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=DOCUMENTED)
 
@@ -148,7 +148,7 @@ def _escalate(hub: Hub, session: str, wanted: wire.EscalateIn, by: str) -> wire.
     else:
         to = wanted.to_model or _next_model(policy, row.model)
     estimate = _estimate(policy, row, to)
-    left = session_left(hub, session)
+    left = session_left(hub.journal, session, time.time())
     if left is not None and estimate is not None and estimate > left:
         raise Problem(409, f"{to} would cost about ${estimate:.2f} for each attempt; the session has ${left:.2f} left")
     told: dict[str, Any] = {"from_model": row.model, "to_model": to, "cost_estimate": estimate, "budget_left": left}

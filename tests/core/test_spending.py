@@ -1,0 +1,66 @@
+"""What may be spent: which purses a call is paid from, what people set over a file, the marks that are reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rung.core.errors import ConfigError
+from rung.core.spending import ALERTS, Allowance, alert_at, month_begins, month_of
+
+NOVEMBER = 1_794_787_200.0  # 2026-11-16
+
+
+def test_nothing_bounds_nothing() -> None:
+    """Without a limit there is no purse."""
+    assert not Allowance().bounds
+    assert Allowance().purses("s", "p", "2026-11") == []
+
+
+def test_purses() -> None:
+    """A call is paid from its month, its project and its session; a project's own limit goes before everybody's."""
+    limits = Allowance(session=1.0, project=2.0, month=3.0, projects={"dear": 9.0})
+    assert limits.bounds
+    assert [(purse.id, purse.limit) for purse in limits.purses("s", "dear", "2026-11")] == [
+        ("budget/month/2026-11", 3.0),
+        ("budget/project/dear/2026-11", 9.0),
+        ("budget/session/s", 1.0),
+    ]
+    assert limits.purses("", "other", "2026-11")[-1].limit == 2.0
+    assert Allowance(projects={"dear": 9.0}).bounds
+
+
+def test_what_people_set_weighs_more() -> None:
+    """What was set in the journal takes the place of the file's; what was not set leaves it."""
+    file = Allowance(session=1.0, month=3.0, projects={"a": 1.0})
+    over = file.set_over({"monthly": 5.0, "session": None, "projects": {"b": 2.0}})
+    assert (over.session, over.month, dict(over.projects)) == (1.0, 5.0, {"a": 1.0, "b": 2.0})
+    assert file.set_over({}) == file
+
+
+@pytest.mark.parametrize("bad", [{"session": -1.0}, {"month": "much"}, {"projects": {"a": float("nan")}}])
+def test_limits_that_are_none(bad: dict[str, Any]) -> None:
+    """A limit that is no number is refused by its name."""
+    with pytest.raises(ConfigError, match=r"budgets\."):
+        Allowance(**bad)
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_marks(spent: float, limit: float) -> None:
+    """The mark is the highest that is reached; nothing may be spent of nothing."""
+    mark = alert_at(spent, limit)
+    if limit:
+        reached = [one for one in ALERTS if 100 * spent / limit >= one]
+        assert mark == (reached[-1] if reached else None)
+    else:
+        assert mark == (100 if spent else None)
+
+
+def test_months() -> None:
+    """A month is the calendar's, in UTC."""
+    assert month_of(NOVEMBER) == "2026-11"
+    assert month_of(month_begins(NOVEMBER)) == "2026-11"
+    assert month_of(month_begins(NOVEMBER) - 1) == "2026-10"

@@ -1,0 +1,112 @@
+"""Budgets outlive the process, are those the service shows, and stand before every hand-over."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import pytest
+
+import rung
+from rung.core import events as ev
+from rung.gateway.keys import new_key
+from rung.store.settings import put_setting
+from rung.store.spending import session_left, spent_in_month
+from tests.gateway.behind import WHOLE, Behind, messages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRICES = {"small": {"input": 0.0, "output": 1_000.0}, "large": {"input": 0.0, "output": 2_000.0}}  # 4 and 8 cents
+
+
+def asked(behind: Behind, session: str = "s", **more: Any) -> str:
+    client = behind.claude(default_headers={"x-rung-session": session, "x-rung-project": "site"})
+    return messages(client, stream=False, **more).text
+
+
+def test_a_budget_outlives_its_process(tmp_path: Path) -> None:
+    """What a session has spent is spent after a restart, too; what was told before is not told again."""
+    with Behind(budgets={"session": 0.05}, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
+        assert asked(behind) == WHOLE
+        assert any("75 % of $0.05" in words for words in behind.words)
+    with Behind(budgets={"session": 0.05}, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
+        assert asked(behind) == WHOLE  # 4 of 5 cents were spent
+        assert not any("75 %" in words for words in behind.words)
+        assert any("100 %" in words for words in behind.words)
+        with pytest.raises(anthropic.RateLimitError, match="spend limit"):
+            asked(behind)
+        assert behind.attempts == 1
+    with Behind(budgets={"session": 0.05}, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
+        with pytest.raises(anthropic.RateLimitError, match="spend limit"):
+            asked(behind)
+        assert asked(behind, "another") == WHOLE
+
+
+def test_what_people_set_holds(tmp_path: Path) -> None:
+    """A budget set in the service holds here, over the same numbers that it shows."""
+    journal = rung.journal(tmp_path / "j.db")
+    with Behind(prices=PRICES, journal=journal) as behind:
+        asked(behind)
+        journal.flush()
+        assert spent_in_month(journal, time.time()) == {"site": pytest.approx(0.04)}
+        put_setting(journal, "budgets", {"projects": {"site": 0.04}, "monthly": 10.0}, "ada")
+        assert session_left(journal, "s", time.time()) == pytest.approx(0.0)
+        ends = time.monotonic() + 20
+        while not behind.gateway.costs.allowance.projects and time.monotonic() < ends:
+            time.sleep(0.1)
+        with pytest.raises(anthropic.RateLimitError, match="project is spent"):
+            asked(behind)
+        put_setting(journal, "budgets", {"projects": {}, "monthly": 10.0}, "ada")
+        while behind.gateway.costs.allowance.projects and time.monotonic() < ends:
+            time.sleep(0.1)
+        assert asked(behind) == WHOLE
+
+
+def test_a_keys_dollars_outlive_the_process(tmp_path: Path) -> None:
+    """What was spent with a key is spent after a restart."""
+    key, digest = new_key()
+    keys = [{"hash": digest, "dollars": 0.05}]
+    for attempts in (2, 0):
+        with Behind(keys=keys, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
+            client = anthropic.Anthropic(base_url=behind.url, api_key=key, max_retries=0)
+            for _ in range(attempts):
+                messages(client, stream=False)
+            with pytest.raises(anthropic.RateLimitError, match="of this key are spent"):
+                messages(client, stream=False)
+            client.close()
+            assert behind.attempts == attempts
+
+
+def test_an_order_is_obeyed_while_it_waits(tmp_path: Path) -> None:
+    """A session put on another model while its call waits to be repeated: the wait ends, the other model answers."""
+    journal = rung.journal(tmp_path / "j.db")
+    rules = [{"fault": "rate_limit", "model": "small", "retry_after": 30}]
+    with Behind(rules, journal=journal, policy={"models": ["small", "large"]}) as behind:
+        got: list[str] = []
+        began = time.monotonic()
+        work = threading.Thread(target=lambda: got.append(asked(behind)))
+        work.start()
+        found: list[Any] = []
+        while not found and time.monotonic() < began + 15:
+            time.sleep(0.1)
+            found = journal.read("SELECT id FROM incident WHERE session = 's' AND status = 'open'")
+        journal.runs.send(f"order/{found[0][0]}", {"action": "retry", "by": "ada", "model": "large"})
+        work.join()
+        assert got == [WHOLE]
+        assert time.monotonic() - began < 25
+        assert [call.model for call in behind.lab.calls] == ["small", "large"]
+        journal.flush()
+        assert any(isinstance(event, ev.Ordered) for event in journal.events(found[0][0]))
+
+
+def test_what_is_not_written_down_is_paid_all_the_same(tmp_path: Path) -> None:
+    """Of calls beyond journal_rate only the cost is written down, and all of it."""
+    with Behind(prices=PRICES, journal=rung.journal(tmp_path / "j.db"), journal_rate=1) as behind:
+        for _ in range(4):
+            asked(behind)
+    journal = rung.journal(tmp_path / "j.db")
+    assert spent_in_month(journal, time.time()) == {"site": pytest.approx(0.16)}
+    journal.close()
