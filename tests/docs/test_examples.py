@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "docs/tutorial.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
+PAGES = [
+    ROOT / "docs/tutorial.md",
+    *sorted((ROOT / "docs/howto").glob("*.md")),
+    *sorted((ROOT / "docs/tutorials").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -16,7 +20,7 @@ def test_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every Python block of a page runs, one after another, and its assertions hold."""
     names: dict[str, object] = {"__name__": page.stem}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(compile(block, str(page), "exec"), names)
+        exec(compile(block, str(page), "exec", dont_inherit=True), names)
 
 
 def test_every_option_of_run_is_documented() -> None:
