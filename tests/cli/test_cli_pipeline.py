@@ -109,13 +109,13 @@ def test_stages_pass_on_paths(world: World) -> None:
     world.write({"id": "design"}, {"id": "build", "depends_on": ["design"]}, {"id": "test", "depends_on": ["build"]})
     world.answers("design", "PASS|parts:2\n# Design\nall of it")
     world.answers("build", "built")
-    world.answers("test", "PASS\nfine")
+    world.answers("test", "PASS|ref:docs/result.md\nfine")
     done = world.run()
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "design  PASS|parts:2|ref:tasks/demo/design.md",
         "build  PASS|ref:tasks/demo/build.md",
-        "test  PASS|ref:tasks/demo/test.md",
+        "test  PASS|ref:docs/result.md",
     ]
     assert world.asked("design")[0]["prompt"] == "do design"
     (asked,) = world.asked("build")
@@ -333,16 +333,19 @@ def test_a_blocked_run_is_taken_up_where_it_stopped(world: World) -> None:
 
 
 def test_ctrl_c_ends_the_agents(world: World) -> None:
-    """Exit 130, and no agent stays behind."""
-    world.write({"id": "a"}, {"id": "b"})
+    """Exit 130, and no agent stays behind; resumed, the stages that were stopped run again, and no others."""
+    world.write({"id": "first"}, {"id": "a", "depends_on": ["first"]}, {"id": "b", "depends_on": ["first"]})
+    world.answers("first", "PASS")
     for name in ("a", "b"):
-        world.answers(name, {"says": "PASS", "sleep": 60})
-    runner = world.start()
+        world.answers(name, {"says": "PASS", "sleep": 60}, "PASS")
+    runner = world.start("--run-id", "r1")
     until(lambda: world.asked("a") and world.asked("b"))
     runner.send_signal(signal.SIGINT)
     _, errors = runner.communicate(timeout=20)
     assert runner.returncode == 130, errors
     assert world.agents() == ""
+    assert world.run("--resume", "r1").returncode == 0
+    assert [len(world.asked(name)) for name in ("first", "a", "b")] == [1, 2, 2]
 
 
 def test_a_time_limit_is_kept(world: World) -> None:

@@ -19,6 +19,7 @@ from rung.core.errors import AttemptError
 from rung.core.events import Status
 from rung.core.evidence import clip
 from rung.core.failures import Evidence, Kind, Phase
+from rung.core.incident import Incident
 from rung.core.ladder import Action
 from rung.core.outcome import GOOD, report_text
 from rung.core.prompts import prompt_id, render
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from rung.core.incident import Incident
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.core.stages import Pipeline, Stage
@@ -136,14 +136,18 @@ class PipelineRun:
         return await recover(self._agent(stage), request, policy=self.policy.but(report=""), **ports)
 
     def _stage_run(self, stage: str) -> str:
-        """The run of a stage: the one that passed or is open, else a new one, as a stopped stage is tried again."""
+        """The run of a stage: the one that passed or was cut off, else a new one, as a stopped stage is tried again."""
         number, name = 1, f"{self.run_id}/{stage}"
-        while True:
-            ended = self.journal.runs.ended(name)
-            if ended is None or ended.get("status") in GOOD:
-                return name
+        while self._stopped(name):
             number += 1
             name = f"{self.run_id}/{stage}~{number}"
+        return name
+
+    def _stopped(self, name: str) -> bool:
+        """Has it ended, and not well? Ctrl-C is such an end; a process that died is none."""
+        ended = self.journal.runs.ended(name)
+        status = ended.get("status") if ended is not None else Incident.of(self.journal.events(name)).status
+        return status is not None and status not in GOOD
 
     def _agent(self, stage: Stage) -> Callable[[Request], Any]:
         async def attempt(request: Request) -> str:

@@ -60,8 +60,9 @@ def signal_of(outcome: Outcome[str], path: str) -> Signal:
     facts: dict[str, str] = {}
     if outcome.ok:
         own = parse(outcome.value or "")
-        facts = {} if own is None else dict(own.facts)
-        return Signal(status=Ended.PASS, facts=facts, ref=path)
+        if own is not None:
+            return Signal(status=Ended.PASS, facts=own.facts, ref=own.ref or path)
+        return Signal(status=Ended.PASS, ref=path)
     if outcome.failure is not None:
         facts = {"kind": outcome.failure.kind.value}
     ended = {Status.BLOCKED: Ended.BLOCKED, Status.PARTIAL: Ended.PARTIAL}.get(outcome.status, Ended.FAIL)
