@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rung.conductor.crew import ASKS
 from rung.conductor.judgement import Trouble
+from rung.conductor.planning import current
 from rung.conductor.replanning import replan
 from rung.core import events as ev
 from rung.core.classify import classify
 from rung.core.context_report import ContextReport, Weighed, weigh
 from rung.core.crew import CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, REVIEW_CYCLES, MessageType, State
 from rung.core.failures import Evidence, Kind
-from rung.core.fixing import size
+from rung.core.fixing import CONSIDER_REPLANNING, size
 from rung.core.ladder import Action
 from rung.core.review import Judged, ReviewRequest, judge_review, sent_back
 
@@ -41,7 +43,7 @@ def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
         looked_for = decision.action is Action.INVESTIGATE
         proposal = (crew.judgement.investigate if looked_for else crew.judgement.propose)(trouble)
         if proposal is not None:
-            body = proposal.body(task.error_tries)
+            body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if stuck else "")
             crew.table.answer(task, State.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
             crew.say(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
@@ -59,7 +61,10 @@ def answer_warning(crew: Crew, task: Task) -> None:
     """Context runs out: as proposed, less than proposed, or stop and hand over. Never counted as an error."""
     warning = last(crew, task, MessageType.CONTEXT_WARNING)
     report = ContextReport.parse(warning.message if warning is not None else "")
-    weighed = weigh(report, earlier_warnings=max(0, task.warnings - 1))
+    plan = current(crew.table)
+    planned = next((one for one in plan.tasks if one.id == task.task_id), None) if plan is not None else None
+    estimate = None if planned is None else planned.estimate
+    weighed = weigh(report, estimate=estimate, earlier_warnings=max(0, task.warnings - 1))
     to, kind = {
         Weighed.PROCEED: (State.REVIEW_APPROVED, MessageType.APPROVAL),
         Weighed.OVERRIDE: (State.FIX_PROPOSED, MessageType.FIX_PROPOSAL),
@@ -78,7 +83,7 @@ def answer_review(crew: Crew, task: Task) -> None:
         recover(crew, task, classify(Evidence(text=text, finding=Kind.REVIEW_EXHAUSTED)), text)
         return
     if crew.settings.reviewed_by_person:
-        crew.table.change(task.task_id, note=f"asks: review of checkpoint {task.checkpoint}: {request.summary}")
+        crew.table.change(task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}")
         crew.say(f"{task.task_id}: waits for a person's review")
         return
     verdict = judge_review(request)

@@ -6,6 +6,7 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Final
 
+from rung.conductor.crew import ASKS
 from rung.conductor.dispatch import HALTED, not_claimed, waiting_for_claim
 from rung.core.crew import CONDUCTOR, TERMINAL, MessageType, State
 from rung.core.evidence import clip
@@ -59,7 +60,7 @@ def _verdict(crew: Crew, task: Task, *, ours: bool) -> Liveness:
         heartbeat_age=task.heartbeat_age,
         progress_age=task.progress_age,
         looping=_looping(crew, task),
-        asked=task.state in (State.ERROR, State.NEEDS_REVIEW),
+        asked=task.note.startswith(ASKS),
         state=task.state,
     )
     return look(signals, Patience(stale=task.stale_after or settings.stale, hung=settings.hung, slow=settings.hung / 2))

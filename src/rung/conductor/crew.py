@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rung.store.crew.table import Table
 
 
+ASKS = "asks:"  # how the note of a task begins that waits for a person
+
+
 @dataclass(slots=True, kw_only=True)
 class Crew:
     """The table, the processes, who judges, and the clock."""
@@ -78,7 +81,7 @@ class Crew:
         if not self.settings.attended:
             self.escalate(task, why)
             return
-        self.table.change(task.task_id, note=f"asks: {why}")
+        self.table.change(task.task_id, note=f"{ASKS} {why}")
         self.say(f"{task.task_id}: needs a person: {why}")
 
     def let_go(self, task_id: str) -> None:

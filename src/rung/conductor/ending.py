@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rung.conductor.caring import save_work
+from rung.conductor.crew import ASKS
 from rung.core.crew import CONDUCTOR, TERMINAL, MessageType, State
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def handoff(crew: Crew, why: str) -> str:
     lines = [f"- {row.task_id}: {row.state}, {row.worked_by or 'nobody'}, {row.title or ''}" for row in active]
     waiting = sum(row.state is State.WATCHING for row in rows)
     done = sum(row.state is State.COMPLETE for row in rows)
-    asks = [f"- {row.task_id}: {row.note}" for row in rows if (row.note or "").startswith("asks:")]
+    asks = [f"- {row.task_id}: {row.note}" for row in rows if row.note.startswith(ASKS)]
     return (
         f"# Handoff of the conductor\n\n- Why: {why}\n- When: {time.strftime('%F %T', time.gmtime(crew.now()))} UTC\n"
         f"- Done: {done}, waiting: {waiting}, under way: {len(active)}, of {len(rows)}\n"

@@ -64,10 +64,9 @@ class RuleJudgement:
         """What helps with this kind, and what does not."""
         guide = GUIDES[trouble.failure.kind]
         said = " ".join(guide.helps[:2])
-        again = " The last two corrections changed nothing: take another way." if trouble.no_progress else ""
         return Proposal(
             root_cause=f"{guide.summary} It was: {clip(trouble.failure.message or trouble.report, 300)}",
-            fix=f"{said} {guide.avoid}{again}",
+            fix=f"{said} {guide.avoid}",
             afterwards=f"go on with {trouble.task.task_id}, and run its tests before you ask for a review",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rung.adapters.process import RECOVERY, Started
+from rung.conductor.pids import busy_seconds
 from rung.core.crew import CONDUCTOR, PERSON, MessageType, State
 from rung.core.errors import AttemptError
 from rung.core.evidence import clip
@@ -78,7 +80,7 @@ class CommandWorker:
                 time.sleep(LOOK)
                 if time.monotonic() - last >= self.poll:
                     last = time.monotonic()
-                    worker.beat(f"{printed[0]} bytes of output")
+                    worker.beat(f"{printed[0]} bytes of output, {busy_seconds(os.getpgid(0))} s of processor time")
         except BaseException:  # its task is another's, or it was asked to end
             run.end()
             raise

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from rung.core.crew import BEAT, CONDUCTOR, MessageType, StaleClaim, State
 from rung.core.errors import Busy, ConfigError, RungError
+from rung.core.handoff import Handoff, Presence, Resumption, compare, handoff_kind
 from rung.store.crew.table import Table
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class Worker:
         self.table = Table.open(self._place)
         try:
             self._claim = self._taken()
+            if self._claim.generation > 1:
+                self._returned()
             self._beating = threading.Thread(target=self._beat_on, args=(self.table.clone(),), daemon=True)
             self._beating.start()
         except BaseException:
@@ -114,10 +117,35 @@ class Worker:
         if error is not None and not isinstance(error, ExitAsked):
             reason = f"{type(error).__name__}: {error}"
         try:
-            self.hand_off("\n".join([f"HANDOFF: {reason}", *self.notes]))
+            self.hand_off(self._handoff(reason).body())
         except (StaleClaim, Busy):
             if error is None:
                 raise
+
+    def _handoff(self, reason: str) -> Handoff:
+        return Handoff(
+            session=self.session,
+            reason=" ".join(reason.split()),
+            task=self.task_id,
+            worked_by=self.claim.worked_by,
+            completed=tuple(self.notes),
+            instructions="Look at the work as it is, run its tests, then go on.",
+        )
+
+    def _returned(self) -> None:
+        """A successor says what it found, before it goes on: the table is right where the handoff differs."""
+        left = self.table.messages(self.task_id, types=(MessageType.HANDOFF,))
+        handoff = Handoff.parse(left[-1].message) if left else None
+        differences = () if handoff is None else compare(handoff, state=State.WORKING)
+        found = Resumption(
+            previous_session=left[-1].from_session if left else "unknown",
+            handoff=Presence.MISSING if handoff is None else Presence.PRESENT,
+            kind=handoff_kind(handoff),
+            differences=differences,
+            deviations=0 if handoff is None else len(handoff.deviations),
+            resume_point=handoff.pending[0] if handoff is not None and handoff.pending else "the task as it is",
+        )
+        self.table.say(self.task_id, self.session, found.body(), MessageType.RESUMPTION)
 
     @property
     def claim(self) -> Claim:
