@@ -15,10 +15,14 @@ def say(words: str) -> None:
 
 
 def main(place: str, session: str) -> None:
-    """For each line: a task; `won` and the generation, or `blocked`."""
+    """For each line, a task: `won` and the generation, or `blocked`; for `next`, which one it got."""
     with Table.open(place) as table:
         say("ready")
         for line in sys.stdin:
+            if line == "next\n":
+                got = table.claim_next(session)
+                say(got.task_id if got else "nothing")
+                continue
             try:
                 say(f"won {table.claim(line.strip(), session).generation}")
             except ClaimBlocked:

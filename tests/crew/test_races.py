@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from subprocess import Popen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,11 +32,28 @@ def said(racer: Popen[str]) -> str:
     return racer.stdout.readline().strip()
 
 
-def test_of_sixteen_one_gets_it(table: Table, place: str) -> None:
-    """Round after round: first what nobody had yet, then what was opened again."""
+@contextmanager
+def race(place: str) -> Iterator[Callable[[str], list[str]]]:
+    """Sixteen of them, ready; all are told the same at once, and what each answers is given back."""
     with ExitStack() as stack:
         racers = [stack.enter_context(racing(place, number)) for number in range(RACERS)]
         assert [said(racer) for racer in racers] == ["ready"] * RACERS
+
+        def told(line: str) -> list[str]:
+            for racer in racers:
+                assert racer.stdin is not None
+                racer.stdin.write(f"{line}\n")
+            return [said(racer) for racer in racers]
+
+        yield told
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.close()
+
+
+def test_of_sixteen_one_gets_it(table: Table, place: str) -> None:
+    """Round after round: first what nobody had yet, then what was opened again."""
+    with race(place) as told:
         for number in range(ROUNDS):
             task = f"task-{number // 2 + 1:02}"
             if number % 2 == 0:
@@ -43,14 +61,17 @@ def test_of_sixteen_one_gets_it(table: Table, place: str) -> None:
             else:
                 table.answer(table.known(task), State.EXITED, "", MessageType.SYSTEM)
                 table.answer(table.known(task), State.FIX_PROPOSED, "", MessageType.SYSTEM)
-            for racer in racers:
-                assert racer.stdin is not None
-                racer.stdin.write(f"{task}\n")
-            answers = [said(racer) for racer in racers]
-            _one_won(table, task, answers)
-        for racer in racers:
-            assert racer.stdin is not None
-            racer.stdin.close()
+            _one_won(table, task, told(task))
+        _all_different(table, told)
+
+
+def _all_different(table: Table, told: Callable[[str], list[str]]) -> None:
+    """Whoever takes the next that is free gets another than all others, and is not blocked when somebody was quicker."""
+    names = [f"task-9{number:02}" for number in range(RACERS - 1)]
+    for name in names:
+        table.add(NewTask(task_id=name))
+    assert sorted(told("next")) == ["nothing", *names]
+    assert not table.fallbacks()
 
 
 def _one_won(table: Table, task: str, answers: list[str]) -> None:

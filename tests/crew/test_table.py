@@ -477,3 +477,16 @@ def test_texts_of_any_kind_are_kept(table: Table, claim: Claim) -> None:
     said = table.messages(TASK)[-1].message
     assert said.startswith(body)
     assert table.known(TASK).last_error == "what's wrong?"
+
+
+def test_one_spoilt_row_does_not_hide_the_others(table: Table, claim: Claim, stranger: Stranger) -> None:
+    """What a stranger made unreadable is as if it were not there."""
+    stranger.changed(
+        "UPDATE orchestration_tasks SET depends_on = 'nothing', writes = '{', command = '5', history = '[1', retry_count"
+        f" = NULL WHERE task_id = '{TASK}'"
+    )
+    table.add(NewTask(task_id="task-02"))
+    first, second = table.tasks()
+    assert (first.depends_on, first.writes, first.command, first.history, first.retry_count) == ((), (), None, None, 0)
+    assert second.task_id == "task-02"
+    assert table.claim_next("s2") is not None

@@ -22,7 +22,7 @@ from rung.core.crew import (
 from rung.core.errors import ConfigError, is_whole
 from rung.store.crew.connection import transaction
 from rung.store.crew.reading import Reading
-from rung.store.crew.rows import Claim
+from rung.store.crew.rows import WORKERS, Claim, texts
 from rung.store.crew.rules import NOW, quoted
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ _CLAIM: Final = (
     f" last_heartbeat = {NOW}, retry_count = 0 WHERE task_id = ? AND state IN ({quoted(CLAIMABLE)}) RETURNING task_id"
 )
 _DONE: Final = "SELECT task_id FROM orchestration_tasks WHERE state = 'complete'"
+_FREE: Final = (
+    f"SELECT task_id, depends_on FROM orchestration_tasks WHERE {WORKERS} AND state IN ('watching', 'fix_proposed')"
+    " AND open_for_claim = 1 ORDER BY priority DESC, task_id"
+)
 _BEAT: Final = (
     f"UPDATE orchestration_tasks SET last_heartbeat = {NOW},"
     f" progress_at = CASE WHEN ? <> '' AND coalesce(progress, '') <> ? THEN {NOW} ELSE progress_at END,"
@@ -51,40 +55,37 @@ class Working(Reading):
         _named("session", session)
         with transaction(self.connection):
             before = self.known(task_id)
-            won = self.connection.execute(_CLAIM, [session, worked_by or f"worker-{task_id}", task_id])
-            if not won:
+            won = self._taken(task_id, session, worked_by)
+            if won is None:
                 self._blocked(before, session)
-            now = self.known(task_id)
-        if not won:
+        if won is None:
             raise ClaimBlocked(task_id, session, _why(before, session))
-        return Claim(
-            task_id=task_id,
-            session=session,
-            generation=now.generation,
-            worked_by=now.worked_by,
-            instruction_path=now.instruction_path,
-        )
+        return won
 
     def claim_next(self, session: str) -> Claim | None:
         """Take the most urgent task that nobody has and that waits for no other."""
-        tried: set[str] = set()
-        while True:
-            done = {name for (name,) in self.connection.execute(_DONE)}
-            free = (
-                task.task_id
-                for task in self.tasks(State.WATCHING, State.FIX_PROPOSED)
-                if task.open_for_claim and task.task_id not in tried and done.issuperset(task.depends_on)
-            )
-            task_id = next(free, None)
-            if task_id is None:
-                return None
-            tried.add(task_id)
-            if self._still_free(task_id):
-                return self.claim(task_id, session)
+        _named("session", session)
+        done = {name for (name,) in self.connection.execute(_DONE)}
+        for task_id, waits_for in self.connection.execute(_FREE):
+            if done.issuperset(texts(waits_for)):
+                with transaction(self.connection):
+                    won = self._taken(task_id, session, "")
+                if won is not None:  # otherwise somebody was quicker: there may be another
+                    return won
+        return None
 
-    def _still_free(self, task_id: str) -> bool:
-        found = self.task(task_id)
-        return found is not None and found.open_for_claim and found.state in CLAIMABLE
+    def _taken(self, task_id: str, session: str, worked_by: str) -> Claim | None:
+        """The guarded statement; it changes a row, or it does not."""
+        if not self.connection.execute(_CLAIM, [session, worked_by or f"worker-{task_id}", task_id]):
+            return None
+        task = self.known(task_id)
+        return Claim(
+            task_id=task_id,
+            session=session,
+            generation=task.generation,
+            worked_by=task.worked_by,
+            instruction_path=task.instruction_path,
+        )
 
     def _blocked(self, task: Task, session: str) -> None:
         why = _why(task, session)
