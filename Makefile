@@ -119,8 +119,8 @@ storm-crew: $(VENV)/.ready  ## crews in a storm: 1,000 seeds in simulated time, 
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/conductor/test_simulated.py
 	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/conductor/test_storm.py || exit 1; done
 
-storm-gateway: $(VENV)/.ready  ## 128 clients, a third of the calls failing, then an outage: half a minute
-	@$(BIN)/python bench/gateway_storm.py
+storm-gateway: $(VENV)/.ready  ## 128 clients, 30 % of the calls failing for two minutes, an outage of one, SIGTERM; STORM="--seconds 20 --outage 15" for a glance
+	@$(BIN)/python bench/gateway_storm.py $(STORM)
 
 bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## requests per second of processor time, added latency, memory: ours, a minimal pass-through, LiteLLM, Portkey; GATEWAY=--quick for a glance
 	@$(BIN)/python bench/gateway.py $(PEERS) $(GATEWAY)

@@ -1,9 +1,10 @@
-"""A storm: many clients, a provider that fails by chance, then an outage, then good weather again.
+"""A storm: many clients, a provider that fails by chance, then an outage, then good weather again, then the end.
 
-    python bench/gateway_storm.py [--seconds 20] [--connections 128] [--rate 0.3] [--outage 10]
+    python bench/gateway_storm.py [--seconds 120] [--connections 128] [--rate 0.3] [--outage 60] [--no-journal]
 
 What must hold: no client sees a failure the ladder could have prevented, the upstream's load stays near the number of
-requests (at most 1.5 of it in the storm, 1.2 in the outage), and service is normal soon after.
+requests (at most 1.5 of it in the storm, 1.2 in the outage), service is normal within seconds of the outage's end, and a
+gateway that is told to end answers what is under way first.
 """
 
 from __future__ import annotations
@@ -11,19 +12,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
+import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import uvloop
 
-from gateway_subjects import free_port, start
+from gateway_load import memory_of
+from gateway_subjects import end, free_port, start
 
 # Faults a repeat, a splice or a resume can mend.
 FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]
 WHOLE = " ".join(f"apple{n}" for n in range(1, 41))
+STORM_LOAD, OUTAGE_LOAD, BACK = 1.5, 1.2, 10.0
+UNDER_WAY = 20
 
 
 class Storm:
@@ -34,17 +41,25 @@ class Storm:
         self.got: Counter[str] = Counter()
         self.until = 0.0
         self.pause = 0.0
+        self.worst = 0.0  # seconds a client waited
+        self.failed_at = 0.0  # when a client last got something else than its answer
 
     async def client(self, session: aiohttp.ClientSession, number: int) -> None:
         while time.perf_counter() < self.until:
             stream = number % 2 == 0
             asked = {"role": "user", "content": f"count to 40 as apple ({number})"}
             body = {"model": "small", "max_tokens": 4_000, "messages": [asked], "stream": stream}
+            began = time.perf_counter()
             try:
                 async with session.post(self.url, json=body, headers={"x-api-key": "k"}) as answer:
-                    self.got[self.read(answer.status, await answer.read(), stream=stream)] += 1
+                    got = self.read(answer.status, await answer.read(), stream=stream)
             except (aiohttp.ClientError, TimeoutError) as error:
-                self.got[type(error).__name__] += 1
+                got = type(error).__name__
+            self.got[got] += 1
+            now = time.perf_counter()
+            self.worst = max(self.worst, now - began)
+            if got != "whole":
+                self.failed_at = now
             await asyncio.sleep(self.pause)
 
     @staticmethod
@@ -61,8 +76,8 @@ class Storm:
         return "whole" if text == WHOLE else "wrong text"
 
     async def run(self, connections: int, seconds: float) -> Counter[str]:
-        self.got, self.until = Counter(), time.perf_counter() + seconds
-        timeout = aiohttp.ClientTimeout(total=60)
+        self.got, self.worst, self.until = Counter(), 0.0, time.perf_counter() + seconds
+        timeout = aiohttp.ClientTimeout(total=180)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as session:
             await asyncio.gather(*(self.client(session, number) for number in range(connections)))
         return self.got
@@ -77,58 +92,82 @@ async def script(lab: int, **table: Any) -> None:
 
 
 async def attempts(lab: int) -> int:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{lab}/lab/requests") as found:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{lab}/lab/requests?last=1") as found:
         return int((await found.json())["attempts"])
+
+
+def say(name: str, words: str, *, good: bool) -> int:
+    print(f"{name:8} {words}; load {os.getloadavg()[0]:.1f}: {'met' if good else 'MISSED'}", flush=True)
+    return not good
+
+
+async def bad_weather(storm: Storm, lab: int, options: Any) -> int:
+    """Faults by chance: every client gets its whole answer."""
+    await script(lab, rate=options.rate, seed=1, faults=FAULTS, delay=0.02)
+    got = await storm.run(options.connections, options.seconds)
+    asked = sum(got.values())
+    load = await attempts(lab) / asked
+    words = (
+        f"{options.seconds:g} s: {asked} requests, {dict(got)}, longest {storm.worst:.1f} s, upstream load {load:.2f}x"
+    )
+    return say("storm", words, good=got["whole"] == asked and load <= STORM_LOAD)
+
+
+async def outage(storm: Storm, lab: int, options: Any) -> int:
+    """Nothing works: the upstream is not asked much more than the clients ask; then it works again."""
+    await script(lab, rules=[{"fault": "overloaded"}])
+    storm.pause = 0.05
+    got = await storm.run(options.connections, options.outage)
+    asked = sum(got.values())
+    load = await attempts(lab) / asked
+    words = f"{options.outage:g} s: {asked} requests, {dict(got)}, upstream load {load:.2f}x"
+    bad = say("outage", words, good=load <= OUTAGE_LOAD and set(got) <= {"status 529", "status 503"})
+    await script(lab)
+    began = storm.failed_at = time.perf_counter()
+    got = await storm.run(options.connections, BACK)
+    took = storm.failed_at - began
+    words = f"{dict(got)}, normal {took:.1f} s after the outage"
+    return bad + say("after it", words, good=took < BACK / 2 and got["whole"] > 0)
+
+
+async def last_call(storm: Storm, lab: int, gateway: Any) -> int:
+    """Told to end: what is under way is answered first."""
+    await script(lab, delay=0.5)
+    work = asyncio.create_task(storm.run(UNDER_WAY, 0.1))
+    while await attempts(lab) < UNDER_WAY:  # noqa: ASYNC110  # another process counts
+        await asyncio.sleep(0.01)
+    gateway.process.terminate()
+    got = await work
+    code = await asyncio.to_thread(gateway.process.wait, 60)
+    words = f"with {UNDER_WAY} under way: {dict(got)}, exit code {code}"
+    return say("SIGTERM", words, good=got["whole"] == UNDER_WAY and code == 0)
 
 
 async def main(options: Any) -> int:
     lab, port = free_port(), free_port()
     url = f"http://127.0.0.1:{lab}"
     rung = (sys.executable, "-m", "rung")
-    started = [start("lab", lab, *rung, "lab", "--port", str(lab))]
-    try:
-        gateway = ("gateway", "--port", str(port), "--anthropic", url, "--openai", url, "--no-journal")
-        started.append(start("rung", port, *rung, *gateway))
-        storm = Storm(port)
-        bad = 0
-        await script(lab, rate=options.rate, seed=1, faults=FAULTS, delay=0.02)
-        got = await storm.run(options.connections, options.seconds)
-        asked = sum(got.values())
-        load = await attempts(lab) / asked
-        bad += asked - got["whole"] + (load > 1.5)
-        print(f"storm: {asked} requests, {dict(got)}, upstream load {load:.2f}x")
-        await script(lab, rules=[{"fault": "overloaded"}])
-        storm.pause = 0.05
-        got = await storm.run(options.connections, options.outage)
-        asked = sum(got.values())
-        load = await attempts(lab) / asked
-        bad += load > 1.2
-        print(f"outage: {asked} requests, {dict(got)}, upstream load {load:.2f}x")
-        await script(lab)
-        began, whole = time.perf_counter(), 0.0
-        while not whole and time.perf_counter() - began < 20:
-            got = await storm.run(1, 0.1)
-            whole = got["whole"]
-        print(f"after it: whole again in {time.perf_counter() - began:.1f} s")
-        bad += not whole
-        await script(lab, delay=0.5)
-        work = asyncio.create_task(storm.run(20, 0.1))
-        await asyncio.sleep(0.3)
-        started[1].process.terminate()
-        got = await work
-        print(f"SIGTERM with 20 under way: {dict(got)}, exit code {started[1].process.wait(40)}")
-        bad += 20 - got["whole"]
-    finally:
-        for subject in started:
-            subject.process.terminate()
-            subject.process.wait(40)
+    with tempfile.TemporaryDirectory() as scratch:
+        started = [start("lab", lab, *rung, "lab", "--port", str(lab))]
+        try:
+            journal = ("--no-journal",) if options.no_journal else ("--journal", str(Path(scratch, "journal.db")))
+            told = ("--port", str(port), "--anthropic", url, "--openai", url, *journal)
+            started.append(start("rung", port, *rung, "gateway", *told, path="/readyz"))
+            storm = Storm(port)
+            bad = await bad_weather(storm, lab, options)
+            bad += await outage(storm, lab, options)
+            print(f"memory   {memory_of(started[1].process.pid):.1f} MB")
+            bad += await last_call(storm, lab, started[1])
+        finally:
+            end(started)
     return 1 if bad else 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--connections", type=int, default=128)
     parser.add_argument("--rate", type=float, default=0.3)
-    parser.add_argument("--outage", type=float, default=10.0)
+    parser.add_argument("--outage", type=float, default=60.0)
+    parser.add_argument("--no-journal", action="store_true")
     sys.exit(uvloop.run(main(parser.parse_args())))

@@ -1,0 +1,61 @@
+"""A short slice of `make storm-gateway`: a provider that fails by chance, then an outage, then good weather again."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+
+from tests.gateway.behind import ASK, WHOLE, Behind
+
+# Faults a repeat, a splice or a resume can mend.
+FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]
+CLIENTS = 16
+PATIENT = {"headers": 20.0, "whole": 20.0, "first": 20.0, "gap": 20.0}  # a busy machine is no fault of the provider
+
+
+def answers(behind: Behind, number: int) -> list[httpx.Response]:
+    """So many requests of some clients at once, every other one streamed."""
+    with behind.http(limits=httpx.Limits(max_connections=CLIENTS)) as client, ThreadPoolExecutor(CLIENTS) as clients:
+
+        def ask(count: int) -> httpx.Response:
+            body: dict[str, Any] = {"model": "small", "max_tokens": 2_000, "messages": ASK, "stream": count % 2 == 0}
+            return client.post("/v1/messages", json=body)
+
+        return list(clients.map(ask, range(number)))
+
+
+def said(answer: httpx.Response) -> str:
+    if not answer.headers["content-type"].startswith("text/event-stream"):
+        return "".join(block["text"] for block in answer.json()["content"])
+    events = [
+        httpx.Response(200, text=line[6:]).json() for line in answer.text.split("\n") if line.startswith("data: ")
+    ]
+    assert events[-1]["type"] == "message_stop"
+    return "".join(event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta")
+
+
+def test_every_fifth_call_fails() -> None:
+    """No client sees it, and the upstream is asked hardly more than there was to ask."""
+    script = {"rate": 0.2, "seed": 7, "faults": FAULTS}
+    with Behind(script, policy={"retries": 8, "attempts": 20}, clocks=PATIENT) as behind:
+        got = answers(behind, 160)
+        assert [answer.status_code for answer in got] == [200] * 160
+        assert {said(answer) for answer in got} == {WHOLE}
+        assert 160 < behind.attempts <= 1.5 * 160
+
+
+def test_an_outage_is_not_made_worse() -> None:
+    """While nothing works the upstream is left alone, and soon after it works again everybody is served."""
+    with Behind([{"fault": "overloaded"}], clocks=PATIENT) as behind:
+        got = answers(behind, 160)
+        assert {answer.status_code for answer in got} <= {503, 529}
+        assert behind.attempts <= 1.2 * 160
+        behind.lab.use()
+        until = time.monotonic() + 10
+        while answers(behind, 1)[0].status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert {said(answer) for answer in answers(behind, 32)} == {WHOLE}
