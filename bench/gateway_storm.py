@@ -72,7 +72,7 @@ class Storm:
             events = [json.loads(line[6:]) for line in data.split(b"\n") if line.startswith(b"data: ")]
             text = "".join(e["delta"].get("text", "") for e in events if e["type"] == "content_block_delta")
             if events[-1]["type"] != "message_stop":
-                return "no end"
+                return f"no end: {events[-1].get('error', {}).get('message', events[-1]['type'])[:100]}"
         return "whole" if text == WHOLE else "wrong text"
 
     async def run(self, connections: int, seconds: float) -> Counter[str]:

@@ -42,6 +42,14 @@ class Origin:
         self.head = b"host: " + named.encode("idna" if not named.isascii() else "ascii") + b"\r\n"
         self.idle: list[Connection] = []
 
+    def free(self) -> Connection | None:
+        """The connection that was used last, of those that still stand."""
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.open and not connection.transport.is_closing():
+                return connection
+        return None
+
 
 class Pool:
     """Connections that are kept open."""
@@ -75,8 +83,7 @@ class Pool:
         breaks = len(lines) + 3
         if head.count(b"\n") != breaks or head.count(b"\r") != breaks or first.count(b" ") != _SPACES:
             raise AttemptError("a header or the path has a line break or a space in it", finding=Kind.CONFIGURATION)
-        idle = origin.idle
-        connection = idle.pop() if idle else await self._connected(origin, upstream)
+        connection = origin.free() or await self._connected(origin, upstream)
         response = await connection.ask(head, body, bodiless=method == "HEAD")
         if response.status in _REDIRECTS:
             response.close()
