@@ -60,7 +60,7 @@ def crew_at(place: str, *, journal: Any = None, say: Callable[[str], None] = pri
         settings=settings,
         processes=RealProcesses(runtime),
         judgement=CommandJudgement(judge, replanner, report=runtime / "escalations" / "helpers.md"),
-        stories=Stories(policy("crew"), time.time, journal, attended=settings.attended),
+        stories=Stories(policy("crew"), time.time, journal, attended=settings.attended, say=say),
         now=time.time,
         say=say,
     )

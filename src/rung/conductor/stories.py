@@ -31,12 +31,19 @@ class Stories:
     """Decides for tasks. What it returns is written with the state it leads to, in one transaction."""
 
     def __init__(
-        self, policy: Policy, now: Callable[[], float], journal: Any = None, *, attended: bool = False
+        self,
+        policy: Policy,
+        now: Callable[[], float],
+        journal: Any = None,
+        *,
+        attended: bool = False,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.policy = policy
         self._now = now
         self._journal = journal
         self._attended = attended
+        self._say = say
 
     def failed(self, task: Task, failure: Failure, size: Size | None = None) -> tuple[ev.Decision, Story]:
         """What to do after this error of the task's worker, and the story to write down with it."""
@@ -82,7 +89,10 @@ class Stories:
             return
         opened = told[0]
         assert isinstance(opened, ev.Opened)  # noqa: S101  # a story begins with it
-        self._journal.append(opened.id, before, tuple(told[before:])).result()
+        try:
+            self._journal.append(opened.id, before, tuple(told[before:])).result()
+        except Exception as error:  # noqa: BLE001  # the table is what counts; a dead conductor may have told it already
+            self._say(f"not kept in the journal: {error}")
 
 
 def _as_it_enters(failure: Failure, size: Size | None, tries: int, ladder: Ladder) -> Failure:
