@@ -6,7 +6,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: matrix cli-matrix bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: agents matrix cli-matrix bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
 	@$(BIN)/rung up --demo
@@ -127,6 +127,11 @@ bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## requests per se
 
 old-sdks: $(VENV)/.ready  ## the adapters against the major versions before today's, each in an environment of its own
 	@$(BIN)/python scripts/try_old_sdks.py
+
+agents: $(VENV)/.ready  ## hooks in the real Codex and Gemini CLI, which npm installs beside
+	@command -v npm >/dev/null || { echo "make: need npm"; exit 1; }
+	@npm install --silent --global --prefix $(VENV)/agents @openai/codex @google/gemini-cli
+	@RUNG_AGENTS=$(abspath $(VENV))/agents $(BIN)/pytest tests/hooks/test_other_agents.py
 
 wire: $(VENV)/.ready  ## the dashboard's types, written anew from the API
 	@$(BIN)/python scripts/write_wire.py

@@ -63,6 +63,11 @@ LOOPS: dict[str, tuple[list[Step], int, str]] = {
         3,
         "repeated-block",
     ),
+    "the process has another number": (
+        [Step("bash", "ls x", f"Chunk ID: {word}\nWall time: 0.{n} seconds\nls: cannot access\nProcess Group PGID: {6000 + n}") for n, word in enumerate(("959eb4", "0550c1", "2b9c7d"))],
+        3,
+        "repeated-block",
+    ),
     "an error whatever is asked for": (
         [Step("fetch", {"url": f"https://x.example/{name}"}, "404 Not Found", True) for name in "abcdef"],
         4,

@@ -38,6 +38,11 @@ _ID: Final = (
 _IS_TIME: Final = re.compile(_TIME, re.IGNORECASE).fullmatch
 _IS_VOLATILE: Final = re.compile(f"{_TIME}|{_ID}", re.IGNORECASE).fullmatch
 _TEMPORARY: Final = "/tmp/"  # noqa: S108  # looked for in a text, never opened
+# What a tool says of the process it ran in, and of its own bookkeeping.
+_NAMED_IDS: Final = re.compile(
+    r"\b(p?pid|pgid|(?:process|chunk|request|trace|run|job) id|process group(?: pgid)?)\b[ :=#]*(?=[0-9a-f-]*\d)[0-9a-f-]+\b",
+    re.IGNORECASE,
+)
 _AGO: Final = re.compile(r"\d (?:seconds?|minutes?|hours?) ago").search
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 _LONG: Final = re.compile(r"\d{5,}")
@@ -139,6 +144,7 @@ def unvarying(text: str) -> str:
     """An outcome's text without spacing, ids and times."""
     if " ago" in text:  # a line that says when is about nothing else
         text = "\n".join(line for line in text.split("\n") if not _AGO(line))
+    text = _NAMED_IDS.sub(r"\1 <>", text)
     return " ".join(_NUMBERED.sub(_without_ids, text).split())
 
 

@@ -37,13 +37,12 @@ EVENTS: Final[Mapping[str, Mapping[str, str]]] = {
         "PreCompact": "compact",
         "SessionEnd": "end",
     },
-    "gemini-cli": {
+    "gemini-cli": {  # its PreCompress comes before every turn, whether anything is compressed or not
         "SessionStart": "start",
         "BeforeAgent": "prompt",
         "BeforeTool": "before",
         "AfterTool": "after",
         "AfterAgent": "stop",
-        "PreCompress": "compact",
         "SessionEnd": "end",
     },
 }

@@ -21,6 +21,7 @@ MARK: Final = ": rung-hook;"
 ENTRY: Final = str(Path(__file__).with_name("entry.py"))
 ASK: Final = str(Path(__file__).with_name("ask.sh"))
 SECONDS: Final = 10
+END_SECONDS: Final = 3  # Codex allows no more
 STOP_SECONDS: Final = 120  # a check that the project asks for runs there
 BY_COMMAND: Final = ("start", "broke")  # which are not posted, or not waited for
 AGENTS: Final = ("claude-code", "codex", "gemini-cli")
@@ -112,7 +113,7 @@ def hooks_for(place: Place) -> dict[str, dict[str, Any]]:
 
 
 def _group(place: Place, event: str, name: str) -> dict[str, Any]:
-    seconds = STOP_SECONDS if name == "stop" else SECONDS
+    seconds = STOP_SECONDS if name == "stop" else END_SECONDS if name == "end" else SECONDS
     if place.port and name not in BY_COMMAND:
         return {
             "hooks": [_posted(place, seconds), {"type": "command", "command": instead(place, name), "timeout": seconds}]
