@@ -115,9 +115,10 @@ $(VENV)/codex/.ready: | $(VENV)/.ready
 cli-matrix: $(VENV)/codex/.ready  ## the real Claude Code and Codex behind the gateway through every fault, beside themselves without it
 	@RUNG_CODEX=$(CURDIR)/$(VENV)/codex/node_modules/.bin/codex $(BIN)/python bench/agents.py claude codex --bare $(CLI)
 
-storm-crew: $(VENV)/.ready  ## crews in a storm: 1,000 seeds in simulated time, three with real processes
+storm-crew: $(VENV)/.ready  ## crews in a storm: 1,000 seeds in simulated time, three with real processes; their table against its model, and raced
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/conductor/test_simulated.py
 	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/conductor/test_storm.py || exit 1; done
+	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/crew/test_model.py tests/crew/test_races.py
 
 storm-gateway: $(VENV)/.ready  ## 128 clients, 30 % of the calls failing for two minutes, an outage of one, SIGTERM; STORM="--seconds 20 --outage 15" for a glance
 	@$(BIN)/python bench/gateway_storm.py $(STORM)

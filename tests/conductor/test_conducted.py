@@ -18,6 +18,7 @@ from rung.conductor.pids import Pid, alive, read_pid
 from rung.core.crew import CONDUCTOR, WATCHDOG, MessageType, State
 from rung.core.toml import to_toml
 from rung.store.crew.table import Table
+from tests.crew.shells import sqlite3_shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -312,7 +313,7 @@ def another(file: Path, before: Pid) -> bool:
 
 def sql(db: Path, text: str) -> str:
     done = subprocess.run(
-        ["sqlite3", "-cmd", ".timeout 30000", str(db), text], capture_output=True, text=True, check=True
+        [sqlite3_shell(), "-cmd", ".timeout 30000", str(db), text], capture_output=True, text=True, check=True
     )
     return done.stdout
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import StaleClaim, State
+from rung.core.crew import MOVES, StaleClaim, State, When
 from rung.store.crew.rows import NewTask
 from tests.crew.shells import typed
 
@@ -164,3 +164,31 @@ def test_what_an_unmodified_worker_runs_needs_no_transaction(table: Table, shell
     assert asked.stdout.strip() == "ERROR (Retry 1/5): no such module"
     found = table.known(TASK)
     assert (found.state, found.retry_count, found.error_tries, found.session_id) == (State.ERROR, 1, 1, "raw")
+
+
+def test_the_page_has_every_command_and_exit_code() -> None:
+    """Of `rung worker`, and both of `rung crew` that a worker's world begins with."""
+    from rung.cli.exits import CLAIM_BLOCKED, NOTHING_TO_CLAIM, STALE_CLAIM, USAGE
+    from rung.cli.worker import command
+
+    page = PAGE.read_text("utf-8")
+    for name in command.commands:
+        assert f"rung worker {name}" in page, name
+    assert "rung crew init" in page
+    assert "rung crew add" in page
+    for code in (0, USAGE, NOTHING_TO_CLAIM, CLAIM_BLOCKED, STALE_CLAIM):
+        assert f"| {code} |" in page, code
+
+
+def test_the_page_has_every_legal_move() -> None:
+    """Of a worker's row, as the core has them."""
+    rows = re.findall(r"^\| (`.+?|any.+?) \| (.+?) \| .+? \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    said = {
+        (before, after)
+        for befores, afters in rows
+        for before in re.findall(r"`(\w+)`", befores)
+        for after in re.findall(r"`(\w+)`", afters)
+    }
+    for move in MOVES:
+        if move.condition not in {When.STALE, When.WARNED} and move.after is not State.EXITED:
+            assert (move.before.value, move.after.value) in said, move
