@@ -16,7 +16,7 @@ import pytest
 from rung.core.errors import ConfigError
 from rung.hooks import asking
 from rung.hooks.install import Place, command_for, install, instead
-from rung.hooks.serving import AlreadyThere, Serving, beside, serve, token_of
+from rung.hooks.serving import AlreadyThere, Beside, Serving, serve, token_of
 from tests.hooks.test_turns import ERROR, tell
 
 if TYPE_CHECKING:
@@ -121,13 +121,14 @@ def test_one_at_a_time_and_a_persons_before_a_hooks(tmp_path: Path) -> None:
         time.sleep(0.02)
     with pytest.raises(AlreadyThere):
         Serving(tmp_path, idle=60.0)
-    second = beside(tmp_path, 0)
-    assert second is not None
-    assert asking.reached(str(tmp_path)) == (second.port, second.token)
+    second = Beside(tmp_path, 0)
+    assert second.begun.wait(10)
+    assert second.server is not None
+    assert asking.reached(str(tmp_path)) == (second.server.port, second.server.token)
     first.join(10)
     assert not first.is_alive()
-    second.shutdown()
-    second.server_close()
+    second.stop()
+    assert asking.reached(str(tmp_path)) is None
 
 
 def test_it_ends_when_it_is_not_asked(tmp_path: Path) -> None:
@@ -156,10 +157,11 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
     with serving(tmp_path / "a") as server:
         with pytest.raises(ConfigError, match="port"):
             Serving(tmp_path / "b", server.port)
-        other = beside(tmp_path / "b", server.port)
-        assert other is not None
-        other.shutdown()
-        other.server_close()
+        other = Beside(tmp_path / "b", server.port)
+        assert other.begun.wait(10)
+        assert other.server is not None
+        assert other.server.port != server.port
+        other.stop()
 
 
 def test_settings_that_post(tmp_path: Path) -> None:

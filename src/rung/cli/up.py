@@ -11,7 +11,7 @@ from rung.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rung.cli.gateway import Background
-    from rung.hooks.serving import Serving
+    from rung.hooks.serving import Beside
     from rung.service.hub import Hub
 
 PORT: Final = 8642
@@ -69,8 +69,7 @@ def command(
         serve(app, hub.stream, listening)
     finally:
         if hooks is not None:
-            hooks.shutdown()
-            hooks.server_close()
+            hooks.stop()
         if gateway is not None:
             gateway.stop()
         if world is not None:
@@ -128,12 +127,12 @@ def _gateway(hub: Hub, port: int | None, *, any_port: bool) -> Background | None
     return made
 
 
-def _hooks() -> Serving | None:
+def _hooks() -> Beside:
     """Hooks of coding agents are answered here, too: in a millisecond, where a command of their own takes tens."""
     from rung.hooks.place import directory
-    from rung.hooks.serving import beside
+    from rung.hooks.serving import Beside
 
-    return beside(directory())
+    return Beside(directory())
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -32,7 +32,8 @@ _TELLING: Final = 60  # characters: a shorter outcome is the same for many calls
 # A call that moves on: what comes next looks much the same and is something else.
 _MOVES_ON: Final = re.compile(
     r"\b(?:next|more|prev\w*|back|forward|scroll\w*|pag(?:e|es|ing)|load|arrow|down|up|tab|newer|older|continue|skip"
-    r"|refresh|reload)\b|[<>»«\u203a\u2039]",
+    r"|refresh|reload|zoom|expand|weiter\w*|mehr|nächste\w*|zurück|suivant\w*|plus|siguiente|más|próxim\w+|anterior|avanti"
+    r"|altr[oi]|successiv\w+|precedent\w+|pagina)\b|[<>»«\u203a\u2039]",
     re.IGNORECASE,
 ).search
 _BRIEF: Final = 12  # words: a longer call only mentions such a word

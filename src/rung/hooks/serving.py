@@ -203,18 +203,36 @@ def _held(handle: int) -> bool:
     return True
 
 
-def beside(place: str | Path, port: int = asking.PORT) -> Serving | None:
-    """Answer from a thread of a service that runs anyway; None where another does already, or the port is taken."""
-    for wanted in (port, 0):
-        try:
-            server = Serving(place, wanted)
-        except AlreadyThere:
-            return None
-        except ConfigError:
-            continue
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
-    return None
+class Beside:
+    """Answers from a thread of a service that runs anyway; where another process does already, it does nothing."""
+
+    def __init__(self, place: str | Path, port: int = asking.PORT) -> None:
+        self.server: Serving | None = None
+        self.begun = threading.Event()  # it is known whether it answers
+        self._thread = threading.Thread(target=self._run, args=(place, port), daemon=True)
+        self._thread.start()
+
+    def _run(self, place: str | Path, port: int) -> None:
+        for wanted in (port, 0):  # where the port is taken, any other: commands find it by its file
+            try:
+                self.server = Serving(place, wanted)
+            except AlreadyThere:
+                break
+            except ConfigError:
+                continue
+            except Exception as error:  # noqa: BLE001  # the service is there without it
+                crashed(str(place), "serve", error)
+            break
+        self.begun.set()
+        if self.server is not None:
+            self.server.serve_forever()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self.begun.wait(2 * _HANDOVER)
+        if self.server is not None:
+            self.server.shutdown()
+            self.server.server_close()
 
 
 def serve(
