@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 DIRECT, MINIMAL, OURS, LITELLM, PORTKEY = "direct", "minimal", "rung", "LiteLLM", "Portkey"
-PATIENCE = 120.0  # seconds for the slowest to start, on a machine that has other things to do
+PATIENCE = 300.0  # seconds for the slowest to start, on a machine that has other things to do
 
 
 class Subject(NamedTuple):

@@ -59,3 +59,12 @@ def test_an_outage_is_not_made_worse() -> None:
             assert time.monotonic() < until
             time.sleep(0.1)
         assert {said(answer) for answer in answers(behind, 32)} == {WHOLE}
+
+
+def test_a_stream_that_will_not_go_on() -> None:
+    """A broken stream is gone on with as patiently as a call is repeated that gave nothing yet."""
+    rules = [{"fault": "cut", "after": 7, "request": 1}]
+    rules += [{"fault": fault, "request": at} for at, fault in enumerate(FAULTS[:4] * 2, start=2)]
+    with Behind(rules, policy={"attempts": 20}, clocks=PATIENT) as behind:
+        assert said(answers(behind, 1)[0]) == WHOLE
+        assert behind.attempts == 10

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Quick to close again: behind a gateway there is always somebody who wants to know.
 BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
 RETRY_PRICE: Final = 2
-RESUMES: Final = 6
+RESUMES: Final = 10  # as many as repeats: at 30 % of calls failing, six would still lose one stream in some thousands
 _SUMMARY_TOKENS: Final = 2_000
 _NOW_AND_THEN: Final = 1.0
 _CLOSED: Final = Circuit.CLOSED
