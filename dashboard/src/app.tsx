@@ -19,10 +19,11 @@ const PAGES: Record<string, () => Promise<{ default: Page }>> = {
   analytics: () => import("./pages/analytics"),
   policies: () => import("./pages/policies"),
   crew: () => import("./pages/crew"),
+  task: () => import("./pages/task"),
 };
 
 /** `#/sessions` is the list, `#/sessions/ID` one of them. */
-const ONE: Record<string, string> = { sessions: "session", incidents: "incident" };
+const ONE: Record<string, string> = { sessions: "session", incidents: "incident", crew: "task" };
 
 export function App() {
   const { path, params } = route.value;
@@ -47,7 +48,7 @@ export function App() {
   useEffect(() => {
     document.title = `${name[0]?.toUpperCase()}${name.slice(1)} · Rung`;
     scrollTo(0, 0);
-  }, [name, path[1]]);
+  }, [name, path[1], path[2]]);
 
   const Current = pages[name];
   return (

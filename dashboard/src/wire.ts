@@ -101,6 +101,28 @@ export interface Choice {
   label: string;
 }
 
+/** What somebody said about a task. */
+export interface CrewMessage {
+  id: number;
+  sender: string;
+  kind: string;
+  text: string;
+  at: number | null;
+}
+
+/** A crew: who leads it, how many tasks are where, and why nothing is given out if that is so. */
+export interface CrewOut {
+  name: string;
+  place: string;
+  trouble: string;
+  conductor: LeaderOut | null;
+  watchdog: LeaderOut | null;
+  counts: Record<string, number>;
+  tasks: number;
+  forPerson: number;
+  facts: Record<string, string>;
+}
+
 /** One day: failures, and of how many attempts. */
 export interface DayRate {
   day: string;
@@ -211,13 +233,14 @@ export interface GroupOut {
 /** Something that waits for a person. */
 export interface InboxItem {
   id: string;
-  kind: "ask" | "blocked" | "budget" | "crash" | "group";
+  kind: "ask" | "task" | "blocked" | "budget" | "crash" | "group";
   at: number;
   title: string;
   detail: string;
   project: string;
   incident: string | null;
   ask: AskOut | null;
+  task?: string | null;
 }
 
 /** An incident, whole. */
@@ -287,6 +310,13 @@ export interface LastFailure {
   kind: string;
   message: string;
   rule: string;
+}
+
+/** The conductor or its watchdog. */
+export interface LeaderOut {
+  state: string;
+  heartbeatAt: number | null;
+  stale: boolean;
 }
 
 /** A token. */
@@ -523,13 +553,70 @@ export interface SpentOn {
   dollars: number;
 }
 
-/** A task of a crew. */
-export interface TaskOut {
+/** Why a crew is to end; handed over, another conductor goes on with it. */
+export interface StopIn {
+  why?: string;
+  handOver?: boolean;
+}
+
+/** A task, whole. */
+export interface TaskDetail {
+  crew: string;
   id: string;
+  title: string;
   state: string;
+  outcome: string;
   worker: string;
   heartbeatAt: number | null;
+  stale: boolean;
+  progress: string;
+  errorTries: number;
+  redispatches: number;
+  needsPerson: boolean;
   note: string;
+  version: string;
+  instructionPath: string;
+  dependsOn: string[];
+  writes: string[];
+  workdir: string;
+  session: string;
+  generation: number;
+  checkpoint: number | null;
+  reviewCycles: number;
+  warnings: number;
+  lastError: string;
+  reportPath: string;
+  startedAt: number | null;
+  completedAt: number | null;
+  incident: string | null;
+  can: ("tell" | "fix" | "approve" | "reject" | "reset" | "exit")[];
+  messages: CrewMessage[];
+  workers: WorkerOut[];
+  story: Moment[];
+}
+
+/** A task of a crew. */
+export interface TaskOut {
+  crew: string;
+  id: string;
+  title: string;
+  state: string;
+  outcome: string;
+  worker: string;
+  heartbeatAt: number | null;
+  stale: boolean;
+  progress: string;
+  errorTries: number;
+  redispatches: number;
+  needsPerson: boolean;
+  note: string;
+  version: string;
+}
+
+/** Tasks, those that need a person first. */
+export interface TaskPage {
+  items: TaskOut[];
+  nextCursor: string | null;
 }
 
 /** A policy to begin with. */
@@ -577,4 +664,18 @@ export interface Value {
   key: string;
   value: unknown;
   origin: "preset" | "file" | "service" | "project file" | "project";
+}
+
+/** What a person says. */
+export interface WordsIn {
+  words: string;
+}
+
+/** A process that was started for a task. */
+export interface WorkerOut {
+  session: string;
+  launchedAt: number | null;
+  endedAt: number | null;
+  exitCode: number | null;
+  command: string[];
 }

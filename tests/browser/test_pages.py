@@ -108,6 +108,7 @@ def test_the_whole_page_is_reached_by_keyboard(demo: Service, open_page: Callabl
         ("gn", "Incidents"),
         ("ga", "Analytics"),
         ("gp", "Policies"),
+        ("gc", "Crew"),
         ("gs", "Sessions"),
     ):
         for key in keys:

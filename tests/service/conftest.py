@@ -14,6 +14,7 @@ import rung
 from rung.core.config import book_from
 from rung.service.access import Access, add_token
 from rung.service.app import make_app
+from rung.service.crew_tables import CrewTables
 from rung.service.guard import LOCAL
 from rung.service.hub import Hub
 from rung.service.replay import Replayers
@@ -90,13 +91,20 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 @pytest.fixture
-def service(journal: Journal) -> Iterator[Running]:
+def places() -> list[str]:
+    """The tables of the crews that are shown."""
+    return []
+
+
+@pytest.fixture
+def service(journal: Journal, places: list[str]) -> Iterator[Running]:
     """Up for one test."""
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     echo = Echo()
     policies = Policies(journal, book_from({"policy": {"ladder": "model", "models": MODELS}}))
-    hub = Hub(journal, Access(journal, TOKEN), Stream(journal), policies, Replayers(journal, [echo]), "a journal")
+    replayers, crews = Replayers(journal, [echo]), CrewTables(places)
+    hub = Hub(journal, Access(journal, TOKEN), Stream(journal), policies, replayers, "a journal", crews=crews)
     server = Server(make_app(hub, hosts=LOCAL, address=url), hub.stream)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -7,16 +7,30 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
+import pytest
 import schemathesis
 
 from rung.service.app import make_api
+from rung.store.crew.rows import NewTask
+from rung.store.crew.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.service.conftest import Running
 
 EXAMPLES = int(os.environ.get("RUNG_EXAMPLES", "12"))
 NOT_ASKED = ("ignored_auth", "positive_data_acceptance", "use_after_free", "ensure_resource_availability")
 LEFT_OUT = ("/api/events",)  # it does not end
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[str]:
+    """A crew with a task in it."""
+    at = str(tmp_path / "crew.db")
+    with Table.open(at, create=True) as table:
+        table.add(NewTask(task_id="0", title="a task that is found by whoever guesses"))
+    return [at]
 
 
 def test_whatever_is_sent(service: Running, past: None) -> None:

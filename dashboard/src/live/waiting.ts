@@ -62,5 +62,5 @@ const TELLING = new Set(["decided", "answered", "closed", "cancelled", "crashed"
 
 effect(() => {
   if (me.value === null || connection.value === "lost") return;
-  get<unknown[]>("tasks").then((tasks) => (hasCrew.value = tasks.length > 0), () => undefined);
+  get<unknown[]>("crews").then((crews) => (hasCrew.value = crews.length > 0), () => undefined);
 });

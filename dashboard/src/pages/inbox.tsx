@@ -12,6 +12,7 @@ import type { InboxItem, NotificationsIn } from "../wire";
 
 const SORTS: Record<InboxItem["kind"], { icon: IconName; tone: string; label: string }> = {
   ask: { icon: "help", tone: "waiting", label: "question" },
+  task: { icon: "crew", tone: "waiting", label: "crew" },
   blocked: { icon: "stop", tone: "blocked", label: "blocked" },
   budget: { icon: "analytics", tone: "retrying", label: "budget" },
   crash: { icon: "close", tone: "failed", label: "crash" },
@@ -71,6 +72,7 @@ function Item({ item, again }: { item: InboxItem; again: () => void }) {
         {item.ask ? <Ask ask={item.ask} answered={again} /> : <p class="muted wrap">{item.detail}</p>}
         <div class="actions">
           {item.incident ? <a class="button tiny" href={link(["incidents", item.incident])}>Open the incident</a> : null}
+          {item.task ? <a class="button tiny" href={link(["crew", ...item.task.split("/")])}>Open the task</a> : null}
           <Acts item={item} again={again} />
         </div>
       </div>

@@ -19,6 +19,7 @@ const KEYS: [string[], string][] = [
   [["g", "n"], "incidents"],
   [["g", "a"], "analytics"],
   [["g", "p"], "policies"],
+  [["g", "c"], "crew"],
   [["?"], "this list"],
 ];
 

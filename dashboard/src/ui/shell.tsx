@@ -28,7 +28,7 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
   const places = hasCrew.value ? [...PLACES, { name: "crew" as const, label: "Crew" }] : PLACES;
   useKeys({
     "g s": () => go(["sessions"]), "g i": () => go(["inbox"]), "g n": () => go(["incidents"]),
-    "g a": () => go(["analytics"]), "g p": () => go(["policies"]), "?": openHelp,
+    "g a": () => go(["analytics"]), "g p": () => go(["policies"]), "g c": () => go(["crew"]), "?": openHelp,
   });
   return (
     <div class="shell">

@@ -27,14 +27,14 @@ db_option = click.option(
 def opened(place: str, *, create: bool = False) -> Iterator[Table]:
     """The table; what it refuses is said in one line, exit code 2."""
     from rung.cli.group import Misuse
-    from rung.core.crew import IllegalMove
+    from rung.core.crew import IllegalMove, MovedOn
     from rung.store.crew.table import Table
     from rung.store.port import Busy, StoreError
 
     try:
         with Table.open(place, create=create) as table:
             yield table
-    except IllegalMove as error:
+    except (IllegalMove, MovedOn) as error:
         raise Misuse(str(error)) from None
     except Busy as error:
         raise StoreError(f"the crew's table cannot be used just now: {error}") from None

@@ -61,8 +61,7 @@ def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
 def _forget_the_end(table: Table) -> None:
     """An earlier run of the same table ended: this one begins where that one stopped."""
     from rung.conductor.dispatch import HALTED
-    from rung.conductor.serving import STOP
-    from rung.core.crew import CONDUCTOR, State
+    from rung.core.crew import CONDUCTOR, STOP, State
 
     for fact in (HALTED, STOP):
         table.set_fact(fact, "")
@@ -73,10 +72,13 @@ def _forget_the_end(table: Table) -> None:
 
 def _follow(table: Table, at: str, *, as_json: bool) -> None:
     """Show each change until it is over; Ctrl-C stops the crew, in order."""
-    from rung.conductor.serving import STOP
+    from rung.core.crew import STOP
 
     seen: dict[str, tuple[str, str]] = {}
+    live = not as_json and sys.stderr.isatty()
     try:
+        if live:
+            _show(table, at)
         while not _over(at):
             _news(table, seen, as_json=as_json)
             time.sleep(LOOK)
@@ -85,14 +87,26 @@ def _follow(table: Table, at: str, *, as_json: bool) -> None:
         table.set_fact(STOP, "Ctrl-C")
         while not _over(at):
             time.sleep(LOOK)
-        _news(table, seen, as_json=as_json)
+        if not live:
+            _news(table, seen, as_json=as_json)
         sys.exit(INTERRUPTED)
-    _news(table, seen, as_json=as_json)
+    if not live:
+        _news(table, seen, as_json=as_json)
     rows = table.tasks()
     bad = [row for row in rows if row.state != "complete" and row.outcome != "removed"]
     if not as_json:
         click.echo(_summary(rows, at), err=True)
     sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
+
+
+def _show(table: Table, at: str) -> None:
+    """The board, for whoever sits before a terminal; it ends with the crew."""
+    from rung.cli.crew_board import EVERY, shown
+
+    with shown(table, stderr=True) as refresh:
+        while not _over(at):
+            time.sleep(EVERY)
+            refresh()
 
 
 def _over(at: str) -> bool:
@@ -181,27 +195,10 @@ def _told(row: Task) -> dict[str, Any]:
 @db_option
 def tell(task_id: str, words: str, *, how: str | None, place: str) -> None:
     """Say WORDS to the worker of a task; or answer what it waits for."""
-    from rung.core.crew import PERSON, MessageType, State
+    from rung.store.crew.person import Word, tell
 
-    moves: dict[str, tuple[State, MessageType, dict[str, Any]]] = {
-        "fix": (State.FIX_PROPOSED, MessageType.FIX_PROPOSAL, {"note": ""}),
-        "approve": (State.REVIEW_APPROVED, MessageType.APPROVAL, {"note": ""}),
-        "reject": (State.REVIEW_FAILED, MessageType.REJECTION, {"note": ""}),
-        "exit": (State.EXITED, MessageType.EXIT_REQUEST, {"note": "a person ended it"}),
-        "reset": (
-            State.WATCHING,
-            MessageType.INSTRUCTION,
-            {"note": "", "outcome": "", "redispatches": 0, "progress": ""},
-        ),
-    }
     with opened(place) as table:
-        row = table.known(task_id)
-        if how is None:
-            table.say(task_id, PERSON, words, MessageType.INSTRUCTION)
-        else:
-            to, kind, columns = moves[how]
-            if not table.answer(row, to, words, kind, **columns):
-                raise click.UsageError(f"{task_id} has moved on meanwhile: look at it again")
+        tell(table, task_id, words, Word(how or Word.TELL))
     click.echo(f"told {task_id}" if how is None else f"{task_id}: {how}")
 
 
@@ -211,10 +208,10 @@ def tell(task_id: str, words: str, *, how: str | None, place: str) -> None:
 @db_option
 def stop(why: str, *, hand_over: bool, place: str) -> None:
     """End the crew in order: what is known is written down, the workers marked, then signalled."""
-    from rung.conductor.serving import HAND_OVER, STOP
+    from rung.store.crew.person import stop
 
     with opened(place) as table:
-        table.set_fact(STOP, f"{HAND_OVER}{why}" if hand_over else why)
+        stop(table, why, hand_over=hand_over)
     click.echo("the conductor ends at its next look at the table")
 
 

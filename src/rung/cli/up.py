@@ -18,6 +18,14 @@ PORT: Final = 8642
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
+class OnePlace(click.types.StringParamType):
+    """A path or URL; an environment variable names one, whatever blanks it has."""
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """All of it is one."""
+        return [rv]
+
+
 @click.command(short_help="The service and its dashboard.")
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any that is free.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
@@ -28,6 +36,15 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
     "--gateway-port", type=click.IntRange(0, 65_535), help="The gateway's port (default: as rung.toml says, or 8484)."
 )
 @click.option("--no-gateway", is_flag=True, help="The service and the dashboard alone.")
+@click.option(
+    "--crew",
+    "crews",
+    type=OnePlace(),
+    multiple=True,
+    metavar="PATH|URL",
+    envvar="RUNG_CREW",
+    help="A crew's table to show; several (default: RUNG_CREW).",
+)
 @click.option("--demo", is_flag=True, help="A small live world in a journal of its own.")
 def command(
     *,
@@ -38,6 +55,7 @@ def command(
     allow_host: tuple[str, ...],
     gateway_port: int | None,
     no_gateway: bool,
+    crews: tuple[str, ...],
     demo: bool,
 ) -> None:
     """Start the service: every failure on one page, and what a person can do about it with one click.
@@ -59,7 +77,7 @@ def command(
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
-    hub, admin, world = _parts(journal_at, token, demo=demo)
+    hub, admin, world = _parts(journal_at, token, crews, demo=demo)
     hosts = {*LOOPBACK, host, *allow_host}
     app = make_app(hub, hosts=hosts, address=address, wide=host not in LOOPBACK)
     gateway = None if demo or no_gateway else _gateway(hub, gateway_port, any_port=port == 0)
@@ -79,12 +97,13 @@ def command(
             world.clear()
 
 
-def _parts(journal_at: str | None, token: str | None, *, demo: bool) -> tuple[Hub, str, Any]:
+def _parts(journal_at: str | None, token: str | None, crews: tuple[str, ...], *, demo: bool) -> tuple[Hub, str, Any]:
     from pathlib import Path
 
     from rung.adapters.upstream import from_environment
     from rung.core.config import book_from
     from rung.service.access import Access, first_token
+    from rung.service.crew_tables import CrewTables
     from rung.service.hub import Hub
     from rung.service.replay import Replayers
     from rung.service.stream import Stream
@@ -108,7 +127,8 @@ def _parts(journal_at: str | None, token: str | None, *, demo: bool) -> tuple[Hu
     if world is not None:
         world.begin(journal)
         replayers.known.insert(0, world)
-    hub = Hub(journal, Access(journal, admin), Stream(journal), policies, replayers, place, demo)
+    shown = CrewTables((world.crew.place,) if world is not None else crews)
+    hub = Hub(journal, Access(journal, admin), Stream(journal), policies, replayers, place, demo, shown)
     return hub, admin, world
 
 
@@ -156,6 +176,8 @@ def _greet(address: str, token: str, hub: Hub, gateway: Background | None, *, de
         click.echo("  in earnest: `rung up`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
     else:
         click.echo(f"  journal: {hub.place}")
+        for crew in hub.crews.names:
+            click.echo(f"  crew {crew}: {hub.crews.place(crew)}")
     if gateway is not None:
         from rung.cli.gateway import environment
 

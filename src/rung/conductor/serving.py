@@ -23,7 +23,7 @@ from rung.conductor.settings import Settings
 from rung.conductor.stories import Stories
 from rung.conductor.watchdog import ITSELF, NAME, Watchdog
 from rung.core.config import policy
-from rung.core.crew import CONDUCTOR, WATCHDOG, State
+from rung.core.crew import CONDUCTOR, HAND_OVER, STOP, WATCHDOG, State
 from rung.core.errors import RungError
 from rung.store.crew.table import Table
 from rung.store.port import Busy
@@ -31,8 +31,6 @@ from rung.store.port import Busy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STOP: Final = "stop"  # a fact of the crew: why it is to end, and how
-HAND_OVER: Final = "hand over: "
 _CONFIRMED: Final = 60.0  # seconds a watchdog may take to come up
 _LOOK: Final = 0.05
 

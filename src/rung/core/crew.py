@@ -18,6 +18,10 @@ PERSON: Final = "person"  # a person's name as a sender
 RESERVED: Final = (CONDUCTOR, WATCHDOG)  # in no worker's query
 FALLBACK: Final = "fallback-"  # and a session: the row of one that did not get what it wanted to claim
 CONTEXT_WARNING: Final = "context_exhaustion_warning"  # as `last_error`: no error, and never counted as one
+ASKS: Final = "asks: "  # how a note begins that puts a question to a person
+ESCALATED: Final = "escalated"  # the outcome of a task that only a person can help
+STOP: Final = "stop"  # a fact of the crew: why it is to end, and how
+HAND_OVER: Final = "hand over: "  # how that begins when another conductor is to take over
 CONDUCTOR_TIMEOUT: Final = "conductor_timeout"  # as `last_error`: nobody answered
 
 BEAT: Final = 60.0  # seconds between two heartbeats
@@ -207,6 +211,10 @@ class IllegalMove(RungError):
 
 class StaleClaim(RungError):
     """The task is no longer this worker's: what it writes is refused, and it should stop."""
+
+
+class MovedOn(RungError):
+    """The task is no longer as it was when somebody decided about it: nothing was written."""
 
 
 class ClaimBlocked(RungError):

@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 
 import rung
-from rung.service import analytics, budgets, inbox, incidents, operations, policies, problems, sessions
+from rung.service import analytics, budgets, crews, inbox, incidents, operations, policies, problems, sessions
 from rung.service.guard import Guard
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ ROUTERS: Final = (
     analytics.router,
     budgets.router,
     inbox.router,
+    crews.router,
     operations.router,
 )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from fastapi import Depends, Request
 
 from rung.service.access import Access, Role, Who
+from rung.service.crew_tables import CrewTables
 from rung.service.guard import needs
 from rung.service.stream import Stream
 from rung.store.journal import Journal
@@ -26,6 +27,7 @@ class Hub(NamedTuple):
     replayers: Replayers
     place: str  # of the journal, as it is shown
     demo: bool = False
+    crews: CrewTables = CrewTables()
 
 
 def _hub(request: Request) -> Hub:

@@ -12,13 +12,16 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 
+from rung.core.crew import ASKS
 from rung.core.errors import ConfigError
 from rung.service import wire
 from rung.service.budgets import acknowledged, budget_alerts
+from rung.service.crews import moment
 from rung.service.hub import Admin, Hub, Parts, Reader
 from rung.service.incidents import asks
-from rung.service.problems import DOCUMENTED
+from rung.service.problems import DOCUMENTED, Problem
 from rung.store import groups as grouped
+from rung.store.crew import board
 from rung.store.settings import put_setting, setting
 
 if TYPE_CHECKING:
@@ -88,8 +91,28 @@ def items(hub: Hub) -> list[wire.InboxItem]:
         detail = f"${alert.spent:.2f} of ${alert.limit:.2f} spent"
         title = f"{alert.alert} % of the {alert.scope} budget {alert.name} is spent"
         found.append(_item(alert.id, "budget", time.time(), title, detail, "", None))
+    found += _tasks(hub)
     waiting = [item for item in found if item.id not in seen]
-    return sorted(waiting, key=lambda item: (item.kind != "ask", -item.at))
+    return sorted(waiting, key=lambda item: (item.kind not in ("ask", "task"), -item.at))
+
+
+def _tasks(hub: Hub) -> list[wire.InboxItem]:
+    """Tasks of a crew that ask, or were given up."""
+    found = []
+    for crew in hub.crews.names:
+        with suppress(Problem), hub.crews.opened(crew) as table:  # a crew in trouble says so on its own page
+            for row in board.page(table, MOST, for_person=True).tasks:
+                asks = row.note.startswith(ASKS)
+                found.append(
+                    wire.InboxItem(
+                        id=f"task/{crew}/{row.task_id}/{row.version}", kind="task",
+                        at=moment(row.last_heartbeat) or 0.0,
+                        title=f"{row.task_id} asks" if asks else f"{row.task_id} was given up",
+                        detail=row.note.removeprefix(ASKS), project=crew, incident=None, ask=None,
+                        task=f"{crew}/{row.task_id}",
+                    )
+                )  # fmt: skip
+    return found
 
 
 def _item(

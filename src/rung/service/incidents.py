@@ -79,7 +79,7 @@ def one_incident(incident: Id, hub: Parts, _: Reader) -> wire.IncidentDetail:
     return wire.IncidentDetail(
         **incident_out(row).model_dump(),
         rungs=rungs_of(found, events),
-        timeline=_timeline(events),
+        timeline=timeline(events),
         changes=_changes(events),
         outcome=_outcome(found, events),
         ask=next(iter(asks(hub, incident)), None),
@@ -210,7 +210,8 @@ def _by_rung(
     return used, times, spent, skipped, at
 
 
-def _timeline(events: Sequence[ev.Event]) -> list[wire.Moment]:
+def timeline(events: Sequence[ev.Event]) -> list[wire.Moment]:
+    """What happened, told."""
     rungs: tuple[str, ...] = ()
     number, found = 0, []
     for n, event in enumerate(events):

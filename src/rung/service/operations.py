@@ -168,12 +168,6 @@ def drop_token(name: str, hub: Parts, who: Admin) -> wire.Done:
     return wire.Done(how="said", note="within seconds nobody gets in with it")
 
 
-@router.get("/api/tasks")
-def crew_tasks(_: Reader) -> list[wire.TaskOut]:
-    """The tasks of a crew; none without a conductor."""
-    return []
-
-
 @router.get("/healthz", response_class=PlainTextResponse, include_in_schema=False)
 def healthz() -> str:
     """Is the process there?"""

@@ -559,13 +559,14 @@ class InboxItem(Wire):
     """Something that waits for a person."""
 
     id: str
-    kind: Literal["ask", "blocked", "budget", "crash", "group"]
+    kind: Literal["ask", "task", "blocked", "budget", "crash", "group"]
     at: float
     title: str
     detail: str
     project: str
     incident: str | None
     ask: AskOut | None
+    task: str | None = None
 
 
 class NotificationsIn(Wire):
@@ -621,13 +622,3 @@ class TokenOut(Wire):
     made_at: float
     ends_at: float | None
     token: str | None = None
-
-
-class TaskOut(Wire):
-    """A task of a crew."""
-
-    id: str
-    state: str
-    worker: str
-    heartbeat_at: float | None
-    note: str

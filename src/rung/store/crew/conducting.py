@@ -125,12 +125,14 @@ class Conducting(Working):
             [exit_code, session],
         )
 
-    def processes(self, *, alive_only: bool = True) -> list[Process]:
-        """What was started; of which the end is not known, unless all are asked for."""
-        where = "WHERE ended_at IS NULL" if alive_only else ""
+    def processes(self, *, alive_only: bool = True, task_id: str = "") -> list[Process]:
+        """What was started; of which the end is not known, unless all are asked for; for one task, or for any."""
+        wanted = [*(["ended_at IS NULL"] if alive_only else []), *(["task_id = ?"] if task_id else [])]
+        where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
         rows = self.connection.execute(
             f"SELECT {_PROCESS}, (julianday('now') - julianday(launched_at)) * 86400 FROM crew_processes {where}"
-            " ORDER BY launched_at, session_id"
+            " ORDER BY launched_at, session_id",
+            [task_id] if task_id else [],
         )
         names = [*_PROCESS.split(", "), "age"]
         return [Process(**dict(zip(names, row, strict=True)) | {"command": tuple(json.loads(row[9]))}) for row in rows]

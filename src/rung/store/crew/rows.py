@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew import RESERVED, STALE, MessageType, State
+from rung.core.crew import ASKS, ESCALATED, RESERVED, STALE, MessageType, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,17 @@ class Task:
     def stale(self) -> bool:
         """No sign of life for longer than it may be, or never one."""
         return self.heartbeat_age is None or self.heartbeat_age > self.stale_after
+
+    @property
+    def needs_person(self) -> bool:
+        """Only a person can help it now: it asks, or it was given up."""
+        asks = self.state in (State.ERROR, State.NEEDS_REVIEW) and self.note.startswith(ASKS)
+        return asks or (self.state is State.EXITED and self.outcome == ESCALATED)
+
+    @property
+    def version(self) -> str:
+        """Which it is, for whoever changes it only if nobody else has."""
+        return f"{self.generation}-{self.state.value}"
 
 
 COLUMNS: Final = tuple(field.name for field in fields(Task))[:-2]

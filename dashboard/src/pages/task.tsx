@@ -1,0 +1,146 @@
+import { get } from "../api";
+import { exactly, time, words } from "../format";
+import { usePoll } from "../live/poll";
+import { useResource } from "../live/resource";
+import { link } from "../route";
+import { Say, StateBadge } from "../ui/crew";
+import { Failed, Loading } from "../ui/empty";
+import { Ago, Facts } from "../ui/parts";
+import type { CrewMessage, TaskDetail, WorkerOut } from "../wire";
+
+export default function Task({ path }: { path: readonly string[] }) {
+  const [crew = "", id = ""] = path;
+  const task = useResource(`${crew}/${id}`, (signal) => get<TaskDetail>(`crews/${encodeURIComponent(crew)}/tasks/${encodeURIComponent(id)}`, {}, signal));
+  usePoll(task.again);
+  return (
+    <section class="page">
+      <nav class="crumbs" aria-label="Where you are">
+        <a href={link(["crew"], { crew })}>Crew</a> <span aria-hidden="true">/</span>
+        <span class="cut">{id}</span>
+      </nav>
+      {task.data ? <Whole task={task.data} again={task.again} /> : task.error ? <Failed error={task.error} again={task.again} /> : <Loading rows={7} />}
+    </section>
+  );
+}
+
+function Whole({ task, again }: { task: TaskDetail; again: () => void }) {
+  return (
+    <>
+      <div class="page-head">
+        <div class="title">
+          <h1>{task.id}</h1>
+          <StateBadge task={task} />
+        </div>
+      </div>
+      {task.title ? <p class="muted wrap">{task.title}</p> : null}
+      {task.note ? <p class={`notice ${task.needsPerson ? "blocked" : "retrying"}`}>{task.note.replace(/^asks: /, "")}</p> : null}
+      <Facts
+        items={[
+          ["Worker", task.worker || "nobody"],
+          ["Heard", task.heartbeatAt === null ? "never" : <span class={task.stale ? "late" : ""}><Ago at={task.heartbeatAt} /></span>],
+          ["Progress", task.progress || "none told"],
+          ["Errors in its life", `${task.errorTries}`],
+          ["Workers so far", `${task.generation}`],
+          ["Checkpoint", task.checkpoint === null ? "none" : `${task.checkpoint}, review ${task.reviewCycles}`],
+          ["Waits for", task.dependsOn.length > 0 ? <Others crew={task.crew} ids={task.dependsOn} /> : "nothing"],
+        ]}
+      />
+      <div class="columns">
+        <div class="beside">
+          <section class="card ask" aria-labelledby="your-word">
+            <header><h2 id="your-word">Your word</h2></header>
+            <div class="inside your-word"><Say task={task} again={again} /></div>
+          </section>
+          <Messages messages={task.messages} worker={task.session} />
+        </div>
+        <div class="beside">
+          <Story task={task} />
+          <Workers workers={task.workers} />
+          <Places task={task} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Others({ crew, ids }: { crew: string; ids: readonly string[] }) {
+  return <>{ids.map((id, n) => <span key={id}>{n > 0 ? ", " : ""}<a href={link(["crew", crew, id])}>{id}</a></span>)}</>;
+}
+
+const FROM: Record<string, string> = { "task-00": "conductor", souffleur: "watchdog", person: "a person" };
+const LOUD = new Set(["error", "emergency", "rejection", "claim_blocked", "context_warning"]);
+
+function Messages({ messages, worker }: { messages: CrewMessage[]; worker: string }) {
+  return (
+    <section class="card" aria-labelledby="messages">
+      <header><h2 id="messages">Messages</h2></header>
+      {messages.length === 0 ? <p class="inside muted small">Nothing was said yet.</p> : (
+        <ol class="inside messages">
+          {[...messages].reverse().map((one) => (
+            <li key={one.id} class={LOUD.has(one.kind) ? "failed" : ""}>
+              <p class="small dots">
+                <span><b class="wrap">{FROM[one.sender] ?? (one.sender === worker ? "its worker" : one.sender)}</b></span>
+                <span class="quiet">{words(one.kind)}</span>
+                {one.at !== null ? <time class="quiet" title={exactly(one.at)}>{time(one.at)}</time> : null}
+              </p>
+              <pre class="said" tabIndex={0}>{one.text}</pre>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+function Story({ task }: { task: TaskDetail }) {
+  if (task.story.length === 0) return null;
+  return (
+    <section class="card" aria-labelledby="story">
+      <header><h2 id="story">What the ladder did</h2></header>
+      <ol class="inside list">
+        {task.story.map((one) => (
+          <li key={one.n} class="small">
+            <time class="quiet" title={exactly(one.at)}>{time(one.at)}</time> <b>{one.subject}</b> <span class="muted wrap">{one.text}</span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Workers({ workers }: { workers: WorkerOut[] }) {
+  return (
+    <section class="card" aria-labelledby="workers">
+      <header><h2 id="workers">Workers started for it</h2></header>
+      <ul class="inside list">
+        {workers.length === 0 ? <li class="muted small">None by the conductor: it was claimed by somebody who came by.</li> : null}
+        {workers.map((one) => (
+          <li key={one.session} class="small">
+            {one.launchedAt !== null ? <Ago at={one.launchedAt} /> : null}{" "}
+            <span class="muted">{one.endedAt === null ? "still there" : `ended${one.exitCode === null ? "" : ` with exit code ${one.exitCode}`}`}</span>
+            <code class="block wrap quiet">{one.command.join(" ")}</code>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Places({ task }: { task: TaskDetail }) {
+  const places: [string, string][] = [["Instructions", task.instructionPath], ["Works in", task.workdir], ["Writes", task.writes.join(", ")], ["Report", task.reportPath], ["Last error", task.lastError]];
+  const known = places.filter(([, value]) => value);
+  if (known.length === 0) return null;
+  return (
+    <section class="card" aria-labelledby="places">
+      <header><h2 id="places">Where</h2></header>
+      <dl class="inside contract">
+        {known.map(([name, value]) => (
+          <>
+            <dt>{name}</dt>
+            <dd class="wrap">{value}</dd>
+          </>
+        ))}
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,57 @@
+"""The crews that the service shows: which tables, by which names."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rung.service.problems import Problem
+from rung.store.crew.table import Table
+from rung.store.port import Busy, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class CrewTables:
+    """Tables by name. Each is opened when it is asked for: it may be made, or go, while the service runs."""
+
+    def __init__(self, places: Iterable[str] = ()) -> None:
+        self._places: dict[str, str] = {}
+        for place in dict.fromkeys(places):
+            name = wanted = _name(place)
+            number = 1
+            while name in self._places:
+                number += 1
+                name = f"{wanted}-{number}"
+            self._places[name] = place
+
+    @property
+    def names(self) -> list[str]:
+        """As they are shown."""
+        return list(self._places)
+
+    def place(self, name: str) -> str:
+        """Where it is, without a password."""
+        place = self._places[name]
+        parts = urlsplit(place) if "://" in place else None
+        return place if parts is None else f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Table]:
+        """The table of this crew, for one answer."""
+        if name not in self._places:
+            raise Problem(404, f"there is no crew {name[:100]!r}: known are {', '.join(self._places) or 'none'}")
+        try:
+            with Table.open(self._places[name]) as table:
+                yield table
+        except (StoreError, Busy) as error:
+            raise Problem(503, f"the crew's table cannot be used just now: {error}") from None
+
+
+def _name(place: str) -> str:
+    if "://" in place:
+        return urlsplit(place).path.strip("/").replace("/", "-") or "crew"
+    return Path(place).stem or "crew"

@@ -1,0 +1,118 @@
+"""The demo's crew: tasks that are worked on, err, are reviewed and ask, on a real table, with nobody but a script."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from rung.core.crew import ASKS, CONDUCTOR, WATCHDOG, MessageType, State
+from rung.core.errors import RungError
+from rung.store.crew.rows import NewTask
+from rung.store.crew.table import Table
+from rung.store.port import Busy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+    from rung.store.crew.rows import Claim, Task
+
+AT_ONCE: Final = 4
+STEPS: Final = 8
+MOST: Final = 120  # tasks; then the crew rests
+EVERY: Final = 1.5  # seconds
+WORK: Final = (
+    "Read the old importer",
+    "List what the new format cannot say",
+    "Write the reader",
+    "Write the writer",
+    "Round-trip a thousand files",
+    "Move the command line over",
+    "Bring the documentation up to date",
+    "Measure both on the large file",
+    "Take the old one out",
+)
+ERRORS: Final = (
+    "2 failed, 41 passed: test_rounding, test_refund",
+    "FileNotFoundError: fixtures/large.bin",
+    "ImportError: cannot import name 'Reader'",
+)
+QUESTIONS: Final = ("the two formats disagree about empty fields: which one is right?", "may the old importer go?")
+
+
+class DemoCrew:
+    """A conductor and its workers, played; a person's words on the page are heard."""
+
+    def __init__(self, place: Path, random: Random) -> None:
+        self.place = str(place)
+        self._random = random
+        self._claims: dict[str, Claim] = {}
+        self._steps: dict[str, int] = {}
+        self._added = 0
+        with Table.open(self.place, create=True) as table:
+            self._add(table)
+
+    def play(self, ended: threading.Event) -> None:
+        """Until the curtain falls."""
+        with Table.open(self.place) as table:
+            table.own_state(WATCHDOG, State.CONFIRMED)
+            while not ended.wait(EVERY):
+                with suppress(RungError, Busy):  # a person was quicker, or the table is busy
+                    self.turn(table)
+
+    def turn(self, table: Table) -> None:
+        """One look of the conductor, one step of each worker."""
+        for who in (CONDUCTOR, WATCHDOG):
+            table.own_state(who)
+        open_ = table.tasks(*(state for state in State if state is not State.COMPLETE))
+        if not any(row.state is State.WATCHING for row in open_) and self._added < MOST:
+            self._add(table)
+        for row in open_:
+            if row.state in (State.ERROR, State.NEEDS_REVIEW):
+                self._answer(table, row)
+            elif row.task_id in self._claims:
+                with suppress(RungError):
+                    self._step(table, self._claims[row.task_id], row)
+            elif row.state is State.EXITED and not row.outcome:
+                table.change(row.task_id, outcome="escalated", note="a person ended it")
+        at_work = sum(row.state not in (State.WATCHING, State.EXITED) for row in open_)
+        if at_work < AT_ONCE and (claim := table.claim_next(f"demo-{self._random.getrandbits(32):08x}")) is not None:
+            self._claims[claim.task_id], self._steps[claim.task_id] = claim, 0
+
+    def _step(self, table: Table, claim: Claim, row: Task) -> None:
+        if (row.session_id, row.generation) != (claim.session, claim.generation) or row.state is State.EXITED:
+            del self._claims[row.task_id]
+            return
+        done = self._steps[row.task_id] = self._steps[row.task_id] + 1
+        if row.state is State.REVIEW_APPROVED:
+            table.complete(claim, "TASK COMPLETE")
+            del self._claims[row.task_id]
+        elif done > STEPS:
+            table.ask_review(claim, "Summary: done as asked\nTests: 43 passed", checkpoint=1)
+        elif self._random.random() < 0.08:  # noqa: PLR2004  # of the steps go wrong
+            table.error(claim, self._random.choice(ERRORS))
+        else:
+            if row.state is not State.WORKING:
+                table.resume(claim)
+            table.beat(claim, progress=f"step {done} of {STEPS}")
+
+    def _answer(self, table: Table, row: Task) -> None:
+        """What the conductor says; now and then only a person can."""
+        if row.needs_person or self._random.random() < 0.6:  # noqa: PLR2004  # it takes a moment
+            return
+        asking = len([one for one in table.tasks(State.ERROR, State.NEEDS_REVIEW) if one.needs_person])
+        if asking < len(QUESTIONS) and self._random.random() < 0.25:  # noqa: PLR2004  # of the answers
+            table.change(row.task_id, note=ASKS + QUESTIONS[asking])
+        elif row.state is State.ERROR:
+            body = f"FIX PROPOSAL\nRoot cause: {row.last_error}\nFix: look at what changed last, and undo it"
+            table.answer(row, State.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)
+        else:
+            table.answer(row, State.REVIEW_APPROVED, "APPROVED: it does what was asked", MessageType.APPROVAL)
+
+    def _add(self, table: Table) -> None:
+        first = self._added
+        for title in WORK:
+            self._added += 1
+            before = (f"task-{self._added - 1:02}",) if self._added - first in (2, 5, 9) else ()
+            table.add(NewTask(task_id=f"task-{self._added:02}", title=title, instruction=title, depends_on=before))

@@ -1,0 +1,115 @@
+"""The names on the wire about crews."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rung.service.wire import Moment, Wire
+
+Act = Literal["tell", "fix", "approve", "reject", "reset", "exit"]
+
+
+class LeaderOut(Wire):
+    """The conductor or its watchdog."""
+
+    state: str
+    heartbeat_at: float | None
+    stale: bool
+
+
+class CrewOut(Wire):
+    """A crew: who leads it, how many tasks are where, and why nothing is given out if that is so."""
+
+    name: str
+    place: str
+    trouble: str
+    conductor: LeaderOut | None
+    watchdog: LeaderOut | None
+    counts: dict[str, int]
+    tasks: int
+    for_person: int
+    facts: dict[str, str]
+
+
+class TaskOut(Wire):
+    """A task of a crew."""
+
+    crew: str
+    id: str
+    title: str
+    state: str
+    outcome: str
+    worker: str
+    heartbeat_at: float | None
+    stale: bool
+    progress: str
+    error_tries: int
+    redispatches: int
+    needs_person: bool
+    note: str
+    version: str
+
+
+class TaskPage(Wire):
+    """Tasks, those that need a person first."""
+
+    items: list[TaskOut]
+    next_cursor: str | None
+
+
+class CrewMessage(Wire):
+    """What somebody said about a task."""
+
+    id: int
+    sender: str
+    kind: str
+    text: str
+    at: float | None
+
+
+class WorkerOut(Wire):
+    """A process that was started for a task."""
+
+    session: str
+    launched_at: float | None
+    ended_at: float | None
+    exit_code: int | None
+    command: list[str]
+
+
+class TaskDetail(TaskOut):
+    """A task, whole."""
+
+    instruction_path: str
+    depends_on: list[str]
+    writes: list[str]
+    workdir: str
+    session: str
+    generation: int
+    checkpoint: int | None
+    review_cycles: int
+    warnings: int
+    last_error: str
+    report_path: str
+    started_at: float | None
+    completed_at: float | None
+    incident: str | None
+    can: list[Act]
+    messages: list[CrewMessage]
+    workers: list[WorkerOut]
+    story: list[Moment]
+
+
+class WordsIn(Wire):
+    """What a person says."""
+
+    words: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*\S[^\x00]*$")]
+
+
+class StopIn(Wire):
+    """Why a crew is to end; handed over, another conductor goes on with it."""
+
+    why: Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")] = "a person asked"
+    hand_over: Annotated[bool, Field(strict=True)] = False

@@ -1,0 +1,120 @@
+"""A crew as it is shown: who leads it, how many tasks are where, and the tasks, what matters first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.crew import ASKS, CONDUCTOR, ESCALATED, STOP, WATCHDOG, State
+from rung.core.errors import ConfigError
+from rung.store.crew.rows import COLUMNS, SELECT, WORKERS, task
+from rung.store.crew.rules import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.store.crew.rows import Process, Task
+    from rung.store.crew.table import Table
+
+MOST: Final = 50  # processes of a task
+FACTS: Final = ("paused", "halted", STOP)
+_PERSON: Final = (
+    f"(state IN ('error', 'needs_review') AND coalesce(note, '') LIKE '{ASKS}%'"
+    f" OR state = 'exited' AND coalesce(outcome, '') = '{ESCALATED}')"
+)
+_FIRST: Final = (  # after those for a person: who waits for an answer, who works, what could be begun, what is over
+    (State.ERROR, State.NEEDS_REVIEW),
+    (State.EXIT_REQUESTED, State.FIX_PROPOSED, State.REVIEW_FAILED, State.REVIEW_APPROVED),
+    (State.WORKING,),
+    (State.WATCHING,),
+    (State.EXITED,),
+)
+_RANK: Final = (
+    f"CASE WHEN {_PERSON} THEN 0 "
+    + " ".join(f"WHEN state IN ({quoted(states)}) THEN {rank}" for rank, states in enumerate(_FIRST, 1))
+    + f" ELSE {len(_FIRST) + 1} END"
+)
+_LIKE: Final = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What stands above the tasks."""
+
+    conductor: Task | None
+    watchdog: Task | None
+    counts: dict[State, int]
+    for_person: int  # tasks that wait for one
+    facts: dict[str, str]  # why nothing is given out, if that is so
+
+    @property
+    def tasks(self) -> int:
+        """How many there are."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some of the tasks, and where the next ones begin; nothing: these were the last."""
+
+    tasks: list[Task]
+    after: str
+
+
+def head(table: Table) -> Head:
+    """Who leads the crew, and how many tasks are where."""
+    ((waiting,),) = table.connection.execute(f"SELECT count(*) FROM orchestration_tasks WHERE {WORKERS} AND {_PERSON}")
+    facts = {name: table.fact(name) or "" for name in FACTS}
+    return Head(
+        conductor=table.task(CONDUCTOR),
+        watchdog=table.task(WATCHDOG),
+        counts=table.counts(),
+        for_person=int(waiting),
+        facts={name: value for name, value in facts.items() if value},
+    )
+
+
+def page(  # what may be asked for
+    table: Table,
+    most: int,
+    *,
+    after: str = "",
+    states: Sequence[State] = (),
+    text: str = "",
+    for_person: bool = False,
+) -> Page:
+    """Tasks, those that need a person first, then those at work; `after` is where an earlier page ended."""
+    where, values = [WORKERS], list[Any]()
+    if states:
+        where.append(f"state IN ({quoted(states)})")
+    if for_person:
+        where.append(_PERSON)
+    if text:
+        where.append(r"(lower(task_id) LIKE ? ESCAPE '\' OR lower(coalesce(title, '')) LIKE ? ESCAPE '\')")
+        values += [f"%{text.lower().translate(_LIKE)}%"] * 2
+    if after:
+        where.append(f"({_RANK}, task_id) > (?, ?)")
+        values += _place(after)
+    sql = f"{SELECT.replace(' FROM ', f', {_RANK} FROM ', 1)} WHERE {' AND '.join(where)}"
+    rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 3}, task_id LIMIT {int(most) + 1}", values)
+    found = [task(row[:-1]) for row in rows[:most]]
+    more = len(rows) > most
+    return Page(tasks=found, after=f"{rows[most - 1][-1]}.{found[-1].task_id}" if more else "")
+
+
+def _place(after: str) -> tuple[int, str]:
+    rank, _, name = after.partition(".")
+    if len(rank) != 1 or not rank.isdigit() or not name:
+        raise ConfigError("after", after, "the cursor of an earlier page, as it was given")
+    return int(rank), name
+
+
+def worker_row(table: Table, task_id: str) -> Task | None:
+    """A task for workers, if there is one of this name."""
+    found = table.connection.execute(f"{SELECT} WHERE task_id = ? AND {WORKERS}", [task_id])
+    return task(found[0]) if found else None
+
+
+def processes_of(table: Table, task_id: str) -> list[Process]:
+    """The processes that were started for a task, the newest first."""
+    return table.processes(alive_only=False, task_id=task_id)[: -MOST - 1 : -1]

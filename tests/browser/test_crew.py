@@ -1,0 +1,115 @@
+"""A crew on the page: a board with what needs a person on top, and a task that is answered with one click."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from rung.core.crew import ASKS, State
+from rung.store.crew.rows import Claim, NewTask
+from rung.store.crew.table import Table
+from tests.browser.conftest import up
+from tests.browser.stage import HOSTILE
+from tests.browser.test_pages import LOOKS, look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Service
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Table]:
+    """A task that asks, one at work, one that was given up, one whose every word is hostile, one to be begun."""
+    with Table.open(str(tmp_path / "move.db"), create=True) as opened:
+        for name, title in (("asks", "Move the prices"), ("works", "Write the guide"), ("lost", "Port the parser"),
+                            ("hostile", HOSTILE), ("waits", "Tidy up")):  # fmt: skip
+            opened.add(NewTask(task_id=name, title=title, depends_on=("asks",) if name == "waits" else ()))
+        opened.ask_review(opened.claim("asks", "a-session"), "Summary: all of it\nTests: 12 passed", checkpoint=1)
+        opened.change("asks", note=f"{ASKS}shall the prices pass?")
+        opened.beat(opened.claim("works", "b-session", "worker-b"), progress="7 of 9 pages")
+        opened.hand_off(opened.claim("lost", "c-session"), "HANDOFF: it died three times")
+        opened.change("lost", outcome="escalated", note="it died three times")
+        opened.error(opened.claim("hostile", "d-session", f"w{HOSTILE}".replace(" ", "")), HOSTILE, body=HOSTILE)
+        yield opened
+
+
+@pytest.fixture
+def crew(table: Table, tmp_path: Path) -> Iterator[Service]:
+    """The service beside that crew."""
+    with up("--no-gateway", "--crew", table.place, journal=tmp_path / "journal.db") as service:
+        yield service
+
+
+def test_a_review_is_approved_on_the_page(crew: Service, table: Table, open_page: Callable[..., Page]) -> None:
+    """On top stands what needs a person; the click reaches the worker; the page follows the table by itself."""
+    page = open_page(crew, "/crew")
+    top = page.get_by_role("region", name="Needs a person")
+    expect(top.locator("li")).to_have_count(2)
+    expect(page.locator(".lane", has_text="Write the guide")).to_contain_text("7 of 9 pages")
+    top.locator("a", has_text="shall the prices pass?").click()
+    expect(page.locator("h1")).to_have_text("asks")
+    expect(page.locator(".messages")).to_contain_text("12 passed")
+    page.get_by_label("What you say to its worker").fill("well done")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator("h1 + .badge")).to_have_text("review approved")
+    assert table.known("asks").state is State.REVIEW_APPROVED
+    assert table.messages("asks")[-1].message == "well done"
+    claim_of = table.known("works")
+    table.connection.execute("UPDATE orchestration_tasks SET progress = '8 of 9 pages' WHERE task_id = 'works'")
+    page.goto(crew.url(f"/crew/move/{claim_of.task_id}"))
+    expect(page.locator(".facts")).to_contain_text("8 of 9 pages")
+    table.connection.execute("UPDATE orchestration_tasks SET progress = '9 of 9 pages' WHERE task_id = 'works'")
+    expect(page.locator(".facts")).to_contain_text("9 of 9 pages")
+
+
+def test_a_lost_task_begins_again_and_a_late_word_is_refused(
+    crew: Service, table: Table, open_page: Callable[..., Page]
+) -> None:
+    """With a confirmation; and who decides about what has moved on is told so, and changes nothing."""
+    page = open_page(crew, "/crew/move/lost", expects="412|ERR_FAILED")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_label("What you say to its worker").fill("mind the door")
+    page.get_by_role("button", name="Begin again").click()
+    expect(page.locator("h1 + .badge")).to_have_text("watching")
+    assert table.known("lost").state is State.WATCHING
+    page.goto(crew.url("/crew/move/works"))
+    end = page.get_by_role("button", name="End it")
+    expect(end).to_be_enabled()
+    page.route("**/api/crews/move/tasks/works", lambda route: route.abort())  # the page is not told of what comes now
+    table.error(table_claim(table, "works"), "it broke")
+    end.click()
+    expect(page.locator(".toast.failed")).to_contain_text("moved on")
+    assert table.known("works").state is State.ERROR
+
+
+def table_claim(table: Table, name: str) -> Claim:
+    """The claim that somebody has."""
+    row = table.known(name)
+    return Claim(task_id=name, session=row.session_id, generation=row.generation)
+
+
+@pytest.mark.parametrize("looks", LOOKS)
+def test_the_board_and_a_task_can_be_used_by_everybody(
+    looks: str, crew: Service, open_page: Callable[..., Page]
+) -> None:
+    """In both themes and widths: fits, nothing grave by axe, and hostile words are words."""
+    page = open_page(crew, "/crew", **LOOKS[looks])
+    expect(page.locator(".task-card").first).to_be_visible()
+    look(page, f"crew-board-{looks}")
+    page.goto(crew.url("/crew/move/hostile"))
+    expect(page.locator(".messages")).to_contain_text("onerror")
+    look(page, f"crew-task-{looks}")
+    assert page.evaluate("window.hurt") is None
+
+
+def test_without_a_crew_the_page_says_how_to_have_one(service: Service, open_page: Callable[..., Page]) -> None:
+    """And the menu has no place for it."""
+    page = open_page(service, "/crew")
+    expect(page.locator(".empty")).to_contain_text("rung up --crew plan.db")
+    expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Crew")).to_have_count(0)

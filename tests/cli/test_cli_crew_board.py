@@ -1,0 +1,112 @@
+"""The board in the terminal: everything on one screen, also of ten thousand tasks."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rung.core.crew import ASKS
+from rung.store.crew.rows import NewTask
+from rung.store.crew.table import Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """A crew with something to see."""
+    at = str(tmp_path / "crew.db")
+    with Table.open(at, create=True) as table:
+        for number in range(1, 6):
+            table.add(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
+        table.beat(table.claim("task-02", "a-session", "worker-two"), progress="12 of 30 files")
+        table.error(table.claim("task-04", "b-session", "worker-four"), "it broke")
+        table.change("task-04", note=f"{ASKS}which of the two?")
+    return at
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rung", "crew", *words],
+        capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "COLUMNS": "140"},
+    )  # fmt: skip
+
+
+def test_the_board_is_printed_once(place: str) -> None:
+    """Conductor, watchdog, counts, and the tasks: the one that needs a person on top."""
+    done = run("board", "--once", "--db", place)
+    assert done.returncode == 0, done.stderr
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert lines[0].startswith("conductor  watching")
+    assert lines[1].startswith("watchdog   watching")
+    assert lines[2] == "tasks      5: 3 watching, 1 working, 1 error  · 1 need a person"
+    tasks = [line for line in lines if line.startswith("task-")]
+    assert [line.split()[0] for line in tasks] == ["task-04", "task-02", "task-01", "task-03", "task-05"]
+    assert all(words in tasks[0] for words in ("error", "worker-four", "which of the two?"))
+    assert all(words in tasks[1] for words in ("working", "worker-two", "12 of 30 files"))
+
+
+def test_many_tasks_are_counted_and_the_active_shown(tmp_path: Path) -> None:
+    """Of ten thousand, those at work are seen and the rest is a number."""
+    at = str(tmp_path / "crew.db")
+    with Table.open(at, create=True) as table:
+        table.connection.begin()
+        table.connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
+            " INSERT INTO orchestration_tasks (task_id, state) SELECT printf('t%05d', i), 'watching' FROM n"
+        )
+        table.connection.commit()
+        table.claim("t09999", "a-session", "somebody")
+    done = run("board", "--once", "--rows", "3", "--db", at)
+    assert "10,000: 9,999 watching, 1 working" in done.stdout
+    assert "and 9,997 more" in done.stdout
+    names = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("t0")]
+    assert names == ["t09999", "t00001", "t00002"]
+
+
+def test_what_is_no_table_is_said_in_a_line(tmp_path: Path) -> None:
+    """Exit 2, and how to make one."""
+    done = run("board", "--once", "--db", str(tmp_path / "none.db"))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "rung crew init" in done.stderr
+
+
+def test_on_a_terminal_it_goes_on_and_follows_the_table(place: str) -> None:
+    """What changes is seen without asking again; Ctrl-C ends it without a trace of an error."""
+    main, other = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rung", "crew", "board", "--every", "0.1", "--db", place],
+        stdin=other, stdout=other, stderr=subprocess.PIPE, env={**os.environ, "COLUMNS": "140", "LINES": "40"},
+    )  # fmt: skip
+    os.close(other)
+    try:
+        assert "3 watching" in _until(main, "3 watching")
+        with Table.open(place) as table:
+            table.claim("task-05", "c-session", "worker-five")
+        assert "worker-five" in _until(main, "worker-five")
+        process.send_signal(2)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        _, said = process.communicate()
+        os.close(main)
+    assert said == b""
+
+
+def _until(main: int, words: str, seconds: float = 30.0) -> str:
+    seen, until = "", time.monotonic() + seconds
+    while words not in seen:
+        assert time.monotonic() < until, seen[-2_000:]
+        ready, _, _ = select.select([main], [], [], 0.2)
+        if ready:
+            seen += os.read(main, 65_536).decode(errors="replace")
+    return seen

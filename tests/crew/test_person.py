@@ -1,0 +1,128 @@
+"""What a person says to a task is done by the same rules wherever they say it; and the board shows what matters first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from rung.core.crew import ASKS, HAND_OVER, PERSON, STOP, IllegalMove, MessageType, MovedOn, State
+from rung.core.errors import ConfigError
+from rung.store.crew import board
+from rung.store.crew.person import Word, possible, stop, tell
+from rung.store.crew.rows import NewTask
+
+if TYPE_CHECKING:
+    from rung.store.crew.rows import Claim
+    from rung.store.crew.table import Table
+
+
+def task(table: Table, state: State, name: str = "task-01") -> Claim | None:
+    """A task in this state, and who has it."""
+    table.add(NewTask(task_id=name, title=f"the work of {name}"))
+    if state is State.WATCHING:
+        return None
+    claim = table.claim(name, f"session-{name}")
+    if state is State.ERROR:
+        table.error(claim, "it broke")
+    if state in (State.NEEDS_REVIEW, State.COMPLETE):
+        table.ask_review(claim, "look", checkpoint=1)
+    if state is State.COMPLETE:
+        tell(table, name, "fine", Word.APPROVE)
+        table.complete(claim)
+    if state is State.EXITED:
+        table.hand_off(claim, "HANDOFF: tired")
+    assert table.known(name).state is state
+    return claim
+
+
+SITUATIONS = (State.WATCHING, State.WORKING, State.ERROR, State.NEEDS_REVIEW, State.EXITED, State.COMPLETE)
+
+
+@pytest.mark.parametrize("state", SITUATIONS)
+@pytest.mark.parametrize("how", [word for word in Word if word is not Word.TELL])
+def test_what_is_offered_is_what_is_legal(table: Table, state: State, how: Word) -> None:
+    """Each act that is offered is done; each that is not is refused by the table, and nothing is written."""
+    task(table, state)
+    row = table.known("task-01")
+    said = len(table.messages("task-01"))
+    if how in possible(row):
+        assert tell(table, "task-01", "do so", how).state is not state
+        assert table.messages("task-01")[-1].message == "do so"
+        return
+    with pytest.raises(IllegalMove, match=r"legal|final"):
+        tell(table, "task-01", "do so", how)
+    assert table.known("task-01").state is state
+    assert len(table.messages("task-01")) == said
+
+
+def test_words_reach_the_worker_as_a_persons(table: Table) -> None:
+    """Telling changes no state."""
+    task(table, State.WORKING)
+    tell(table, "task-01", "mind the tests")
+    last = table.messages("task-01")[-1]
+    assert (last.from_session, last.message, last.message_type) == (PERSON, "mind the tests", MessageType.INSTRUCTION)
+    assert table.known("task-01").state is State.WORKING
+
+
+def test_who_decided_about_another_version_is_refused(table: Table) -> None:
+    """A review that was asked for again since is not approved by accident; nothing is written."""
+    claim = cast("Claim", task(table, State.ERROR))
+    seen = table.known("task-01").version
+    tell(table, "task-01", "so", Word.FIX)
+    table.resume(claim)
+    with pytest.raises(MovedOn, match="task-01 has moved on"):
+        tell(table, "task-01", "never mind", Word.EXIT, version=seen)
+    assert table.known("task-01").state is State.WORKING
+
+
+def test_a_task_that_was_given_up_begins_again(table: Table) -> None:
+    """A reset clears what was held against it, and the next claim has it."""
+    task(table, State.EXITED)
+    table.change("task-01", outcome="escalated", note="3 deaths", redispatches=3)
+    assert table.known("task-01").needs_person
+    row = tell(table, "task-01", "mind the door", Word.RESET)
+    assert (row.state, row.outcome, row.note, row.redispatches) == (State.WATCHING, "", "", 0)
+    assert not row.needs_person
+    assert table.claim("task-01", "another").generation > 1
+
+
+def test_a_crew_is_stopped_for_good_or_for_another_conductor(table: Table) -> None:
+    """What the conductor reads says which."""
+    stop(table, "enough")
+    assert table.fact(STOP) == "enough"
+    stop(table, "a new version", hand_over=True)
+    assert table.fact(STOP) == f"{HAND_OVER}a new version"
+
+
+def test_what_needs_a_person_stands_first(table: Table) -> None:
+    """Then who waits for an answer, who works, what could begin, what is over; page by page, none twice, none left out."""
+    for number, state in enumerate((State.COMPLETE, State.WATCHING, State.WORKING, State.EXITED, State.ERROR) * 2):
+        task(table, state, f"task-{number:02}x")
+    task(table, State.NEEDS_REVIEW, "zz")
+    table.change("zz", note=f"{ASKS}shall it pass?")
+    found: list[str] = []
+    after = ""
+    while True:
+        page = board.page(table, 3, after=after)
+        found += [row.task_id for row in page.tasks]
+        after = page.after
+        if not after:
+            break
+    states = [table.known(name).state.value for name in found]
+    assert states == ["needs_review", *("error",) * 2, *("working",) * 2, *("watching",) * 2, *("exited",) * 2, *("complete",) * 2]  # fmt: skip
+    assert len(set(found)) == len(found) == 11
+    head = board.head(table)
+    assert (head.tasks, head.for_person, head.counts[State.ERROR]) == (11, 1, 2)
+    assert [row.task_id for row in board.page(table, 5, for_person=True).tasks] == ["zz"]
+
+
+def test_tasks_are_found_by_state_and_text(table: Table) -> None:
+    """Also where the text has letters that mean something to SQL; a cursor that is none is refused."""
+    task(table, State.WATCHING, "task-01")
+    task(table, State.WORKING, "task_02")
+    assert [row.task_id for row in board.page(table, 9, text="K_0").tasks] == ["task_02"]
+    assert [row.task_id for row in board.page(table, 9, text="WORK OF TASK-01").tasks] == ["task-01"]
+    assert [row.task_id for row in board.page(table, 9, states=(State.WORKING,)).tasks] == ["task_02"]
+    with pytest.raises(ConfigError, match="cursor"):
+        board.page(table, 9, after="nonsense")
