@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.conductor.crew import ASKS
 from rung.conductor.dispatch import HALTED, not_claimed, waiting_for_claim
-from rung.core.crew import CONDUCTOR, TERMINAL, MessageType, State
+from rung.core.crew import CONDUCTOR, MessageType, State
 from rung.core.evidence import clip
 from rung.core.handoff import Handoff, HandoffKind, handoff_kind
 from rung.core.liveness import TROUBLE, Liveness, Patience, Signals, look, stop_restarting
@@ -24,15 +24,14 @@ def look_after(crew: Crew) -> int:
     """One look at everybody; how many had to be taken away from their work."""
     taken = 0
     tidy(crew)
-    known = {process.task_id: process for process in crew.table.processes()}
+    known = crew.table.running()
     for process, task in waiting_for_claim(crew):
         why = not_claimed(crew, process)
         if why:
             _never_claimed(crew, task, why)
             taken += 1
     for task in crew.table.claimed():
-        launched = known.get(task.task_id)
-        ours = launched is not None and launched.session_id == task.session_id
+        ours = known.get(task.task_id) == task.session_id
         verdict = _verdict(crew, task, ours=ours)
         if verdict in TROUBLE:
             taken += _take_away(crew, task, verdict, ours=ours)
@@ -41,10 +40,10 @@ def look_after(crew: Crew) -> int:
 
 def tidy(crew: Crew) -> None:
     """Workers of tasks that have ended: a conductor may have died between the mark and the signal."""
-    for process in crew.table.processes():
-        task = crew.table.task(process.task_id)
-        if task is None or (task.state in TERMINAL and task.outcome and not _leaving(crew, task)):
-            crew.let_go(process.task_id)
+    for task_id in crew.table.left_over():
+        task = crew.table.task(task_id)
+        if task is None or not _leaving(crew, task):
+            crew.let_go(task_id)
 
 
 def _leaving(crew: Crew, task: Task) -> bool:
@@ -68,13 +67,13 @@ def _verdict(crew: Crew, task: Task, *, ours: bool) -> Liveness:
 
 def _looping(crew: Crew, task: Task) -> bool:
     """Steps that a worker tells of as its progress, numbered, are shown to the detectors."""
+    if not task.progress.startswith("{"):
+        return False
     from rung.core.failures import Kind
     from rung.detectors.finding import Stage
     from rung.detectors.step import step_from
     from rung.detectors.watch import Watch
 
-    if not (task.progress or "").startswith("{"):
-        return False
     key = f"{task.task_id}/{task.generation}"
     watch, last, looping = crew.loops.get(key) or (Watch(), None, False)
     if last == task.progress:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rung.conductor.crew import Crew
     from rung.store.crew.rows import Task
 
-# Blocked workers first: those with an error cannot go on at all, those in review stand safely; the rest waits.
-ORDER: Final = (State.ERROR, State.NEEDS_REVIEW, State.COMPLETE, State.EXITED)
 HANDLERS: Final[Mapping[State, Callable[[Crew, Task], None]]] = {
     State.ERROR: answering.answer_error,
     State.NEEDS_REVIEW: answering.answer_review,
@@ -52,8 +50,7 @@ class Conductor:
 
     def _next(self) -> Task | None:
         """The most urgent row."""
-        rows = self.crew.table.attention()
-        return min(rows, key=lambda row: (ORDER.index(row.state), row.task_id), default=None)
+        return next(iter(self.crew.table.attention(1)), None)
 
     def _handle(self, task: Task) -> None:
         """One event. A handler that breaks is told of; a task that breaks it thrice is a person's."""
@@ -76,7 +73,7 @@ class Conductor:
     def over(self) -> bool:
         """Is there nothing left that could be done? What waits for something given up is given up with it."""
         table = self.crew.table
-        if table.attention() or table.processes() or table.claimed():
+        if table.attention(1) or table.running() or table.claimed():
             return False
         if table.fact(PAUSED):
             return False

@@ -87,9 +87,8 @@ class Crew:
     def let_go(self, task_id: str) -> None:
         """End whatever works on a task, and write down that it ended. Whoever does this has marked the task before."""
         self.processes.end(task_id, self.settings.grace)
-        for process in self.table.processes():
-            if process.task_id == task_id:
-                self.table.ended(process.session_id)
+        for process in self.table.processes(task_id=task_id):
+            self.table.ended(process.session_id)
 
 
 _TRIED = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.HANDOFF)

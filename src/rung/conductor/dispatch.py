@@ -22,13 +22,11 @@ def dispatch(crew: Crew) -> int:
     """Launch workers for what can be worked on; how many."""
     if crew.table.fact(PAUSED) or crew.table.fact(HALTED):
         return 0
-    running = {process.task_id: process for process in crew.table.processes()}
+    running = crew.table.running()
     room = crew.settings.workers - len(running)
     launched = 0
-    for task in crew.table.ready(crew.settings.workers):
-        if launched >= room:
-            break
-        if task.task_id not in running and instructed(crew, task):
+    for task in crew.table.ready(room, besides=running) if room > 0 else ():
+        if instructed(crew, task):
             launch(crew, task)
             launched += 1
     return launched
@@ -94,9 +92,10 @@ def not_claimed(crew: Crew, process: Process) -> str:
 
 def waiting_for_claim(crew: Crew) -> list[tuple[Process, Task]]:
     """The workers that were launched and have claimed nothing yet."""
+    unclaimed = crew.table.unclaimed()
     found = []
-    for process in crew.table.processes():
-        task = crew.table.task(process.task_id)
+    for process in crew.table.processes() if unclaimed else ():
+        task = crew.table.task(process.task_id) if process.session_id in unclaimed else None
         if task is not None and task.session_id != process.session_id and task.state in CLAIMABLE:
             found.append((process, task))
     return found

@@ -93,7 +93,10 @@ TABLES: Final = (
     "CREATE INDEX idx_messages_task_time ON orchestration_messages (task_id, timestamp)",
     "CREATE INDEX idx_messages_type ON orchestration_messages (message_type)",
     "CREATE INDEX idx_tasks_state_heartbeat ON orchestration_tasks (state, last_heartbeat)",
+    "CREATE INDEX idx_tasks_state_outcome ON orchestration_tasks (state, outcome)",
     "CREATE INDEX idx_restarts_at ON crew_restarts (at)",
+    "CREATE INDEX idx_processes_ended ON crew_processes (ended_at)",
+    "CREATE INDEX idx_processes_task ON crew_processes (task_id)",
 )
 ROWS: Final = (
     f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{WATCHDOG}', 'watching')",
