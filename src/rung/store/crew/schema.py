@@ -92,6 +92,7 @@ TABLES: Final = (
     "CREATE TABLE crew_facts (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL)",
     "CREATE INDEX idx_messages_task_time ON orchestration_messages (task_id, timestamp)",
     "CREATE INDEX idx_messages_type ON orchestration_messages (message_type)",
+    "CREATE INDEX idx_messages_task_type ON orchestration_messages (task_id, message_type)",
     "CREATE INDEX idx_tasks_state_heartbeat ON orchestration_tasks (state, last_heartbeat)",
     "CREATE INDEX idx_tasks_state_outcome ON orchestration_tasks (state, outcome)",
     "CREATE INDEX idx_restarts_at ON crew_restarts (at)",
