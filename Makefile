@@ -126,6 +126,9 @@ storm-gateway: $(VENV)/.ready  ## 128 clients, 30 % of the calls failing for two
 bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## requests per second of processor time, added latency, memory: ours, a minimal pass-through, LiteLLM, Portkey; GATEWAY=--quick for a glance
 	@$(BIN)/python bench/gateway.py $(PEERS) $(GATEWAY)
 
+bench-crew: $(VENV)/.ready  ## one conductor, 10,000 tasks, 500 workers: what its turns cost, how soon a silent worker is found; two minutes
+	@$(BIN)/python bench/crew_scale.py $(CREW)
+
 old-sdks: $(VENV)/.ready  ## the adapters against the major versions before today's, each in an environment of its own
 	@$(BIN)/python scripts/try_old_sdks.py
 

@@ -83,7 +83,7 @@ function One({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; params:
             {person.map((row) => (
               <li key={row.id}>
                 <a class="list-link" href={link(["crew", row.crew, row.id])}>
-                  <span class="list-main"><b>{row.id}</b> <span class="muted small wrap">{row.note.replace(/^asks: /, "") || row.title}</span></span>
+                  <span class="list-main"><b>{row.id}</b> <span class="muted small wrap">{row.note.replace(/^asks:\s*/, "") || row.title}</span></span>
                   <StateBadge task={row} />
                 </a>
               </li>

@@ -33,7 +33,7 @@ function Whole({ task, again }: { task: TaskDetail; again: () => void }) {
         </div>
       </div>
       {task.title ? <p class="muted wrap">{task.title}</p> : null}
-      {task.note ? <p class={`notice ${task.needsPerson ? "blocked" : "retrying"}`}>{task.note.replace(/^asks: /, "")}</p> : null}
+      {task.note ? <p class={`notice ${task.needsPerson ? "blocked" : "retrying"}`}>{task.note.replace(/^asks:\s*/, "")}</p> : null}
       <Facts
         items={[
           ["Worker", task.worker || "nobody"],

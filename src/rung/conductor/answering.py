@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rung.conductor.crew import ASKS
 from rung.conductor.judgement import Trouble
 from rung.conductor.planning import current
 from rung.conductor.replanning import replan
 from rung.core import events as ev
 from rung.core.classify import classify
 from rung.core.context_report import ContextReport, Weighed, weigh
-from rung.core.crew import CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, REVIEW_CYCLES, MessageType, State
+from rung.core.crew import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, REVIEW_CYCLES, MessageType, State
 from rung.core.failures import Evidence, Kind
 from rung.core.fixing import CONSIDER_REPLANNING, size
 from rung.core.ladder import Action

@@ -6,9 +6,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from rung.conductor.crew import ASKS
 from rung.conductor.dispatch import HALTED, not_claimed, waiting_for_claim
-from rung.core.crew import CONDUCTOR, MessageType, State
+from rung.core.crew import ASKS, CONDUCTOR, MessageType, State
 from rung.core.evidence import clip
 from rung.core.handoff import Handoff, HandoffKind, handoff_kind
 from rung.core.liveness import TROUBLE, Liveness, Patience, Signals, look, stop_restarting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rung.core.crew import CONDUCTOR, MessageType, State
+from rung.core.crew import ASKS, CONDUCTOR, MessageType, State
 from rung.core.events import Status
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from rung.conductor.stories import Stories
     from rung.store.crew.rows import Task
     from rung.store.crew.table import Table
-
-
-ASKS = "asks:"  # how the note of a task begins that waits for a person
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,8 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rung.conductor.caring import save_work
-from rung.conductor.crew import ASKS
-from rung.core.crew import CONDUCTOR, TERMINAL, MessageType, State
+from rung.core.crew import ASKS, CONDUCTOR, TERMINAL, MessageType, State
 
 if TYPE_CHECKING:
     from rung.conductor.crew import Crew

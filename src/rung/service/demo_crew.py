@@ -103,7 +103,7 @@ class DemoCrew:
             return
         asking = len([one for one in table.tasks(State.ERROR, State.NEEDS_REVIEW) if one.needs_person])
         if asking < len(QUESTIONS) and self._random.random() < 0.25:  # noqa: PLR2004  # of the answers
-            table.change(row.task_id, note=ASKS + QUESTIONS[asking])
+            table.change(row.task_id, note=f"{ASKS} {QUESTIONS[asking]}")
         elif row.state is State.ERROR:
             body = f"FIX PROPOSAL\nRoot cause: {row.last_error}\nFix: look at what changed last, and undo it"
             table.answer(row, State.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)

@@ -108,7 +108,7 @@ def _tasks(hub: Hub) -> list[wire.InboxItem]:
                         id=f"task/{crew}/{row.task_id}/{row.version}", kind="task",
                         at=moment(row.last_heartbeat) or 0.0,
                         title=f"{row.task_id} asks" if asks else f"{row.task_id} was given up",
-                        detail=row.note.removeprefix(ASKS), project=crew, incident=None, ask=None,
+                        detail=row.note.removeprefix(ASKS).strip(), project=crew, incident=None, ask=None,
                         task=f"{crew}/{row.task_id}",
                     )
                 )  # fmt: skip
