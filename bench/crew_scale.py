@@ -61,9 +61,17 @@ class Numbers:
         """Until it is ended."""
         return name in self.started
 
-    def end(self, name: str, grace: float) -> None:
+    def end(self, name: str, grace: float = 5.0) -> None:
         """No more."""
         self.started.discard(name)
+
+    def known(self) -> list[str]:
+        """Who was started."""
+        return sorted(self.started)
+
+    def stands_still(self, name: str) -> bool:
+        """Never."""
+        return False
 
     def output(self, name: str) -> str:
         """It said nothing."""
