@@ -16,10 +16,10 @@ from rung.core.config import policy
 from rung.core.crew import ClaimBlocked, IllegalMove, MessageType, StaleClaim, State
 from rung.core.handoff import Handoff
 from rung.core.liveness import Limits
-from rung.core.review import ReviewRequest
 from rung.core.supervision import Intensity
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
+from tests.conductor.stormy_worker import review
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,7 +108,7 @@ class Worker:
             table.ask_review(claim, "done!!", checkpoint=1)
             self.said_done = True
         elif self.steps >= self.needed:
-            table.ask_review(claim, _review(self.chance), checkpoint=1)
+            table.ask_review(claim, review(self.chance.choice((0, 1, 2, 3, 5, 6))), checkpoint=1)
             self.said_done = True
 
 
@@ -119,23 +119,6 @@ ERRORS = (
     "the cause is unclear",
 )
 FATES = ("well",) * 12 + ("dies", "stands still", "errs", "warns", "nonsense", "loops", "never claims")
-
-
-def _review(chance: random.Random) -> str:
-    return ReviewRequest(
-        checkpoint=1,
-        context=40.0,
-        self_correction=False,
-        deviations="none",
-        agents_remaining="0",
-        proposal="N/A",
-        summary="did it",
-        files_modified="1",
-        tests="all pass",
-        smoothness=chance.choice((0, 1, 2, 3, 5, 6)),
-        reason="as planned",
-        key_outputs="a.py (created)",
-    ).body()
 
 
 @dataclass

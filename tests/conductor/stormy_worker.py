@@ -6,12 +6,12 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from rung.core.crew import IllegalMove
 from rung.core.review import ReviewRequest
 from rung.store.crew.worker import Worker
 
@@ -83,18 +83,16 @@ def live(worker: Worker, fate: str, chance: random.Random) -> None:
 
 def break_rules(worker: Worker) -> None:
     """What the database refuses."""
-    raw = sqlite3.connect(os.environ["RUNG_CREW"], timeout=30, isolation_level=None)
     for wrong in (
         "UPDATE orchestration_tasks SET state = 'complete' WHERE task_id = ?",
         "UPDATE orchestration_tasks SET state = 'review_approved' WHERE task_id = ?",
         "DELETE FROM orchestration_tasks WHERE task_id = ?",
     ):
         try:
-            raw.execute(wrong, [worker.task_id])
-        except sqlite3.IntegrityError:
+            worker.table.connection.execute(wrong, [worker.task_id])
+        except IllegalMove:
             continue
         raise SystemExit(f"was not refused: {wrong}")
-    raw.close()
 
 
 def approved(worker: Worker, chance: random.Random) -> None:
@@ -108,12 +106,10 @@ def approved(worker: Worker, chance: random.Random) -> None:
 
 def told_to_end(worker: Worker, folder: Path, fate: str) -> Any:
     """Somebody ended us: what does the table say of that?"""
-    raw = sqlite3.connect(os.environ["RUNG_CREW"], timeout=30)
-    row = raw.execute(
-        "SELECT state, session_id, generation, note FROM orchestration_tasks WHERE task_id = ?", [worker.task_id]
-    ).fetchone()
-    told = {"task": worker.task_id, "fate": fate, "state": row[0], "note": row[3]}
-    told["mine"] = [row[1], row[2]] == [worker.session, worker.claim.generation]
+    row = worker.table.clone().task(worker.task_id)
+    assert row is not None
+    told: dict[str, Any] = {"task": worker.task_id, "fate": fate, "state": row.state, "note": row.note}
+    told["mine"] = (row.session_id, row.generation) == (worker.session, worker.claim.generation)
     with (folder / "ended.jsonl").open("a") as file:
         file.write(json.dumps(told) + "\n")
     os._exit(143)

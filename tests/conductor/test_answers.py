@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.crew import CONDUCTOR, MessageType, State
-from rung.core.review import ReviewRequest
 from tests.conductor.simulated import World
+from tests.conductor.stormy_worker import review
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,20 +160,3 @@ def test_missing_instructions_are_a_persons(tmp_path: Path) -> None:
     world.run()
     assert task(world).outcome == "escalated"
     assert "instructions" in task(world).note
-
-
-def review(smoothness: int) -> str:
-    return ReviewRequest(
-        checkpoint=1,
-        context=40.0,
-        self_correction=False,
-        deviations="none",
-        agents_remaining="0",
-        proposal="N/A",
-        summary="did it",
-        files_modified="1",
-        tests="all pass",
-        smoothness=smoothness,
-        reason="as planned",
-        key_outputs="a.py (created)",
-    ).body()
