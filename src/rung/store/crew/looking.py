@@ -21,6 +21,9 @@ _ATTENTION: Final = (
     " ORDER BY CASE state WHEN 'error' THEN 0 WHEN 'needs_review' THEN 1 WHEN 'complete' THEN 2 ELSE 3 END, task_id"
 )
 _RUNNING: Final = "FROM crew_processes AS process LEFT JOIN orchestration_tasks AS task USING (task_id)"
+_SESSIONS: Final = (
+    "SELECT task_id, session_id FROM crew_processes WHERE ended_at IS NULL ORDER BY launched_at, session_id"
+)
 _UNCLAIMED: Final = (
     f"SELECT process.session_id {_RUNNING} WHERE process.ended_at IS NULL"
     f" AND coalesce(task.session_id, '') <> process.session_id AND task.state IN ({quoted(CLAIMABLE)})"
@@ -48,9 +51,8 @@ class Looking(Reading):
         return [task(row) for row in self.connection.execute(_ATTENTION + limit)]
 
     def running(self) -> dict[str, str]:
-        """The tasks that a process was started for which has not ended, and its session."""
-        rows = self.connection.execute("SELECT task_id, session_id FROM crew_processes WHERE ended_at IS NULL")
-        return dict(rows)
+        """The tasks that a process was started for which has not ended, and its session; of several the last."""
+        return dict(self.connection.execute(_SESSIONS))
 
     def unclaimed(self) -> set[str]:
         """The sessions that were started and have claimed nothing yet."""
