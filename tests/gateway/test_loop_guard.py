@@ -28,10 +28,8 @@ FAILED = "ls: cannot access 'it': No such file or directory"
 Turn = tuple[str, list[Any]]  # the warning in its header, and the conversation after it
 
 
-def messages_turn(behind: Behind, told: list[Any], outcome: str) -> Turn:
-    raw = behind.claude().messages.with_raw_response.create(
-        model="small", max_tokens=500, tools=[TOOL], messages=told or ASK
-    )
+def messages_turn(client: Any, told: list[Any], outcome: str) -> Turn:
+    raw = client.messages.with_raw_response.create(model="small", max_tokens=500, tools=[TOOL], messages=told or ASK)
     message = raw.parse()
     call = next(block for block in message.content if block.type == "tool_use")
     made = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
@@ -40,8 +38,8 @@ def messages_turn(behind: Behind, told: list[Any], outcome: str) -> Turn:
     return raw.headers.get("x-rung-warning", ""), [*(told or ASK), *said]
 
 
-def chat_turn(behind: Behind, told: list[Any], outcome: str) -> Turn:
-    raw = behind.gpt().chat.completions.with_raw_response.create(
+def chat_turn(client: Any, told: list[Any], outcome: str) -> Turn:
+    raw = client.chat.completions.with_raw_response.create(
         model="small", max_completion_tokens=500, tools=[CHAT_TOOL], messages=told or ASK
     )
     message: Any = raw.parse().choices[0].message
@@ -58,8 +56,8 @@ def chat_turn(behind: Behind, told: list[Any], outcome: str) -> Turn:
     return raw.headers.get("x-rung-warning", ""), [*(told or ASK), *said]
 
 
-def responses_turn(behind: Behind, told: list[Any], outcome: str) -> Turn:
-    raw = behind.gpt().responses.with_raw_response.create(
+def responses_turn(client: Any, told: list[Any], outcome: str) -> Turn:
+    raw = client.responses.with_raw_response.create(
         model="small", max_output_tokens=500, tools=[RESPONSES_TOOL], input=told or ASK
     )
     call: Any = next(item for item in raw.parse().output if item.type == "function_call")
@@ -68,11 +66,15 @@ def responses_turn(behind: Behind, told: list[Any], outcome: str) -> Turn:
     return raw.headers.get("x-rung-warning", ""), [*(told or ASK), *said]
 
 
-TURNS: dict[str, Callable[[Behind, list[Any], str], Turn]] = {
+TURNS: dict[str, Callable[[Any, list[Any], str], Turn]] = {
     "messages": messages_turn,
     "chat": chat_turn,
     "responses": responses_turn,
 }
+
+
+def client_of(behind: Behind, wire: str) -> Any:
+    return behind.claude() if wire == "messages" else behind.gpt()
 
 
 def drive(
@@ -80,8 +82,9 @@ def drive(
 ) -> tuple[list[str], list[Any]]:
     told: list[Any] = []
     warnings = []
+    client = client_of(behind, wire)
     for number in range(turns):
-        warning, told = TURNS[wire](behind, told, outcome(number))
+        warning, told = TURNS[wire](client, told, outcome(number))
         warnings.append(warning)
     return warnings, told
 
@@ -132,7 +135,7 @@ def test_a_stop(wire: str) -> None:
         with pytest.raises(
             (anthropic.APIStatusError, openai.APIStatusError), match="8 times with the same outcome"
         ) as error:
-            TURNS[wire](behind, told, FAILED)
+            TURNS[wire](client_of(behind, wire), told, FAILED)
         refused: Any = error.value
         assert refused.response.headers["x-should-retry"] == "false"
         assert behind.attempts == 8
@@ -153,7 +156,7 @@ def test_thresholds_are_the_files_and_read_again() -> None:
         warnings, told = drive(behind, "messages", 5)
         assert [bool(text) for text in warnings] == [False, False, False, False, True]
         behind.gateway.use(behind.settings(loop_guard="off"))
-        assert TURNS["messages"](behind, told, FAILED)[0] == ""
+        assert TURNS["messages"](behind.claude(), told, FAILED)[0] == ""
 
 
 def test_a_mode_that_there_is_not() -> None:
