@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from ast import literal_eval
 from typing import Any, NamedTuple
 
 import anthropic
@@ -147,7 +149,8 @@ def _asked(base: str, cell: Cell, case: Case, headers: dict[str, str]) -> tuple[
 
 def _judged(got: Got, case: Case) -> tuple[str, int, int]:
     if case.tools:
-        return ("whole" if len(got.calls) == 1 and "at" in got.calls[0] else f"{len(got.calls)} calls"), 0, 0
+        good = len(got.calls) == 1 and _complete(got.calls[0])
+        return ("whole" if good else f"{len(got.calls)} calls, not whole"), 0, 0
     words = got.text.split()
     lost, doubled = len(set(WHOLE.split()) - set(words)), len(words) - len(set(words))
     if got.text == WHOLE and got.stop in ("end_turn", "stop", "completed"):
@@ -157,6 +160,16 @@ def _judged(got: Got, case: Case) -> tuple[str, int, int]:
     if got.text == WHOLE:
         return f"no end ({got.stop})", 0, 0
     return f"{'silent' if not words else 'cut'} ({got.stop})", lost, doubled
+
+
+def _complete(arguments: str) -> bool:
+    """Are the arguments of a call all there? As JSON, or as the SDK has parsed them."""
+    for read in (json.loads, literal_eval):
+        try:
+            return "at" in read(arguments)
+        except (ValueError, SyntaxError, TypeError):
+            continue
+    return False
 
 
 class _Error(Exception):

@@ -10,22 +10,66 @@ import httpx
 import pytest
 
 from rung.core.errors import ConfigError
-from tests.gateway.behind import ASK, Behind
+from rung.testing.provider import Lab
+from tests.gateway.behind import ASK, WIRES, Behind
+from tests.gateway.strict import PATHS, error_of
 
 GOOD = {"model": "small", "max_tokens": 500, "messages": ASK}
 
 
-def test_what_is_not_json() -> None:
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_is_not_json(wire: str) -> None:
     """What cannot be a request is refused here; what only might be one is the provider's to refuse."""
     with Behind() as behind, behind.http() as client:
-        for body in (b"", b"nonsense", b"[1, 2]"):
-            got = client.post("/v1/messages", content=body)
+        for body in (b"", b"nonsense", b"[1, 2]", b"\xff\xfe{}", b"null"):
+            got = client.post(PATHS[wire], content=body)
             assert got.status_code == 400
-            assert got.json()["error"]["type"] == "invalid_request_error"
+            error_of(wire, 400, got.content)
+            assert got.headers["x-should-retry"] == "false"
         assert behind.attempts == 0
-        got = client.post("/v1/messages", content=b'{"model": "small", ')
+        got = client.post(PATHS[wire], content=b'{"model": "small", ')
         assert got.status_code == 400
-        assert got.json()["type"] == "error"
+        error_of(wire, 400, got.content)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_fifty_megabytes(wire: str) -> None:
+    """A body of 50 MB is within the limit and passes; one above it is refused by its length, before it has come."""
+    with Behind(limits={"body": 60_000_000}, clocks={"whole": 60.0, "headers": 60.0}, window=100_000_000) as behind:
+        key = "input" if wire == "responses" else "messages"
+        body = {"model": "small", "max_tokens": 500, key: [*ASK, {"role": "user", "content": "x" * 50_000_000}]}
+        with behind.http(timeout=60) as client:
+            assert client.post(PATHS[wire], json=body).status_code == 200
+            assert behind.attempts == 1
+        with socket.create_connection(("127.0.0.1", behind.served.port)) as large:
+            large.settimeout(20)
+            large.sendall(f"POST {PATHS[wire]} HTTP/1.1\r\nhost: x\r\ncontent-length: 70000000\r\n\r\n".encode())
+            answer = b""
+            while b"}}" not in answer:
+                answer += large.recv(4_096)
+        head, _, told = answer.partition(b"\r\n\r\n")
+        assert b" 413 " in head
+        error_of(wire, 413, told)
+        assert behind.attempts == 1
+
+
+def test_wrong_paths() -> None:
+    """A path that nobody has gets the provider's own words; one that is no path at all gets an error."""
+    with Behind() as behind, behind.http() as client:
+        for method, path in (("POST", "/v1/nowhere"), ("GET", "/v1/messages"), ("DELETE", "/v1/chat/completions")):
+            got = client.request(method, path)
+            direct = client.request(method, behind.lab.url + path)
+            assert (got.status_code, got.content) == (direct.status_code, direct.content)
+        assert behind.attempts == 0
+
+
+def test_an_absent_key_is_the_providers_to_refuse() -> None:
+    """Where clients' keys are passed on, one that is missing is refused by the provider, in its own words."""
+    with Behind({"keys": ["sk-right"]}) as behind, behind.http() as client:
+        got = client.post("/v1/messages", json=GOOD)
+        assert (got.status_code, got.json()["error"]["type"]) == (401, "authentication_error")
+        assert got.headers["x-should-retry"] == "false"
+        assert behind.attempts == 1
 
 
 def test_a_body_that_is_too_large() -> None:
@@ -49,21 +93,45 @@ def test_a_body_that_never_comes() -> None:
         assert slow.recv(4_096) == b"" or b"did not come in time" in answer
 
 
-def test_a_redirect_is_not_followed() -> None:
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_redirect_is_not_followed(wire: str) -> None:
     """An upstream that sends elsewhere is an error: the client's key goes nowhere else."""
-    with Behind([{"fault": "redirect", "to": "http://127.0.0.1:9/v1/messages"}]) as behind, behind.http() as client:
-        got = client.post("/v1/messages", json=GOOD, headers={"x-api-key": "secret"})
+    with Lab() as elsewhere, Behind([{"fault": "redirect", "to": elsewhere.url}]) as behind, behind.http() as client:
+        got = client.post(PATHS[wire], json={**GOOD, "input": "hi"}, headers={"x-api-key": "secret"})
         assert got.status_code == 502
+        error_of(wire, 502, got.content)
         assert "location" not in got.headers
+        assert "secret" not in got.text
         assert behind.attempts == 1
+        assert elsewhere.requests == []
 
 
 def test_headers_cannot_be_smuggled() -> None:
-    """What comes in a body or a header comes out as a header of one line, or not at all."""
+    """What comes in a body, a header, a path or a session's name comes out as a header of one line, or not at all."""
     with Behind([{"fault": "model_gone"}]) as behind, behind.http() as client:
         bad = {**GOOD, "model": "a\r\nx-evil: 1"}
         got = client.post("/v1/messages", content=json.dumps(bad))
         assert "x-evil" not in got.headers
+        for line in (b"POST /v1/messages?a=\r HTTP/1.1", b"POST /v1/messages HTTP/1.1\r\nx-a: 1\rx-evil: 1", b"NONSENSE"):
+            with socket.create_connection(("127.0.0.1", behind.served.port)) as raw:
+                raw.settimeout(10)
+                raw.sendall(line + b"\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}")
+                answer = raw.recv(65_536)
+            assert b"x-evil" not in answer.lower()
+        assert not any("x-evil" in call.headers for call in behind.lab.requests)
+        client.get("/v1/models?a=b%0d%0ax-evil:%201")
+        assert not any("x-evil" in call.headers for call in behind.lab.requests)
+
+
+def test_two_lengths_are_none() -> None:
+    """A request with two lengths, or a length and chunks, could be read as two: it is refused."""
+    with Behind() as behind:
+        for more in (b"content-length: 2\r\ncontent-length: 30", b"content-length: 2\r\ntransfer-encoding: chunked"):
+            with socket.create_connection(("127.0.0.1", behind.served.port)) as raw:
+                raw.settimeout(10)
+                raw.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n" + more + b"\r\n\r\n{}")
+                assert b" 400 " in raw.recv(65_536)
+        assert behind.attempts == 0
 
 
 def test_more_than_it_takes_at_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,8 @@ import pytest
 
 import rung
 from rung.core import events as ev
-from rung.gateway.keys import new_key
-from tests.gateway.behind import ASK, WHOLE, Behind, ask, messages
+from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask, messages
+from tests.gateway.strict import PATHS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,22 +31,41 @@ def until(true: Any, seconds: float = 5.0) -> None:
         time.sleep(0.01)
 
 
-def test_a_client_that_leaves_takes_its_attempt_along() -> None:
+def body(wire: str, **more: Any) -> dict[str, Any]:
+    """The same question over each wire."""
+    return {"model": "small", "input": ASK, **more} if wire == "responses" else {**GOOD, **more}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_client_that_leaves_takes_its_attempt_along(wire: str) -> None:
     """When a client goes away, the upstream's attempt is cancelled at once."""
     with Behind(gap=0.1, clocks={"gap": 30.0}) as behind:
-        with behind.http() as client, client.stream("POST", "/v1/messages", json={**GOOD, "stream": True}) as answer:
+        asked = body(wire, stream=True)
+        with behind.http() as client, client.stream("POST", PATHS[wire], json=asked) as answer:
             next(answer.iter_bytes())
         until(lambda: behind.lab.calls[0].ended == "left")
         assert behind.lab.calls[0].tokens < 40
         until(lambda: behind.gateway.running == 0)
 
 
-def test_a_client_that_leaves_while_it_waits() -> None:
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_client_that_leaves_before_there_is_an_answer(wire: str) -> None:
+    """One that goes away while nothing has come yet, streamed or not, is not asked for any more."""
+    with Behind([{"fault": "slow", "seconds": 60}], clocks={"headers": 90.0, "whole": 90.0}) as behind:
+        for stream in (False, True):
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.post(behind.url + PATHS[wire], json=body(wire, stream=stream), timeout=1.0)
+            until(lambda: behind.gateway.running == 0)
+        until(lambda: [call.ended for call in behind.lab.calls] == ["left", "left"])
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_client_that_leaves_while_it_waits(wire: str) -> None:
     """A client that goes away during a pause before a repeat is not repeated for."""
     rule = {"fault": "rate_limit", "retry_after": 20}
     with Behind([rule]) as behind:
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{behind.url}/v1/messages", json=GOOD, timeout=0.3)
+            httpx.post(behind.url + PATHS[wire], json=body(wire), timeout=0.5)
         until(lambda: behind.gateway.running == 0)
         assert behind.attempts == 1
 
@@ -78,25 +98,6 @@ def test_a_session_is_known_by_how_it_began() -> None:
         longer = [*ASK, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "count to 40 as apple"}]
         ask(behind, "messages", stream=False, messages=longer)
         assert [call.model for call in behind.lab.calls] == ["small", "large", "large"]
-
-
-def test_keys_are_scoped() -> None:
-    """A gateway with keys lets in only whom it knows, for its project and models; the upstream gets the held key."""
-    (key, digest), (other, revoked), (old, expired) = new_key(), new_key(), new_key()
-    keys = [
-        {"hash": digest, "project": "site", "models": ["small"]},
-        {"hash": revoked, "revoked": True},
-        {"hash": expired, "expires": "2020-01-01"},
-    ]
-    with Behind(keys=keys, policy={"models": ["small", "large"]}) as behind, behind.http() as client:
-        for bad in ("", "sk-wrong", other, old):
-            got = client.post("/v1/messages", json=GOOD, headers={"x-api-key": bad} if bad else {})
-            assert (got.status_code, got.json()["error"]["type"]) == (401, "authentication_error")
-        got = client.post("/v1/messages", json={**GOOD, "model": "large"}, headers={"x-api-key": key})
-        assert got.status_code == 403
-        assert behind.attempts == 0
-        assert client.post("/v1/messages", json=GOOD, headers={"authorization": f"Bearer {key}"}).status_code == 200
-        assert client.get("/v1/models").status_code == 401
 
 
 def test_a_budget_pauses() -> None:
@@ -180,23 +181,66 @@ def test_it_drains() -> None:
         assert not behind.thread.is_alive()
 
 
-def test_a_resend_joins_what_is_running() -> None:
-    """The same body sent again by an SDK that lost patience is answered by the attempt that is running."""
-    with Behind(delay=0.6) as behind:
-        got: list[Any] = []
-
-        def post(count: int) -> None:
-            headers = {"x-stainless-retry-count": str(count), "x-api-key": "k"}
-            got.append(httpx.post(f"{behind.url}/v1/messages", json=GOOD, headers=headers, timeout=9))
-
-        first = threading.Thread(target=post, args=(0,))
-        first.start()
-        app = behind.served.app
-        assert app is not None
-        until(lambda: len(app.gateway.joining) == 1)  # after a moment: what is over sooner nobody sends again
-        post(1)
-        first.join()
-        assert [json.loads(one.content)["content"][0]["text"] for one in got] == [WHOLE, WHOLE]
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_resend_joins_what_is_running(wire: str, stream: bool) -> None:
+    """The same body sent again by an SDK that lost patience waits for the attempt that is running; when both have left, that ends."""
+    with Behind([{"fault": "slow", "seconds": 600}], clocks={"headers": 900.0, "whole": 900.0}) as behind:
+        tasks = [Resending(behind, wire, stream=stream, count=count) for count in (0, 1)]
+        tasks[0].start()
+        until(lambda: len(behind.gateway.joining) == 1, 30)  # after a moment: what is over sooner nobody sends again
+        tasks[1].start()
+        until(lambda: behind.gateway.metrics.counts["rung_joined_total", ""] == 1, 30)
         assert behind.attempts == 1
-        post(0)
+        tasks[0].leave()
+        assert behind.lab.calls[0].ended != "left"
+        tasks[1].leave()
+        until(lambda: behind.lab.calls[0].ended == "left", 30)
+        until(lambda: behind.gateway.running == 0, 30)
+
+
+class Resending:
+    """A client that can be made to leave."""
+
+    def __init__(self, behind: Behind, wire: str, *, stream: bool, count: int) -> None:
+        asked = json.dumps(body(wire, stream=stream)).encode()
+        lines = (
+            f"POST {PATHS[wire]} HTTP/1.1", "host: x", "x-api-key: k", f"x-stainless-retry-count: {count}",
+            f"content-length: {len(asked)}", "", "",
+        )  # fmt: skip
+        self._sent = "\r\n".join(lines).encode() + asked
+        self._socket = socket.create_connection(("127.0.0.1", behind.served.port))
+
+    def start(self) -> None:
+        self._socket.sendall(self._sent)
+
+    def leave(self) -> None:
+        self._socket.close()
+
+
+def test_both_get_the_answer() -> None:
+    """Who has joined gets the same answer as who was first."""
+    slow = {"fault": "slow", "seconds": 4, "request": 1}
+    with Behind([slow], clocks={"headers": 90.0, "whole": 90.0}) as behind:
+        got: list[Any] = []
+        clients = [behind.http(headers={"x-stainless-retry-count": str(count), "x-api-key": "k"}) for count in (0, 1)]
+        work = [
+            threading.Thread(target=lambda one=one: got.append(one.post("/v1/messages", json=GOOD).json()))
+            for one in clients
+        ]
+        work[0].start()
+        until(lambda: len(behind.gateway.joining) == 1)
+        work[1].start()
+        for one in work:
+            one.join()
+        assert got[0] == got[1]
+        assert got[0]["content"][0]["text"] == WHOLE
+        assert behind.attempts == 1
+
+
+def test_who_does_not_say_that_it_sends_again_is_asked_for() -> None:
+    """Two who ask the same on purpose are answered each by itself."""
+    with Behind() as behind, behind.http() as client:
+        for _ in range(2):
+            assert client.post("/v1/messages", json=GOOD).status_code == 200
         assert behind.attempts == 2

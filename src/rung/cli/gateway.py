@@ -188,7 +188,8 @@ class Background:
         failures = {labels: much for (name, labels), much in counts.items() if name == "rung_failures_total"}
         met = ", ".join(f"{much:g}x {labels[6:-1]}" for labels, much in sorted(failures.items()))
         words = ", ".join(f"{much:g} {outcome}" for outcome, much in sorted(total.items())) or "no requests"
-        return f"rung gateway: {words}" + (f" (met: {met})" if met else "")
+        saved = f"saved {total['recovered']:g} of {sum(total.values()):g} calls: " if total.get("recovered") else ""
+        return f"rung gateway: {saved}{words}" + (f" (met: {met})" if met else "")
 
     def _told(self, _: str) -> None:
         self._up.set()

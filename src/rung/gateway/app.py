@@ -22,7 +22,7 @@ from rung.gateway.vigil import Vigil
 from rung.gateway.wires import CHAT, MESSAGES, PATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from rung.gateway.answer import Answer
     from rung.gateway.connection import Response
@@ -126,7 +126,7 @@ class App:
         running = joining.running(call)
         if running is not None:
             self.gateway.metrics.add("rung_joined_total")
-            await running.follow(send)
+            await _unless_gone(running.follow(send), receive)
             return
         copy = Copy(send)
         exchange = Exchange(self.gateway, call, copy.send)
@@ -245,6 +245,22 @@ async def _pass_back(response: Response, send: Send) -> None:
     while chunk := await response.piece():
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _unless_gone(work: Coroutine[Any, Any, object], receive: Receive) -> None:
+    """Do this for as long as the client is there."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_gone(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _reply(send: Send, answer: Answer, *, close: bool = False) -> None:

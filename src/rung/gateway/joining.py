@@ -29,6 +29,7 @@ class Copy:
         self._more = asyncio.Event()
         self._ended = False
         self.followers = 0
+        self._abandoned: Callable[[], object] | None = None
 
     async def send(self, message: dict[str, Any]) -> None:
         """Send a message to the first client, and keep it for the others."""
@@ -38,13 +39,14 @@ class Copy:
             self._more.set()
         await self._first(message)
 
-    def leave(self) -> None:
-        """The first client has left; others are still here."""
+    def leave(self, abandoned: Callable[[], object]) -> None:
+        """The first client has left; others are still here. Called when the last of them has left, too."""
 
         async def nowhere(_: dict[str, Any]) -> None:
             return
 
         self._first = nowhere
+        self._abandoned = abandoned
 
     def end(self) -> None:
         """Nothing more comes."""
@@ -71,6 +73,8 @@ class Copy:
                 await self._more.wait()
         finally:
             self.followers -= 1
+            if not self.followers and not self._ended and self._abandoned is not None:
+                self._abandoned()
 
 
 class Joining:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import signal
+import socket
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -48,10 +49,11 @@ class Served:
         """Serve until a signal comes; then take no more, finish what is under way, and end."""
         gateway = Gateway(self.settings, self.journal, self.detectors, self.tell)
         self.app = App(gateway)
+        bound = _bound(self.settings)
         self._server = _Server(_config(self.app, self.settings), self)
         watching = asyncio.create_task(self._watch(reload, file)) if reload is not None and file is not None else None
         try:
-            await self._server.serve()
+            await self._server.serve([bound])
         finally:
             if watching is not None:
                 watching.cancel()
@@ -83,7 +85,8 @@ class Served:
             return False
         if self.app is not None:
             self.app.gateway.use(settings)
-        self.tell("rung gateway: settings read again")
+        moved = (settings.host, settings.port) != (self.settings.host, self.settings.port)
+        self.tell("rung gateway: settings read again" + "; another host or port needs a restart" * moved)
         return True
 
 
@@ -108,6 +111,15 @@ class _Server(uvicorn.Server):
             self._served.app.draining = True
         self.force_exit = self.should_exit
         self.should_exit = True
+
+
+def _bound(settings: Settings) -> socket.socket:
+    """The socket it listens on; one that cannot be had is a mistake in the settings."""
+    kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=kind, backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigError("gateway.port", settings.port, f"a port that is free on {settings.host} ({error})") from None
 
 
 def _config(app: App, settings: Settings) -> uvicorn.Config:

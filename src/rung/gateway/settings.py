@@ -173,6 +173,7 @@ def book_of(book: PolicyBook) -> PolicyBook:
     return replace(book, settings=settings, default=policy_from(settings))
 
 
+_WORDS: Final = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 _PARTS: Final = {"clocks": Clocks, "limits": Limits, "budgets": Allowance}
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "host": (str,),
@@ -199,7 +200,7 @@ def settings_from(table: object, book: PolicyBook | None = None, *, loops: objec
     for key, kinds in _PLAIN.items():
         if key in source:
             if type(source[key]) not in kinds:
-                raise ConfigError(f"gateway.{key}", source[key], f"a {kinds[-1].__name__}")
+                raise ConfigError(f"gateway.{key}", source[key], _WORDS[kinds[-1]])
             made[key] = source[key]
     for key, part in _PARTS.items():
         if key in source:

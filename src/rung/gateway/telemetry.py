@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.errors import ConfigError
 from rung.core.events import AttemptFailed, Decided
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ class Telemetry:
     """Tells a tracer what happened, once it has."""
 
     def __init__(self) -> None:
-        from opentelemetry import trace
-
+        try:
+            from opentelemetry import trace
+        except ModuleNotFoundError:
+            raise ConfigError("gateway.otel", True, "false, or pip install 'rung[otel]'") from None
         self._tracer = trace.get_tracer("rung.gateway")
 
     def told(

@@ -55,11 +55,16 @@ class Vigil:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 if self._copy.followers:
-                    self._copy.leave()
-                elif not self._exchange.over:
-                    self.left = True
-                    self._task.cancel()
+                    self._copy.leave(self._let_go)
+                else:
+                    self._let_go()
                 return
+
+    def _let_go(self) -> None:
+        """Nobody wants it any more."""
+        if not self._exchange.over:
+            self.left = True
+            self._task.cancel()
 
     def _ping(self) -> None:
         self._pinging = self._loop.create_task(self._exchange.ping())
