@@ -6,7 +6,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: agents matrix cli-matrix bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
 	@$(BIN)/rung up --demo
@@ -119,6 +119,15 @@ storm-crew: $(VENV)/.ready  ## crews in a storm: 1,000 seeds in simulated time, 
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/conductor/test_simulated.py
 	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/conductor/test_storm.py || exit 1; done
 	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/crew/test_model.py tests/crew/test_races.py
+
+$(VENV)/fuzz/.ready: pyproject.toml | $(VENV)/.ready
+	@echo "setting up $(VENV)/fuzz"
+	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/fuzz && uv pip install -q --python $(VENV)/fuzz/bin/python atheris -e '.[gateway]'; \
+	else $(PYTHON) -m venv $(VENV)/fuzz && $(VENV)/fuzz/bin/python -m pip install -q atheris -e '.[gateway]'; fi
+	@touch $@
+
+fuzz: $(VENV)/fuzz/.ready  ## bytes made up by atheris through every reader of a wire, a minute (SECONDS=…)
+	@$(VENV)/fuzz/bin/python scripts/fuzz_wires.py $(or $(SECONDS),60)
 
 storm-gateway: $(VENV)/.ready  ## 128 clients, 30 % of the calls failing for two minutes, an outage of one, SIGTERM; STORM="--seconds 20 --outage 15" for a glance
 	@$(BIN)/python bench/gateway_storm.py $(STORM)

@@ -119,7 +119,7 @@ class Behind:
         )
 
     def http(self, **options: Any) -> httpx.Client:
-        return self._closed(httpx.Client(base_url=self.url, timeout=20, **options))
+        return self._closed(httpx.Client(base_url=self.url, **{"timeout": 20, **options}))
 
 
 ASK: Any = [{"role": "user", "content": "count to 40 as apple"}]

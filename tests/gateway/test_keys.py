@@ -8,14 +8,15 @@ import anthropic
 import openai
 import pytest
 
-from rung.gateway.keys import hash_of, new_key
+from rung.gateway.keys import hash_of
 from rung.gateway.settings import settings_from
 from tests.gateway.behind import ASK, Behind, chat, messages, responses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-KEY, DIGEST = new_key()
+KEY = "rung-a-key-for-tests"  # the same in every process that collects these
+DIGEST = hash_of(KEY)
 PRICES = {"small": {"input": 0.0, "output": 1_000.0}}
 Refused = (anthropic.APIStatusError, openai.APIStatusError)
 
@@ -48,6 +49,7 @@ CLIENTS = pytest.mark.parametrize("client", [claude, gpt, codex])
         ({"models": ["large"]}, KEY, 403, "not for the model 'small': allowed is large"),
         ({"dollars": 0.0}, KEY, 429, "of this key are spent"),
     ],
+    ids=["wrong", "revoked", "expired", "model", "spent"],
 )
 def test_what_a_key_is_not_for(
     client: Callable[[Behind, str], Any], row: dict[str, Any], key: str, status: int, words: str
@@ -56,7 +58,7 @@ def test_what_a_key_is_not_for(
     with Behind(keys=[{"hash": DIGEST, **row}]) as behind:
         with pytest.raises(Refused, match=words) as caught:
             client(behind, key)
-        assert caught.value.status_code == status
+        assert getattr(caught.value, "status_code", 0) == status
         assert behind.lab.requests == []
 
 

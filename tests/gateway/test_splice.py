@@ -57,6 +57,16 @@ def test_bytes_pass_as_they_came(words: list[str], cuts: list[int]) -> None:
     assert stream.found() is None
 
 
+@pytest.mark.parametrize("kind", STREAMS)
+def test_three_line_ends(kind: type[Splice]) -> None:
+    """Line ends that belong to no event are passed over; found by a fuzzer, which waited for ever."""
+    stream = kind()
+    stream.begin()
+    stream.take(b"\n\n\xdf\n\n\n\xdf")
+    stream.take(b"\n\n\n\n\n")
+    assert stream.interrupted()
+
+
 def test_one_event_at_a_time() -> None:
     """A stream that comes event by event, as providers send them, ends as one that comes at once."""
     stream, data = AnthropicStream(), message(["one", "two"])

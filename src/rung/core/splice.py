@@ -112,7 +112,8 @@ class Splice:
                     out.append(self._keep(events[at:until]))
                     at = until
                     continue
-            until = events.find(b"\n\n", at) + 2
+            found = events.find(b"\n\n", at)
+            until = end if found < 0 else found + 2  # of three line ends the last is left over
             event = events[at:until]
             at = until
             if len(event) > 2:  # noqa: PLR2004  # more than an empty line

@@ -1,0 +1,113 @@
+"""Whatever a request or an answer has in it, the wires read it without an error, and no rung loses the task."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rung.gateway.wires import CHAT, MESSAGES, RESPONSES
+
+if TYPE_CHECKING:
+    from rung.gateway.wires import Wire
+
+WIRES = (MESSAGES, CHAT, RESPONSES)
+NAMES = [
+    "messages",
+    "input",
+    "content",
+    "role",
+    "type",
+    "text",
+    "tool_use",
+    "tool_result",
+    "tool_calls",
+    "tool_call_id",
+    "function",
+    "name",
+    "arguments",
+    "id",
+    "model",
+    "tool_use_id",
+    "call_id",
+    "output",
+    "function_call",
+    "function_call_output",
+    "thinking",
+    "reasoning",
+    "stop_reason",
+    "finish_reason",
+    "status",
+    "choices",
+    "message",
+    "usage",
+    "max_tokens",
+    "tools",
+    "input_schema",
+    "parameters",
+    "required",
+    "error",
+    "incomplete_details",
+    "reason",
+    "user",
+    "assistant",
+    "tool",
+    "system",
+    "output_text",
+    "refusal",
+    "completed",
+    "incomplete",
+    "end_turn",
+    "stop",
+    "length",
+]  # words are easier to read
+LEAVES = st.none() | st.booleans() | st.integers(-9, 9**9) | st.text(max_size=6) | st.sampled_from(NAMES)
+ANYTHING = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=8,
+)
+TABLES = st.dictionaries(st.sampled_from(NAMES), ANYTHING, max_size=6)
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(body=TABLES)
+def test_any_request_can_be_changed(wire: Wire, body: dict[str, Any]) -> None:
+    """Each rung makes something of any JSON, changes nothing in place, and what it makes is JSON again."""
+    bodies = wire.bodies
+    before = json.dumps(body, sort_keys=True)
+    bodies.limit(body)
+    bodies.tools(body)
+    bodies.may_be_silent(body)
+    bodies.between(body)
+    made = [
+        bodies.with_limit(body, 100),
+        bodies.with_model(body, "other"),
+        bodies.repaired(body),
+        bodies.resumed(body, "go on"),
+        bodies.compacted(body, 50),
+        bodies.asking("other", "words", 10),
+    ]
+    assert json.dumps(body, sort_keys=True) == before
+    assert all(json.loads(json.dumps(one)) == one for one in made)
+    assert made[1]["model"] == "other"
+    assert "go on" in json.dumps(made[3])
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(answers=st.lists(TABLES, min_size=1, max_size=3))
+def test_any_answer_can_be_read(wire: Wire, answers: list[dict[str, Any]]) -> None:
+    """An answer of any shape is judged and read; only one that is whole can be good."""
+    bodies = wire.bodies
+    for answer in answers:
+        bodies.said(answer)
+        bodies.called(answer)
+        bodies.found(answer)
+        usage = answer.get("usage")
+        bodies.tokens(usage if isinstance(usage, dict) else {})
+    assert bodies.found({}) is not None
