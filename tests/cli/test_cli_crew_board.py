@@ -33,10 +33,10 @@ def place(tmp_path: Path) -> str:
     return at
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
+def run(*words: str, columns: str = "140") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "rung", "crew", *words],
-        capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "COLUMNS": "140"},
+        capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "COLUMNS": columns},
     )  # fmt: skip
 
 
@@ -52,6 +52,15 @@ def test_the_board_is_printed_once(place: str) -> None:
     assert [line.split()[0] for line in tasks] == ["task-04", "task-02", "task-01", "task-03", "task-05"]
     assert all(words in tasks[0] for words in ("error", "worker-four", "which of the two?"))
     assert all(words in tasks[1] for words in ("working", "worker-two", "12 of 30 files"))
+
+
+def test_a_task_is_one_line_also_on_a_narrow_screen(place: str) -> None:
+    """So that as many as were counted fit it."""
+    with Table.open(place) as table:
+        table.change("task-04", note=f"{ASKS} {'a long question ' * 20}", progress="much has been done " * 20)
+    lines = run("board", "--once", "--db", place, columns="80").stdout.splitlines()
+    assert len([line for line in lines if line.startswith("task")]) == len(lines) - 3 == 7
+    assert all(len(line) <= 80 for line in lines)
 
 
 def test_many_tasks_are_counted_and_the_active_shown(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ function Whole({ task, again }: { task: TaskDetail; again: () => void }) {
           ["Heard", task.heartbeatAt === null ? "never" : <span class={task.stale ? "late" : ""}><Ago at={task.heartbeatAt} /></span>],
           ["Progress", task.progress || "none told"],
           ["Errors in its life", `${task.errorTries}`],
-          ["Workers so far", `${task.generation}`],
+          ["Changed hands", `${task.generation}`],
           ["Checkpoint", task.checkpoint === null ? "none" : `${task.checkpoint}, review ${task.reviewCycles}`],
           ["Waits for", task.dependsOn.length > 0 ? <Others crew={task.crew} ids={task.dependsOn} /> : "nothing"],
         ]}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EVERY: Final = 1.0  # seconds between two looks
 MANY: Final = 40  # rows in a pipe, where nothing says how many fit
 AROUND: Final = 9  # lines that are not tasks
+SHARES: Final = {"progress": 2, "note": 3}  # of what is left of the width
 PROGRESS: Final = 40
 NOTE: Final = 60
 STYLES: Final = {
@@ -110,12 +111,11 @@ def picture(table: Table, most: int) -> Any:
 
     head = board.head(table)
     page = board.page(table, most)
-    grid = Grid(box=None, pad_edge=False, show_edge=False, header_style="dim")
-    for name, settings in (
-        ("task", {"no_wrap": True}), ("state", {"no_wrap": True}), ("worker", {"no_wrap": True}),
-        ("beat", {"justify": "right", "no_wrap": True}), ("tries", {"justify": "right"}), ("progress", {}), ("note", {}),
-    ):  # fmt: skip
-        grid.add_column(name, overflow="ellipsis", **settings)
+    grid = Grid(box=None, pad_edge=False, show_edge=False, header_style="dim", expand=True)
+    for name in ("task", "state", "worker", "beat", "tries", "progress", "note"):
+        # One line each, so that as many fit the screen as were counted; what is long shares what is left of the width.
+        side = "right" if name in ("beat", "tries") else "left"
+        grid.add_column(name, overflow="ellipsis", no_wrap=True, justify=side, ratio=SHARES.get(name))  # type: ignore[arg-type]  # Rich's literal
     for task in page.tasks:
         grid.add_row(*_cells(task))
     left = head.tasks - len(page.tasks)
