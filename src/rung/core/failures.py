@@ -99,9 +99,10 @@ NOT_THE_WORK: Final = SERVICE_TROUBLE | {
 
 
 def can_go_on(failure: Failure) -> bool:
-    """Did the service fail in the midst of an answer? Then whoever takes over goes on with it, and repeats nothing."""
+    """Did the service fail in the midst of a stream? Then whoever takes over goes on with it, and repeats nothing."""
     evidence = failure.evidence
-    return failure.kind in NOT_THE_WORK and evidence.output_started and not evidence.side_effects
+    streamed = evidence.phase is Phase.STREAM and evidence.output_started
+    return failure.kind in NOT_THE_WORK and streamed and not evidence.side_effects
 
 
 # Repeating these unchanged is useless at best: somebody must change something first.
