@@ -51,7 +51,9 @@ rest: $(VENV)/.ready  ## what coverage is not measured on: real commands, git, o
 
 cover: $(VENV)/.ready  ## branch coverage of core and engine: all of it
 	@rm -f .coverage*
-	@$(BIN)/coverage run -m pytest -m "not stress" tests/core tests/docs tests/engine tests/properties tests/gateway/test_splice.py tests/gateway/test_recovers.py
+	@$(BIN)/coverage run -m pytest -m "not stress" tests/core tests/docs & first=$$!; \
+	$(BIN)/coverage run -m pytest -m "not stress" tests/engine tests/properties tests/gateway/test_splice.py tests/gateway/test_recovers.py; second=$$?; \
+	wait $$first && exit $$second
 	@$(BIN)/coverage combine -q && $(BIN)/coverage report
 
 store: $(VENV)/.ready  ## both stores, with a slice of every storm: as the gate has it

@@ -1,0 +1,48 @@
+"""The `[[hooks]]` of a policy file, and the headings its `[stop]` asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rung.core.errors import ConfigError
+from rung.core.stop_gate import stop_from
+from rung.core.user_hooks import hooks_from
+
+GOOD = {"when": "attempt.pre", "run": "true"}
+
+
+def test_good_rows_are_kept_as_they_are() -> None:
+    """All four keys, or only those that must be there."""
+    rows = [GOOD, {**GOOD, "when": "rung.post", "seconds": 1.5, "closed": True}]
+    assert hooks_from(rows) == tuple(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "key"),
+    [
+        ({}, "hooks"),
+        (["x"], "hooks[0]"),
+        ([GOOD, {**GOOD, "then": 1}], "hooks[1].then"),
+        ([{**GOOD, "when": "later"}], "hooks[0].when"),
+        ([{"when": "attempt.pre"}], "hooks[0].run"),
+        ([{**GOOD, "run": " "}], "hooks[0].run"),
+        ([{**GOOD, "seconds": 0}], "hooks[0].seconds"),
+        ([{**GOOD, "seconds": "1"}], "hooks[0].seconds"),
+        ([{**GOOD, "closed": 1}], "hooks[0].closed"),
+    ],
+)
+def test_every_error_names_its_key(rows: Any, key: str) -> None:
+    """And what would be allowed there."""
+    with pytest.raises(ConfigError) as found:
+        hooks_from(rows)
+    assert found.value.key == key
+
+
+@pytest.mark.parametrize("sections", ["Summary", [1], [" "]])
+def test_sections_are_headings(sections: Any) -> None:
+    """A list of texts, none of them blank."""
+    with pytest.raises(ConfigError) as found:
+        stop_from({"sections": sections})
+    assert found.value.key == "stop.sections"
