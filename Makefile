@@ -146,7 +146,7 @@ old-sdks: $(VENV)/.ready  ## the adapters against the major versions before toda
 agents: $(VENV)/.ready  ## hooks in the real Codex and Gemini CLI, which npm installs beside
 	@command -v npm >/dev/null || { echo "make: need npm"; exit 1; }
 	@npm install --silent --global --prefix $(VENV)/agents @openai/codex @google/gemini-cli
-	@RUNG_AGENTS=$(abspath $(VENV))/agents $(BIN)/pytest tests/hooks/test_other_agents.py
+	@RUNG_AGENTS=$(abspath $(VENV))/agents $(BIN)/pytest tests/other_agents
 
 wire: $(VENV)/.ready  ## the dashboard's types, written anew from the API
 	@$(BIN)/python scripts/write_wire.py

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from rung.hooks.install import Place, install, uninstall
-from tests.hooks.other_rig import PREFIX, program
+from tests.other_agents.other_rig import PREFIX, program
 
 BEFORE = '{\n  "security": {"auth": {"selectedType": "gemini-api-key"}},\n  "general": {"disableAutoUpdate": true}\n}'
 
 
 def run(agent: str, root: Path) -> dict[str, Any]:
     if program(agent) is None:
-        pytest.skip(f"{agent} is not installed; {PREFIX} says where it is")
+        pytest.fail(f"{agent} is not installed; {PREFIX} says where it is: make agents")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.hooks.other_rig"],
+        [sys.executable, "-m", "tests.other_agents.other_rig"],
         input=json.dumps({"agent": agent, "root": str(root)}), capture_output=True, text=True, timeout=200, check=True,
         cwd=Path(__file__).parents[2],
     )  # fmt: skip
