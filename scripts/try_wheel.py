@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -30,6 +31,7 @@ def main() -> None:
     """Build, install, use; stop at the first thing that does not work."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
+        os.environ["RUNG_JOURNAL"] = str(place / "journal.db")  # not this user's own
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
         run([*pip, "wheel", "--no-deps", "-w", str(place), str(ROOT)])
         wheel = next(place.glob("rung-*.whl"))
