@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rung.conductor.ending import end
 from rung.core.crew import CONDUCTOR, MessageType, State
+from rung.core.liveness import Limits
 from tests.conductor.simulated import World
 from tests.conductor.stormy_worker import review
 
@@ -160,3 +163,31 @@ def test_missing_instructions_are_a_persons(tmp_path: Path) -> None:
     world.run()
     assert task(world).outcome == "escalated"
     assert "instructions" in task(world).note
+
+
+def test_a_conductors_own_end_counts_against_nobody(tmp_path: Path) -> None:
+    """It ends all its workers, which were well: its successor begins all of them again, whatever the limits are."""
+    world = World(tmp_path, 0, stormy=False, tasks=8)
+    world.conductor.crew.settings = replace(world.conductor.crew.settings, limits=Limits())
+    for n in range(1, 9):
+        world.table.change(f"task-0{n}", depends_on=[])
+    world.conductor.turn()
+    for worker in world.processes.running.values():
+        worker.act(world.table, world.now)
+    end(world.conductor.crew, "context runs out")
+    assert world.table.counts()[State.EXITED] == 8
+    world.table.own_state(CONDUCTOR, State.WATCHING)
+    world.conductor.turn()
+    assert len(world.table.running()) == 8
+    assert {row.redispatches for row in world.table.tasks()} == {0}
+
+
+def test_what_is_known_of_loops_goes_with_the_worker(world: World) -> None:
+    """Ten thousand tasks later the conductor remembers no more than of those at work."""
+    claim = claimed(world)
+    world.table.beat(claim, progress='{"tool": "bash", "args": "make", "result": "x", "i": 1}')
+    world.conductor.care()
+    assert len(world.conductor.crew.loops) == 1
+    world.table.hand_off(claim, "done")
+    world.conductor.care()
+    assert world.conductor.crew.loops == {}

@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Final
 
 from rung.conductor.dispatch import HALTED, not_claimed, waiting_for_claim
-from rung.core.crew import ASKS, CONDUCTOR, MessageType, State
+from rung.core.crew import ASKS, CONDUCTOR, ENDED_WITH_US, MessageType, State
 from rung.core.evidence import clip
 from rung.core.handoff import Handoff, HandoffKind, handoff_kind
 from rung.core.liveness import TROUBLE, Liveness, Patience, Signals, look, stop_restarting
@@ -29,7 +29,9 @@ def look_after(crew: Crew) -> int:
         if why:
             _never_claimed(crew, task, why)
             taken += 1
-    for task in crew.table.claimed():
+    claimed = crew.table.claimed()
+    crew.loops = {key: crew.loops[key] for key in map(_whose, claimed) if key in crew.loops}
+    for task in claimed:
         ours = known.get(task.task_id) == task.session_id
         verdict = _verdict(crew, task, ours=ours)
         if verdict in TROUBLE:
@@ -73,7 +75,7 @@ def _looping(crew: Crew, task: Task) -> bool:
     from rung.detectors.step import step_from
     from rung.detectors.watch import Watch
 
-    key = f"{task.task_id}/{task.generation}"
+    key = _whose(task)
     watch, last, looping = crew.loops.get(key) or (Watch(), None, False)
     if last == task.progress:
         return bool(looping)
@@ -84,6 +86,10 @@ def _looping(crew: Crew, task: Task) -> bool:
     looping = finding is not None and finding.kind is Kind.LOOP_DETECTED and finding.stage is Stage.FORCE_DONE
     crew.loops[key] = (watch, task.progress, looping)
     return looping
+
+
+def _whose(task: Task) -> str:
+    return f"{task.task_id}/{task.generation}"
 
 
 def _take_away(crew: Crew, task: Task, verdict: Liveness, *, ours: bool) -> int:
@@ -130,14 +136,16 @@ def begin_again(crew: Crew, task: Task) -> None:
     crew.let_go(task.task_id)
     handoff = next(reversed(crew.table.messages(task.task_id, types=(MessageType.HANDOFF,))), None)
     left = Handoff.parse(handoff.message) if handoff is not None and handoff.from_session == task.session_id else None
-    if not _may_begin_again(crew, task, task.note or "its worker left", lost=left is None):
+    blameless = task.note.startswith(ENDED_WITH_US)  # counts against nobody: a crew of eight would spend every limit
+    if not blameless and not _may_begin_again(crew, task, task.note or "its worker left", lost=left is None):
         return
     kind = handoff_kind(left)
     if kind is HandoffKind.CRASH and not task.progress:
         to, body = State.WATCHING, f"INSTRUCTION: {task.instruction_path or task.title}\nBegin from the start."
     else:
         to, body = State.FIX_PROPOSED, _to_successor(crew, task, kind)
-    crew.table.answer(task, to, body, MessageType.INSTRUCTION, redispatches=task.redispatches + 1, note="")
+    again = task.redispatches + (not blameless)
+    crew.table.answer(task, to, body, MessageType.INSTRUCTION, redispatches=again, note="")
 
 
 def _never_claimed(crew: Crew, task: Task, why: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rung.conductor import answering, caring
 from rung.conductor.dispatch import HALTED, PAUSED, dispatch
 from rung.core.crew import State
+from rung.core.helping import HELPER_TRIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,22 +54,22 @@ class Conductor:
         return next(iter(self.crew.table.attention(1)), None)
 
     def _handle(self, task: Task) -> None:
-        """One event. A handler that breaks is told of; a task that breaks it thrice is a person's."""
+        """One event. A handler that breaks, or changes nothing, is told of; a task that it does so with thrice is a person's."""
+        trouble = ""
         try:
             HANDLERS[task.state](self.crew, task)
         except Exception as error:  # noqa: BLE001  # one task must not end the crew
-            times = self._failed[task.task_id] = self._failed.get(task.task_id, 0) + 1
-            self.crew.say(f"{task.task_id}: could not be handled: {error!r}")
-            if times >= 3:  # noqa: PLR2004  # as often as any helper is tried
-                self.crew.escalate(task, f"the conductor could not handle it: {error}")
-            return
+            trouble = f"the conductor could not handle it: {error!r}"
         after = self.crew.table.task(task.task_id)
-        if after is not None and (after.state, after.note, after.outcome) == (task.state, task.note, task.outcome):
-            times = self._failed[task.task_id] = self._failed.get(task.task_id, 0) + 1
-            if times >= 3:  # noqa: PLR2004  # as above
-                self.crew.escalate(task, "the conductor's answers did not take effect")
-        else:
+        same = after is not None and (after.state, after.note, after.outcome) == (task.state, task.note, task.outcome)
+        if not trouble and not same:
             self._failed.pop(task.task_id, None)
+            return
+        trouble = trouble or "the conductor's answers did not take effect"
+        self.crew.say(f"{task.task_id}: {trouble}")
+        times = self._failed[task.task_id] = self._failed.get(task.task_id, 0) + 1
+        if times >= HELPER_TRIES:
+            self.crew.escalate(task, trouble)
 
     def over(self) -> bool:
         """Is there nothing left that could be done? What waits for something given up is given up with it."""

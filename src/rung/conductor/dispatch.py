@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -104,4 +103,4 @@ def waiting_for_claim(crew: Crew) -> list[tuple[Process, Task]]:
 def _filled(word: str, facts: dict[str, str]) -> str:
     for name, value in facts.items():
         word = word.replace(f"{{{name}}}", value)
-    return os.path.expandvars(word) if word.startswith("$") else word
+    return word

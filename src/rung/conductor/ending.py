@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rung.conductor.caring import save_work
-from rung.core.crew import ASKS, CONDUCTOR, TERMINAL, MessageType, State
+from rung.core.crew import ASKS, CONDUCTOR, ENDED_WITH_US, TERMINAL, MessageType, State
 
 if TYPE_CHECKING:
     from rung.conductor.crew import Crew
@@ -26,7 +26,7 @@ def end(crew: Crew, why: str, *, to: State = State.CONTEXT_RECOVERY) -> None:
     for task in crew.table.claimed():
         saved = save_work(crew, task, "the conductor ends")
         body = f"EXITED: the conductor ends ({why}). Saved: {saved}"
-        crew.table.answer(task, State.EXITED, body, MessageType.SYSTEM, note=f"the conductor ended: {why}")
+        crew.table.answer(task, State.EXITED, body, MessageType.SYSTEM, note=f"{ENDED_WITH_US} {why}")
     for process in crew.table.processes():
         crew.let_go(process.task_id)
     crew.table.say(CONDUCTOR, CONDUCTOR, f"HANDOFF: {why}. See {crew.runtime / HANDOFF}", MessageType.HANDOFF)

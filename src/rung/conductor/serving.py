@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CONFIRMED: Final = 60.0  # seconds a watchdog may take to come up
+_LAST_CARE: Final = 60.0  # seconds a look after the workers may take that was under way
 _LOOK: Final = 0.05
 
 
@@ -80,11 +81,17 @@ def conduct(crew: Crew) -> bool:
     beats.start()
     try:
         _confirmed(crew, processes)
-        return _until_over(crew, stop)
+        why, to = _until_over(crew, stop)
+        stop.set()
+        beats.join(_LAST_CARE)  # or it would give out work to workers that nobody ends
+        if why:
+            end(crew, why, to=to)
+        else:
+            crew.table.own_state(CONDUCTOR, to)
+        return to is State.COMPLETE
     finally:
         stop.set()
-        beats.join(crew.settings.poll + 1)
-        (processes.pids / f"{NAME}.pid").unlink(missing_ok=True)
+        processes.file(NAME).unlink(missing_ok=True)
 
 
 def _only_one(processes: RealProcesses) -> None:
@@ -135,26 +142,22 @@ def _beats(crew: Crew, stop: threading.Event) -> None:
     crew.table.close()
 
 
-def _until_over(crew: Crew, stop: threading.Event) -> bool:
+def _until_over(crew: Crew, stop: threading.Event) -> tuple[str, State]:
+    """Handle what comes until it is over, or has to end before: why (nothing: it is over), and in which state."""
     conductor = Conductor(crew)
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     while not stop.is_set():
         asked = crew.table.fact(STOP)
         if asked:
             crew.table.set_fact(STOP, "")
-            stop.set()
             hands_over = asked.startswith(HAND_OVER)
-            end(crew, asked.removeprefix(HAND_OVER), to=State.CONTEXT_RECOVERY if hands_over else State.EXIT_REQUESTED)
-            return False
+            return asked.removeprefix(HAND_OVER), State.CONTEXT_RECOVERY if hands_over else State.EXIT_REQUESTED
         busy = conductor.handle()
         if not busy and conductor.over():
-            done = conductor.complete()
-            crew.table.own_state(CONDUCTOR, State.COMPLETE if done else State.EXIT_REQUESTED)
-            return done
+            return "", State.COMPLETE if conductor.complete() else State.EXIT_REQUESTED
         if not busy:
             stop.wait(crew.settings.poll)
-    end(crew, "told to end by a signal", to=State.EXIT_REQUESTED)
-    return False
+    return "told to end by a signal", State.EXIT_REQUESTED
 
 
 def watch(place: str, say: Callable[[str], None] = print) -> bool:

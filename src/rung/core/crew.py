@@ -18,6 +18,7 @@ PERSON: Final = "person"  # a person's name as a sender
 RESERVED: Final = (CONDUCTOR, WATCHDOG)  # in no worker's query
 FALLBACK: Final = "fallback-"  # and a session: the row of one that did not get what it wanted to claim
 CONTEXT_WARNING: Final = "context_exhaustion_warning"  # as `last_error`: no error, and never counted as one
+ENDED_WITH_US: Final = "the conductor ended:"  # how the note of a task begins whose worker was well, and ended with it
 ASKS: Final = "asks:"  # how the note of a task begins that waits for a person
 ESCALATED: Final = "escalated"  # the outcome of a task that only a person can help
 STOP: Final = "stop"  # a fact of the crew: why it is to end, and how
