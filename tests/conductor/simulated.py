@@ -137,24 +137,17 @@ class SimulatedProcesses:
         needed = chance.randint(1, 4)
         self.running[name] = Worker(name, environment["RUNG_SESSION"], fate, chance, needed=needed)
 
-    def known(self) -> list[str]:
-        return sorted(self.running)
-
     def alive(self, name: str) -> bool:
         worker = self.running.get(name)
         return worker is not None and worker.alive
 
-    def stands_still(self, name: str) -> bool:
-        worker = self.running.get(name)
-        return worker is not None and worker.alive and self.world.now < worker.still_until
-
     def output(self, name: str) -> str:
         return f"{name} worked"
 
-    def end(self, name: str, grace: float = 0.0) -> None:  # the port's
+    def end(self, name: str, grace: float = 0.0) -> int | None:  # the port's
         worker = self.running.pop(name, None)
         if worker is None or not worker.alive:
-            return
+            return None
         row = self.world.table.task(name)
         assert row is not None
         owns = (
@@ -166,6 +159,7 @@ class SimulatedProcesses:
         if owns and fresh and worker.fate != "loops" and not row.outcome and row.state is State.EXITED:
             self.mistakes.append(f"{name}: was well ({worker.fate}), and was ended: {row.note}")
         worker.alive = False
+        return None
 
 
 class World:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rung.core.classify import classify
 from rung.core.failures import Evidence, Failure, Kind
-from rung.core.fixing import ErrorReport, Proposal, Size, no_progress, size
+from rung.core.fixing import ErrorReport, Proposal, Size, entering, no_progress, size
+from rung.core.presets import LADDERS
 
 TEXTS = st.text(max_size=60).map(str.strip)
 SOME = TEXTS.filter(bool)
@@ -103,3 +105,23 @@ def test_two_corrections_in_vain_are_no_progress() -> None:
     assert no_progress(["a", "a", "a"])
     assert no_progress(["a", "b", "a", "b", "a"])
     assert not no_progress(["a", "a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "how_large", "tries", "rung"),
+    [
+        (Kind.NOT_FOUND, Size.SIMPLE, 1, "fix"),
+        (Kind.UNKNOWN, Size.SIMPLE, 5, "fix"),
+        (Kind.TEST_FAILURE, Size.SIMPLE, 1, "fix"),
+        (Kind.TOOL_ERROR, Size.COMPLEX, 1, "investigate"),
+        (Kind.NOT_FOUND, Size.UNCERTAIN, 1, "investigate"),
+        (Kind.NOT_FOUND, Size.BEYOND, 1, "replan"),
+        (Kind.NOT_FOUND, Size.SIMPLE, 6, "replan"),
+        (Kind.AUTH_ERROR, Size.BEYOND, 1, "person"),
+    ],
+)
+def test_where_an_error_enters_the_crews_ladder(kind: Kind, how_large: Size, tries: int, rung: str) -> None:
+    """By its size, and after five tries of the task's life at the plan; what only a person can mend goes to one."""
+    ladder = LADDERS["crew"]
+    failure = entering(classify(Evidence(text="x", finding=kind)), how_large, tries, ladder)
+    assert ladder.rungs[ladder.enter(failure)].name == rung

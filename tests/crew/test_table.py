@@ -361,17 +361,15 @@ def test_times_are_utc_text(table: Table, claim: Claim, stranger: Stranger) -> N
     answered(table, State.REVIEW_APPROVED)
     table.complete(claim)
     table.restart(TASK, "died")
-    table.launched("s1", TASK, generation=1, pid=1, pid_started="1")
+    table.launched("s1", TASK)
     table.ended("s1", 0)
     stranger.changed(
         "INSERT INTO orchestration_messages (task_id, from_session, message, message_type)"
         f" VALUES ('{TASK}', 's1', 'm', 'system')"
     )
-    stranger.changed("INSERT INTO repetiteur_conversation (sender, message) VALUES ('user', 'm')")
     times = [
         *stranger.row(TASK, "started_at, completed_at, last_heartbeat, progress_at"),
         *(row[0] for row in stranger.asked("SELECT timestamp FROM orchestration_messages")),
-        *(row[0] for row in stranger.asked("SELECT timestamp FROM repetiteur_conversation")),
         *(row[0] for row in stranger.asked("SELECT at FROM crew_restarts")),
         *stranger.asked("SELECT launched_at, ended_at FROM crew_processes")[0],
     ]
@@ -401,10 +399,10 @@ def test_an_answer_can_change_columns_of_ours(table: Table, claim: Claim) -> Non
     """In the same transaction; lists and records are kept as JSON."""
     table.error(claim, "boom")
     history = [{"rung": "fix", "tries": 1}]
-    table.answer(table.known(TASK), State.FIX_PROPOSED, "", MessageType.SYSTEM, history=history, incident="i-1")
+    table.answer(table.known(TASK), State.FIX_PROPOSED, "", MessageType.SYSTEM, history=history, note="i-1")
     table.change(TASK, outcome="escalated", writes=("a.py", "b.py"), redispatches=2, open_for_claim=False)
     found = table.known(TASK)
-    assert (found.history, found.incident, found.outcome) == (history, "i-1", "escalated")
+    assert (found.history, found.note, found.outcome) == (history, "i-1", "escalated")
     assert (found.writes, found.redispatches) == (("a.py", "b.py"), 2)
     for name in ("state", "session_id", "generation", "error_tries", "task_id", "no_such"):
         with pytest.raises(TypeError, match=name):
@@ -454,13 +452,13 @@ def test_the_reserved_rows_are_in_no_workers_query(table: Table) -> None:
 
 def test_processes_restarts_and_facts_are_remembered(table: Table) -> None:
     """By whoever opens the table next."""
-    table.launched("s1", TASK, generation=1, pid=42, pid_started="77", command=("sh", "-c", "x"), log_path="l")
-    table.launched("s2", TASK, generation=2, pid=43, pid_started="78", role="conductor")
+    table.launched("s1", TASK, ("sh", "-c", "x"))
+    table.launched("s2", TASK)
     table.ended("s1", 3)
     with table.clone() as other:
         assert [process.session_id for process in other.processes()] == ["s2"]
         first = other.processes(alive_only=False)[0]
-        assert (first.command, first.exit_code, first.pid_started) == (("sh", "-c", "x"), 3, "77")
+        assert (first.command, first.exit_code) == (("sh", "-c", "x"), 3)
         other.restart(TASK, "died")
         assert other.fact("paused") is None
         other.set_fact("paused", "yes")

@@ -57,7 +57,7 @@ def test_a_crew_is_shown_with_what_needs_a_person_first(service: Running, table:
 
 def test_a_task_is_shown_whole(service: Running, table: Table) -> None:
     """What was said, who was started, and what may be done now, with the mark by which an act is guarded."""
-    table.launched("one", "task-01", generation=0, pid=1, pid_started="x", command=("an", "agent"))
+    table.launched("one", "task-01", ("an", "agent"))
     answer = service.admin.get(f"{PATH}/task-01")
     task = answer.json()
     assert answer.headers["etag"] == '"1-error"'

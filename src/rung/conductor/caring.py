@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rung.conductor.dispatch import HALTED, not_claimed, waiting_for_claim
 from rung.core.crew import ASKS, CONDUCTOR, ENDED_WITH_US, MessageType, State
 from rung.core.evidence import clip
-from rung.core.handoff import Handoff, HandoffKind, handoff_kind
+from rung.core.handoff import FIRST, Handoff, HandoffKind, handoff_kind
 from rung.core.liveness import TROUBLE, Liveness, Patience, Signals, look, stop_restarting
 
 if TYPE_CHECKING:
@@ -177,11 +177,6 @@ def _may_begin_again(crew: Crew, task: Task, why: str, *, lost: bool = True) -> 
 
 
 def _to_successor(crew: Crew, task: Task, kind: HandoffKind) -> str:
-    trust = {
-        HandoffKind.CLEAN: "Its handoff can be trusted; run the tests once before you go on.",
-        HandoffKind.DIRTY: "It was nearly out of context: run all tests of the last checkpoint before you believe it.",
-        HandoffKind.CRASH: "It left no handoff: trust tests, not claims. What it last said it finished, verify.",
-    }[kind]
     where = crew.runtime / "partial" / f"{task.task_id}-{task.generation}.md"
     saved = f" What was saved of its work: {where}." if where.exists() else ""
-    return f"HANDOFF ({kind}): you take over {task.task_id} from {task.worked_by or 'a lost worker'}. {trust}{saved}"
+    return f"HANDOFF ({kind}): you take over {task.task_id} from {task.worked_by or 'a lost worker'}. First: {FIRST[kind]}.{saved}"

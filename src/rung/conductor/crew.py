@@ -83,9 +83,9 @@ class Crew:
 
     def let_go(self, task_id: str) -> None:
         """End whatever works on a task, and write down that it ended. Whoever does this has marked the task before."""
-        self.processes.end(task_id, self.settings.grace)
+        code = self.processes.end(task_id, self.settings.grace)
         for process in self.table.processes(task_id=task_id):
-            self.table.ended(process.session_id)
+            self.table.ended(process.session_id, code)
 
 
 _TRIED = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.HANDOFF)

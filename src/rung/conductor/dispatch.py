@@ -75,7 +75,7 @@ def launch(crew: Crew, task: Task) -> None:
         "RUNG_BEAT": f"{crew.settings.beat:g}",
     }
     crew.processes.end(task.task_id, crew.settings.grace)  # what is left of a former one
-    crew.table.launched(session, task.task_id, generation=task.generation, pid=0, pid_started="", command=words)
+    crew.table.launched(session, task.task_id, words)
     crew.processes.launch(task.task_id, words, environment, Path(task.workdir) if task.workdir else None)
     crew.say(f"{task.task_id}: launched for {worked_by}")
 

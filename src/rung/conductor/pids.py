@@ -85,13 +85,6 @@ def alive(pid: Pid) -> bool:
     return find(pid.number) == pid
 
 
-def stopped(pid: Pid) -> bool:
-    """Does it live, but was told to stand still?"""
-    with suppress(OSError):
-        return alive(pid) and _field((_PROC / str(pid.number) / "stat").read_text(), 3) in "Tt"
-    return False
-
-
 def group(pid: Pid) -> bool:
     """Is anything left of what it started? Its number cannot be given away while its group has members."""
     if alive(pid):

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-from rung.conductor.pids import Pid, alive, group, launcher, read_pid, signal_group, stopped
+from rung.conductor.pids import Pid, alive, group, launcher, read_pid, signal_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,24 +27,19 @@ class Processes(Protocol):
         """Start a command under this name; its output goes to the name's log."""
         ...
 
-    def known(self) -> list[str]:
-        """The names that have a PID file."""
-        ...
-
     def alive(self, name: str) -> bool:
         """Does the process of this name live?"""
-        ...
-
-    def stands_still(self, name: str) -> bool:
-        """Does it live, but was stopped by a signal?"""
         ...
 
     def output(self, name: str) -> str:
         """The tail of what it printed."""
         ...
 
-    def end(self, name: str, grace: float = GRACE) -> None:
-        """Ask it to end; make it, after the grace; forget its PID file. Also the clean-up after a dead one."""
+    def end(self, name: str, grace: float = GRACE) -> int | None:
+        """Ask it to end; make it, after the grace; forget its PID file. Also the clean-up after a dead one.
+
+        How it ended, as Python counts exit codes; None where nobody knows: another conductor had started it.
+        """
         ...
 
 
@@ -58,7 +53,7 @@ class RealProcesses:
         self.logs = directory / "logs"
         for place in (self.pids, self.logs):
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None) -> None:
         """Start it, and see that its PID file is there."""
@@ -73,7 +68,7 @@ class RealProcesses:
                 cwd=workdir,
                 start_new_session=True,
             )
-        self._children[child.pid] = child
+        self._children[name] = child
         until = time.monotonic() + _WRITTEN
         while read_pid(file) is None and child.poll() is None and time.monotonic() < until:
             time.sleep(_LOOK)
@@ -92,11 +87,6 @@ class RealProcesses:
         pid = self.pid(name)
         return pid is not None and alive(pid)
 
-    def stands_still(self, name: str) -> bool:
-        """Does it live, but was stopped by a signal?"""
-        pid = self.pid(name)
-        return pid is not None and stopped(pid)
-
     def output(self, name: str) -> str:
         """The tail of what it printed."""
         try:
@@ -106,13 +96,15 @@ class RealProcesses:
         except OSError:
             return ""
 
-    def end(self, name: str, grace: float = GRACE) -> None:
+    def end(self, name: str, grace: float = GRACE) -> int | None:
         """First asked, then made to. The file goes last: until then a successor can finish this."""
         pid = self.pid(name)
         if pid is not None:
             self._end_group(pid, grace)
         self._reap()
         self.file(name).unlink(missing_ok=True)
+        child = self._children.pop(name, None)
+        return None if child is None else child.returncode
 
     def _end_group(self, pid: Pid, grace: float) -> None:
         if signal_group(pid, signal.SIGTERM):
@@ -127,10 +119,8 @@ class RealProcesses:
 
     def _reap(self) -> None:
         """Take note of children that ended, so that they are no zombies."""
-        for number, child in list(self._children.items()):
-            with suppress(OSError):
-                if child.poll() is not None:
-                    del self._children[number]
+        for child in list(self._children.values()):
+            child.poll()
 
     def file(self, name: str) -> Path:
         """Where the name's PID file is."""

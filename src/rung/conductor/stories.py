@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rung.core import events as ev
 from rung.core.codec import from_json, to_json
-from rung.core.crew import ERROR_TRIES
 from rung.core.decide import decide
-from rung.core.failures import Kind
-from rung.core.fixing import Size, no_progress
+from rung.core.fixing import Size, entering, no_progress
 from rung.core.incident import Incident
 from rung.core.request import Request
 from rung.engine.numbers import NUMBERS
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.core.failures import Failure
-    from rung.core.ladder import Ladder
     from rung.core.policy import Policy
     from rung.store.crew.rows import Task
 
@@ -45,7 +42,7 @@ class Stories:
         self._attended = attended
         self._say = say
 
-    def failed(self, task: Task, failure: Failure, size: Size | None = None) -> tuple[ev.Decision, Story]:
+    def failed(self, task: Task, failure: Failure, size: Size) -> tuple[ev.Decision, Story]:
         """What to do after this error of the task's worker, and the story to write down with it."""
         told = _read(task.history)
         before = len(told)
@@ -53,8 +50,8 @@ class Stories:
         if not told:
             told.append(self._opened(task, now))
         told.append(ev.AttemptFailed(now, failure, 0.0, 0.0, may_retry=True))
-        entering = _as_it_enters(failure, size, task.error_tries, self.policy.ladder)
-        decision = decide(Incident.of(told), entering, self.policy, now, _EITHER)
+        enters = entering(failure, size, task.error_tries, self.policy.ladder)
+        decision = decide(Incident.of(told), enters, self.policy, now, _EITHER)
         told.append(ev.Decided(now, decision))
         self._tell(told, before)
         return decision, _written(told)
@@ -93,18 +90,6 @@ class Stories:
             self._journal.append(opened.id, before, tuple(told[before:])).result()
         except Exception as error:  # noqa: BLE001  # the table is what counts; a dead conductor may have told it already
             self._say(f"not kept in the journal: {error}")
-
-
-def _as_it_enters(failure: Failure, size: Size | None, tries: int, ladder: Ladder) -> Failure:
-    """Where on the ladder it enters: by what it takes to mend it, and how often that was tried in the task's life."""
-    if tries > ERROR_TRIES or size is Size.BEYOND:
-        beyond = failure._replace(kind=Kind.BEYOND_AUTHORITY)
-        return max(failure, beyond, key=ladder.enter)  # what only a person can help with goes to one at once
-    if size in (Size.COMPLEX, Size.UNCERTAIN):
-        return failure._replace(kind=Kind.UNKNOWN)
-    if size is Size.SIMPLE and failure.kind in (Kind.UNKNOWN, Kind.TEST_FAILURE):
-        return failure._replace(kind=Kind.TOOL_ERROR)
-    return failure
 
 
 def _read(story: Story | None) -> list[ev.Event]:

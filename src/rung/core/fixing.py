@@ -14,6 +14,8 @@ from rung.core.labelled import fields_in, number_in, percent, written, yes_in, y
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rung.core.ladder import Ladder
+
 _ERROR: Final = {
     "context": ("Context Usage", "Context"),
     "self_correction": ("Self-Correction", "Self Correction"),
@@ -174,6 +176,16 @@ def size(failure: Failure, report: str = "") -> Size:
     if failure.kind is Kind.UNKNOWN:
         return Size.UNCERTAIN
     return Size.SIMPLE if failure.kind in _SIMPLE else Size.COMPLEX
+
+
+def entering(failure: Failure, size: Size, tries: int, ladder: Ladder) -> Failure:
+    """The failure as it enters the ladder: by what it takes to mend it, and how often that was tried in the task's life."""
+    if tries > ERROR_TRIES or size is Size.BEYOND:
+        beyond = failure._replace(kind=Kind.BEYOND_AUTHORITY)
+        return max(failure, beyond, key=ladder.enter)  # what only a person can help with goes to one at once
+    if size is not Size.SIMPLE:
+        return failure._replace(kind=Kind.UNKNOWN)
+    return failure._replace(kind=Kind.TOOL_ERROR) if failure.kind in (Kind.UNKNOWN, Kind.TEST_FAILURE) else failure
 
 
 def no_progress(history: Sequence[str]) -> bool:

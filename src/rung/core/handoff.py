@@ -131,6 +131,14 @@ def handoff_kind(handoff: Handoff | None) -> HandoffKind:
     return HandoffKind.CLEAN if clean else HandoffKind.DIRTY
 
 
+# What whoever takes over does before anything else.
+FIRST: Final = {
+    HandoffKind.CLEAN: "run the tests of the last step",
+    HandoffKind.DIRTY: "run all tests of the last checkpoint again",
+    HandoffKind.CRASH: "trust tests, not claims: verify the last step, distrust the one after it",
+}
+
+
 class Mismatch(StrEnum):
     """How badly a file and the table differ. The table wins in every case."""
 
@@ -211,12 +219,7 @@ class Resumption:
         return self.deviations > FEW_DEVIATIONS or worst(self.differences) not in (None, Mismatch.BENIGN)
 
     def _assess(self) -> str:
-        first = {
-            HandoffKind.CLEAN: "run the tests of the last step",
-            HandoffKind.DIRTY: "run all tests of the last checkpoint again",
-            HandoffKind.CRASH: "trust tests, not claims: verify the last step, distrust the one after it",
-        }[self.kind]
-        return f"{first}, then {'ask the conductor before going on' if self.must_ask else 'go on'}"
+        return f"{FIRST[self.kind]}, then {'ask the conductor before going on' if self.must_ask else 'go on'}"
 
     def body(self) -> str:
         """The message of a resumption."""

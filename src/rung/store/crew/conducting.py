@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import NewTask, Task
 
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_PROCESS: Final = (
-    "session_id, task_id, generation, pid, pid_started, launched_at, ended_at, exit_code, role, command, log_path"
-)
+_PROCESS: Final = "session_id, task_id, launched_at, ended_at, exit_code, command"
 
 
 class Conducting(Working):
@@ -36,7 +34,7 @@ class Conducting(Working):
             **stored(
                 {
                     name: getattr(new, name)
-                    for name in ("title", "depends_on", "priority", "command", "workdir", "writes", "kind")
+                    for name in ("title", "depends_on", "priority", "command", "workdir", "writes")
                 }
             ),
             **stored({name: getattr(new, name) for name in ("plan_mark", "phase", "note")}),
@@ -96,26 +94,11 @@ class Conducting(Working):
 
     # -- processes ------------------------------------------------------------------------------------
 
-    def launched(
-        self,
-        session: str,
-        task_id: str,
-        *,
-        generation: int,
-        pid: int,
-        pid_started: str,
-        role: str = "worker",
-        command: Sequence[str] = (),
-        log_path: str = "",
-    ) -> None:
-        """Write down a process that was started; `pid_started` tells it from a later one with its number."""
+    def launched(self, session: str, task_id: str, command: Sequence[str] = ()) -> None:
+        """Write down that a process is started for a task: before it is, so that a successor knows of it."""
         self.connection.execute(
-            f"INSERT INTO crew_processes ({_PROCESS}) VALUES (?, ?, ?, ?, ?, {NOW}, NULL, NULL, ?, ?, ?)"
-            " ON CONFLICT (session_id) DO UPDATE SET task_id = excluded.task_id, generation = excluded.generation,"
-            " pid = excluded.pid, pid_started = excluded.pid_started, launched_at = excluded.launched_at,"
-            " ended_at = NULL, exit_code = NULL, role = excluded.role, command = excluded.command,"
-            " log_path = excluded.log_path",
-            [session, task_id, generation, pid, str(pid_started), role, json.dumps(list(command)), log_path],
+            f"INSERT INTO crew_processes ({_PROCESS}) VALUES (?, ?, {NOW}, NULL, NULL, ?)",
+            [session, task_id, json.dumps(list(command))],
         )
 
     def ended(self, session: str, exit_code: int | None = None) -> None:
@@ -135,7 +118,7 @@ class Conducting(Working):
             [task_id] if task_id else [],
         )
         names = [*_PROCESS.split(", "), "age"]
-        return [Process(**dict(zip(names, row, strict=True)) | {"command": tuple(json.loads(row[9]))}) for row in rows]
+        return [Process(**dict(zip(names, row, strict=True)) | {"command": tuple(json.loads(row[5]))}) for row in rows]
 
     # -- restarts and facts ---------------------------------------------------------------------------
 

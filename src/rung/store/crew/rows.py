@@ -43,12 +43,10 @@ class Task:
     command: tuple[str, ...] | None = None  # None: the plan's
     workdir: str = ""
     writes: tuple[str, ...] = ()
-    kind: str = ""
     progress: str = ""
     progress_at: str | None = None
     redispatches: int = 0
     warnings: int = 0
-    incident: str = ""
     history: Any = None
     plan_mark: str = ""
     phase: int = 1
@@ -154,7 +152,6 @@ class NewTask:
     command: tuple[str, ...] | None = None
     workdir: str = ""
     writes: tuple[str, ...] = ()
-    kind: str = ""
     stale_after: float = STALE
     plan_mark: str = ""
     phase: int = 1
@@ -190,15 +187,10 @@ class Process:
 
     session_id: str
     task_id: str
-    generation: int
-    pid: int
-    pid_started: str
     launched_at: str
     ended_at: str | None
-    exit_code: int | None
-    role: str
+    exit_code: int | None  # where the conductor that ended it was the one that started it
     command: tuple[str, ...]
-    log_path: str
     age: float  # seconds since it was launched
 
 

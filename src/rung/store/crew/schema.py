@@ -44,12 +44,10 @@ TABLES: Final = (
   command TEXT,
   workdir TEXT,
   writes TEXT,
-  kind TEXT,
   progress TEXT,
   progress_at TEXT,
   redispatches INTEGER NOT NULL DEFAULT 0,
   warnings INTEGER NOT NULL DEFAULT 0,
-  incident TEXT,
   history TEXT,
   plan_mark TEXT,
   phase INTEGER NOT NULL DEFAULT 1,
@@ -64,24 +62,13 @@ TABLES: Final = (
   message_type TEXT NOT NULL,
   timestamp TEXT DEFAULT {now}
 )""",
-    """CREATE TABLE repetiteur_conversation (
-  id {serial},
-  sender TEXT NOT NULL,
-  message TEXT NOT NULL,
-  timestamp TEXT DEFAULT {now}
-)""",
     """CREATE TABLE crew_processes (
   session_id TEXT PRIMARY KEY NOT NULL,
   task_id TEXT NOT NULL,
-  generation INTEGER NOT NULL,
-  pid INTEGER NOT NULL,
-  pid_started TEXT NOT NULL,
   launched_at TEXT NOT NULL,
   ended_at TEXT,
   exit_code INTEGER,
-  role TEXT NOT NULL,
-  command TEXT NOT NULL,
-  log_path TEXT NOT NULL
+  command TEXT NOT NULL
 )""",
     """CREATE TABLE crew_restarts (
   id {serial},
