@@ -150,6 +150,7 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
     place.plan([{"id": "task-01", "command": SLOW}])
     place.start()
     place.until_state("task-01", State.WORKING)
+    place.until(lambda: place.task("task-01").progress)  # without any there would be nothing to hand over
     worker = read_pid(place.runtime / "pids" / "task-01.pid")
     assert worker is not None
     assert place.say("crew", "stop", "context runs out", "--hand-over").returncode == 0
