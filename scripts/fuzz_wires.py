@@ -1,9 +1,9 @@
-"""Bytes that a fuzzer makes up, through every reader of a wire, guided by coverage.
+"""Coverage-guided fuzzing of the wire format parsers.
 
     python scripts/fuzz_wires.py [SECONDS]
 
-Wants `atheris` (`make fuzz` gives it an environment of its own). Ends with an error at the first input that breaks a
-reader; what the properties in tests/gateway draw by chance, this looks for on purpose.
+Requires `atheris`; `make fuzz` installs it into a separate environment. Exits with an error at the first input that
+makes a parser fail. It complements the property tests in tests/gateway, whose inputs are random.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
 WIRES = (MESSAGES, CHAT, RESPONSES)
 
 
-def one(data: bytes) -> None:
-    """A stream in two pieces and a second attempt; and the same bytes as a body."""
-    made = atheris.FuzzedDataProvider(data)
-    which, cut = made.ConsumeIntInRange(0, 2), made.ConsumeIntInRange(0, 400)
-    rest = made.ConsumeBytes(made.remaining_bytes())
-    stream = STREAMS[which]()
+def fuzz_one_input(data: bytes) -> None:
+    """Parse the bytes as a stream in two chunks, as a second attempt of that stream, and as a request body."""
+    provider = atheris.FuzzedDataProvider(data)
+    wire, split = provider.ConsumeIntInRange(0, 2), provider.ConsumeIntInRange(0, 400)
+    payload = provider.ConsumeBytes(provider.remaining_bytes())
+    stream = STREAMS[wire]()
     stream.begin()
-    for piece in (rest[:cut], rest[cut:]):
-        stream.take(piece)
+    for chunk in (payload[:split], payload[split:]):
+        stream.take(chunk)
     stream.text()
     stream.found()
     stream.begin()
-    stream.take(rest)
+    stream.take(payload)
     stream.finish()
-    stream.failed(500, "words")
-    read_event("error", rest.decode("utf-8", "replace"))
+    stream.failed(500, "error text")
+    read_event("error", payload.decode("utf-8", "replace"))
     try:
-        body: Any = json.loads(rest)
+        body: Any = json.loads(payload)
     except (ValueError, RecursionError):
         return
     if isinstance(body, dict):
-        bodies = WIRES[which].bodies
+        bodies = WIRES[wire].bodies
         bodies.repaired(body)
         bodies.with_model(body, "other")
         bodies.compacted(body, 50)
@@ -55,9 +55,9 @@ def one(data: bytes) -> None:
 
 
 def main() -> None:
-    """Look for as long as it was told."""
+    """Run the fuzzer for the given number of seconds."""
     seconds = sys.argv[1] if len(sys.argv) > 1 else "60"
-    atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", "-max_len=2000", "-timeout=10"], one)
+    atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", "-max_len=2000", "-timeout=10"], fuzz_one_input)
     atheris.Fuzz()
 
 

@@ -1,6 +1,6 @@
-"""Run the adapters' tests with the SDKs' previous major versions, and with litellm, which needs one of them.
+"""Run the adapter tests with the previous major version of each SDK, and with litellm, which requires one of them.
 
-They cannot share an environment with today's, so each gets one of its own under a temporary directory.
+These versions conflict with the current ones, so each gets its own environment in a temporary directory.
 """
 
 from __future__ import annotations
@@ -14,72 +14,76 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-NEEDED = ("hypothesis", "jsonschema", "pytest", "pytest-xdist", "requests")  # by the tests themselves
+TEST_REQUIREMENTS = ("hypothesis", "jsonschema", "pytest", "pytest-xdist", "requests")
 
 
-class Tried(NamedTuple):
-    """How one package did: its version, and the last line of its tests."""
+class Result(NamedTuple):
+    """Test result of one package: its version and the last line of the test output."""
 
-    good: bool
+    passed: bool
     line: str
 
 
-def anthropic(environment: Path) -> Tried:
-    """Before 2, it spoke through httpx."""
-    return _try(environment, "anthropic", "anthropic<2", "test_reads_anthropic.py")
+def anthropic(environment: Path) -> Result:
+    """Test anthropic before version 2, which uses httpx."""
+    return _run_tests(environment, "anthropic", "anthropic<2", "test_reads_anthropic.py")
 
 
-def openai(environment: Path) -> Tried:
-    """Before 3, it spoke through httpx."""
-    return _try(environment, "openai", "openai<3", "test_reads_openai.py")
+def openai(environment: Path) -> Result:
+    """Test openai before version 3, which uses httpx."""
+    return _run_tests(environment, "openai", "openai<3", "test_reads_openai.py")
 
 
-def google_genai(environment: Path) -> Tried:
-    """Before 3."""
-    return _try(environment, "google-genai", "google-genai<3", "test_reads_genai.py", "google-api-core")
+def google_genai(environment: Path) -> Result:
+    """Test google-genai before version 3."""
+    return _run_tests(environment, "google-genai", "google-genai<3", "test_reads_genai.py", "google-api-core")
 
 
-def mcp(environment: Path) -> Tried:
-    """Before 2: McpError, isError, FastMCP; our server on it too."""
-    return _try(environment, "mcp", "mcp<2", "test_reads_mcp.py ../mcp", "click", "rich")
+def mcp(environment: Path) -> Result:
+    """Test mcp before version 2 (McpError, isError, FastMCP), including Rung's MCP server."""
+    return _run_tests(environment, "mcp", "mcp<2", "test_reads_mcp.py ../mcp", "click", "rich")
 
 
-def litellm(environment: Path) -> Tried:
-    """Today's, with the openai it asks for."""
-    return _try(environment, "litellm", "litellm", "../old_sdks/test_reads_litellm.py")
+def litellm(environment: Path) -> Result:
+    """Test the current litellm with the openai version it requires."""
+    return _run_tests(environment, "litellm", "litellm", "../old_sdks/test_reads_litellm.py")
 
 
-def _try(environment: Path, package: str, wanted: str, tests: str, *more: str) -> Tried:
+def _run_tests(environment: Path, package: str, requirement: str, tests: str, *extra: str) -> Result:
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
-    installed = _run(python, "-m", "pip", "install", "-q", "-e", str(ROOT), wanted, *more, *NEEDED)
+    installed = _run(python, "-m", "pip", "install", "-q", "-e", str(ROOT), requirement, *extra, *TEST_REQUIREMENTS)
     if installed.returncode:
-        return Tried(good=False, line=f"{wanted}: not installed\n{installed.stdout[-2_000:]}")
-    asked = _run(python, "-c", f"from importlib.metadata import version; print(version({package!r}))")
-    # Their warnings are their own: today's versions are tested with warnings as errors.
-    done = _run(python, "-m", "pytest", "-W", "default", "-rs", *[f"tests/adapters/{one}" for one in tests.split()])
-    said = done.stdout.strip().splitlines()
-    # A package that is there must not be skipped: then nothing would have been tried.
-    good = done.returncode == 0 and "could not import" not in done.stdout
-    end = said[-1] if said else f"exit code {done.returncode}"
-    return Tried(good=good, line=f"{package} {asked.stdout.strip()}: {end if good else done.stdout[-4_000:]}")
+        return Result(passed=False, line=f"{requirement}: installation failed\n{installed.stdout[-2_000:]}")
+    version = _run(python, "-c", f"from importlib.metadata import version; print(version({package!r}))")
+    # Warnings of old versions are ignored; current versions are tested with warnings as errors.
+    completed = _run(
+        python, "-m", "pytest", "-W", "default", "-rs", *[f"tests/adapters/{path}" for path in tests.split()]
+    )
+    lines = completed.stdout.strip().splitlines()
+    # A skipped import means that the installed package was not tested.
+    passed = completed.returncode == 0 and "could not import" not in completed.stdout
+    summary = lines[-1] if lines else f"exit code {completed.returncode}"
+    return Result(
+        passed=passed, line=f"{package} {version.stdout.strip()}: {summary if passed else completed.stdout[-4_000:]}"
+    )
 
 
-def _run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603  # our own interpreter, our own words
-        [python, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+def _run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603  # own interpreter, fixed arguments
+        [python, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
 
 
 def main() -> int:
-    """Try each; 1 if one failed."""
+    """Test each package; return 1 if one failed, otherwise 0."""
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor() as pool:
-        each = [anthropic, openai, google_genai, mcp, litellm]
-        results = pool.map(lambda one: one(Path(directory) / one.__name__), each)
+        packages = [anthropic, openai, google_genai, mcp, litellm]
+        results = pool.map(lambda test: test(Path(directory) / test.__name__), packages)
         failed = 0
         for result in results:
-            print("ok  " if result.good else "FAIL", result.line, flush=True)
-            failed += not result.good
+            print("ok  " if result.passed else "FAIL", result.line, flush=True)
+            failed += not result.passed
     return 1 if failed else 0
 
 

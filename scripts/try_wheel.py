@@ -1,4 +1,4 @@
-"""Build the wheel, put it into an empty environment, and use it as a stranger would."""
+"""Build the wheel, install it into an empty environment and use it as a new user would."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-USE = """
+SMOKE_TEST = """
 import sys
 import rung
 assert "asyncio" not in sys.modules, "import rung must not load asyncio"
@@ -21,60 +21,62 @@ def attempt(request):
     if not request.recovery:
         raise FileNotFoundError(2, "no such file")
     return "found " + request.model
-outcome = rung.recover_sync(attempt, rung.Request(prompt="look", model="small"))
+outcome = rung.recover_sync(attempt, rung.Request(prompt="Find the file", model="small"))
 assert (outcome.status, outcome.value) == ("recovered", "found small"), outcome
 print("library: recovered on", outcome.path)
 """
 
 
 def main() -> None:
-    """Build, install, use; stop at the first thing that does not work."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        os.environ["RUNG_JOURNAL"] = str(place / "journal.db")  # not this user's own
+    """Build, install and use the wheel; exit at the first failure."""
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        os.environ["RUNG_JOURNAL"] = str(folder / "journal.db")  # leave the user's journal alone
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-        run([*pip, "wheel", "--no-deps", "-w", str(place), str(ROOT)])
-        wheel = next(place.glob("rung-*.whl"))
+        run([*pip, "wheel", "--no-deps", "-w", str(folder), str(ROOT)])
+        wheel = next(folder.glob("rung-*.whl"))
         print("wheel:", wheel.name, f"{wheel.stat().st_size // 1024} KiB")
-        has_page(zipfile.ZipFile(wheel).namelist(), "the wheel")
-        run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(place)], quiet=True)
-        with tarfile.open(next(place.glob("rung-*.tar.gz"))) as sdist:
-            has_page(sdist.getnames(), "the sdist")
-        venv.create(place / "env", with_pip=True)
-        python, rung = place / "env/bin/python", place / "env/bin/rung"
-        into = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+        require_dashboard(zipfile.ZipFile(wheel).namelist(), "the wheel")
+        run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)], quiet=True)
+        with tarfile.open(next(folder.glob("rung-*.tar.gz"))) as sdist:
+            require_dashboard(sdist.getnames(), "the sdist")
+        venv.create(folder / "env", with_pip=True)
+        python, rung = folder / "env/bin/python", folder / "env/bin/rung"
+        install = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
 
-        run([*into, str(wheel)])
-        run([str(python), "-W", "error", "-c", USE])
-        bare = subprocess.run([str(rung)], capture_output=True, text=True, check=False)  # noqa: S603  # our own command
-        assert bare.returncode == 2, bare  # noqa: S101, PLR2004  # this script is a test
-        assert "rung[cli]" in bare.stderr, bare.stderr  # noqa: S101  # as above
-        print("without click:", bare.stderr.strip())
+        run([*install, str(wheel)])
+        run([str(python), "-W", "error", "-c", SMOKE_TEST])
+        without_cli = subprocess.run([str(rung)], capture_output=True, text=True, check=False)  # noqa: S603  # own command
+        assert without_cli.returncode == 2, without_cli  # noqa: S101, PLR2004  # this script is a test
+        assert "rung[cli]" in without_cli.stderr, without_cli.stderr  # noqa: S101  # as above
+        print("without click:", without_cli.stderr.strip())
 
-        run([*into, f"{wheel}[all]"])
-        for words in (
+        run([*install, f"{wheel}[all]"])
+        for arguments in (
             ["--version"],
             ["ladder", "show", "task"],
             ["demo", "--fast"],
             ["schema", "outcome"],
             ["lab", "faults"],
         ):
-            run([str(rung), *words], quiet=True)
+            run([str(rung), *arguments], quiet=True)
         run([str(rung), "run", "--", "true"])
-        print("command: version, ladder, demo, schema, lab, run work")
+        print("command line: version, ladder, demo, schema, lab and run work")
 
 
-def has_page(names: list[str], where: str) -> None:
-    """Does it carry the built dashboard?"""
+def require_dashboard(names: list[str], archive: str) -> None:
+    """Exit with an error if the archive lacks the built dashboard."""
     if not any(name.endswith("service/static/index.html") for name in names):
-        sys.exit(f"{where} carries no dashboard")
+        sys.exit(f"{archive} does not contain the dashboard")
 
 
-def run(words: list[str], *, quiet: bool = False) -> None:
-    """Run a command; its failure is ours."""
-    done = subprocess.run(words, capture_output=quiet, text=True, check=False)  # noqa: S603  # our own commands
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(words)} failed with {done.returncode}\n{done.stdout or ''}{done.stderr or ''}")
+def run(command: list[str], *, quiet: bool = False) -> None:
+    """Run a command; exit with an error if it fails."""
+    completed = subprocess.run(command, capture_output=quiet, text=True, check=False)  # noqa: S603  # own commands
+    if completed.returncode != 0:
+        sys.exit(
+            f"{' '.join(command)} failed with exit code {completed.returncode}\n{completed.stdout or ''}{completed.stderr or ''}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the generated pages under docs/reference; with --check only says whether they are up to date."""
+"""Write the generated pages under docs/reference; with --check, report pages that are out of date."""
 
 from __future__ import annotations
 
@@ -7,61 +7,63 @@ import sys
 from pathlib import Path
 
 from docpages import events, kinds, ladders, plans, policy, prompts
-from docpages.markdown import MARK
+from docpages.markdown import GENERATED_MARKER
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 
 def all_pages() -> dict[str, str]:
-    """Path (below docs/reference) and text of every generated page."""
-    made: dict[str, str] = {}
-    for source in (kinds, ladders, prompts, policy, plans, events):
-        made |= source.pages()
-    return made
+    """Return the path (below docs/reference) and text of every generated page."""
+    pages: dict[str, str] = {}
+    for generator in (kinds, ladders, prompts, policy, plans, events):
+        pages |= generator.pages()
+    return pages
 
 
-def stale(folder: Path, wanted: dict[str, str]) -> list[Path]:
-    """Pages we once wrote and would not write now; pages written by hand do not carry our mark."""
-    there = sorted(folder.rglob("*.md"))
+def obsolete(folder: Path, expected: dict[str, str]) -> list[Path]:
+    """Return generated pages that are no longer expected; hand-written pages have no marker."""
     return [
         path
-        for path in there
-        if path.relative_to(folder).as_posix() not in wanted and path.read_text(encoding="utf-8").startswith(MARK)
+        for path in sorted(folder.rglob("*.md"))
+        if path.relative_to(folder).as_posix() not in expected
+        and path.read_text(encoding="utf-8").startswith(GENERATED_MARKER)
     ]
 
 
 def write(folder: Path) -> None:
-    """Bring the folder up to date."""
-    wanted = all_pages()
-    for name, text in wanted.items():
+    """Write all pages and delete obsolete ones."""
+    expected = all_pages()
+    for name, text in expected.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-    for path in stale(folder, wanted):
+    for path in obsolete(folder, expected):
         path.unlink()
 
 
-def differing(folder: Path) -> list[Path]:
-    """Pages that are missing, differ or should not be there."""
-    wanted = all_pages()
-    paths = {folder / name: text for name, text in wanted.items()}
-    wrong = [path for path, text in paths.items() if not path.exists() or path.read_bytes() != text.encode()]
-    return [*wrong, *stale(folder, wanted)]
+def outdated(folder: Path) -> list[Path]:
+    """Return pages that are missing, differ or are obsolete."""
+    expected = all_pages()
+    paths = {folder / name: text for name, text in expected.items()}
+    changed = [path for path, text in paths.items() if not path.exists() or path.read_bytes() != text.encode()]
+    return [*changed, *obsolete(folder, expected)]
 
 
 def main() -> int:
-    """0 when the pages are (now) right, 1 when --check found one that is not."""
+    """Return the exit code: 1 if --check found an outdated page, otherwise 0."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 and name the pages that differ")
-    parser.add_argument("--into", type=Path, default=REFERENCE, help="another folder (default: docs/reference)")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; list outdated pages and exit with 1 if there are any"
+    )
+    parser.add_argument("--into", type=Path, default=REFERENCE, help="target directory (default: docs/reference)")
     arguments = parser.parse_args()
     if not arguments.check:
         write(arguments.into)
         return 0
-    wrong = differing(arguments.into)
-    for path in wrong:
-        print(f"{path}: not what would be written; run `make docs`", file=sys.stderr)
-    return 1 if wrong else 0
+    paths = outdated(arguments.into)
+    for path in paths:
+        print(f"{path}: outdated; run `make docs`", file=sys.stderr)
+    return 1 if paths else 0
 
 
 if __name__ == "__main__":

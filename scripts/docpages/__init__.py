@@ -1,1 +1,1 @@
-"""The generated reference pages, one module for each sort of page: data in, Markdown out."""
+"""Generators of the reference pages, one module per type of page: data in, Markdown out."""

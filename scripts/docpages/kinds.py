@@ -1,4 +1,4 @@
-"""A page for each kind of failure, and their index."""
+"""Generate a page for each failure kind, and their index."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 def pages() -> dict[str, str]:
-    """Path and text of each page."""
-    made = {f"kinds/{kind}.md": _page(kind) for kind in Kind}
-    return {"kinds/README.md": _index(), **made}
+    """Return the path and text of each page."""
+    kind_pages = {f"kinds/{kind}.md": _page(kind) for kind in Kind}
+    return {"kinds/README.md": _index(), **kind_pages}
 
 
-def repeatable(kind: Kind) -> bool:
-    """Whether a failure of this kind can be repeated unchanged under the default policy."""
-    return kind in DEFAULT_RETRY and (_finding(kind) or any(rule.retryable for rule in _rules(kind)))
+def is_retried_by_default(kind: Kind) -> bool:
+    """Return whether the default policy may retry a failure of this kind unchanged."""
+    return kind in DEFAULT_RETRY and (_finding_is_retryable(kind) or any(rule.retryable for rule in _rules(kind)))
 
 
 def entries(ladder: Ladder, kind: Kind) -> Iterator[tuple[str, int]]:
-    """Where the kind enters the ladder; a detected loop once for each number of repeats that matters."""
+    """Yield the entry rungs of a kind; a detected loop has one per repeat threshold."""
     counts = [n for n, _ in ladder.loops] if kind is Kind.LOOP_DETECTED else []
     if not counts or min(counts) > 1:
         counts.insert(0, 0)
@@ -39,19 +39,19 @@ def entries(ladder: Ladder, kind: Kind) -> Iterator[tuple[str, int]]:
     for repeats in counts:
         index = ladder.enter(Failure(kind=kind, retryable=False, rule="", evidence=Evidence(repeats=repeats)))
         if index != last:
-            yield (f"from {repeats} repeats on" if repeats else "", index)
+            yield (f"{repeats} or more repeats" if repeats else "", index)
         last = index
 
 
 def _index() -> str:
     parts = []
     for group, kinds in GROUPS.items():
-        rows = [(f"[{code(kind)}]({kind}.md)", GUIDES[kind].summary, _short_answer(kind)) for kind in kinds]
-        parts += [f"## {group}", table(("kind", "what it is", "same request again?"), rows)]
+        rows = [(f"[{code(kind)}]({kind}.md)", GUIDES[kind].summary, _retry_label(kind)) for kind in kinds]
+        parts += [f"## {group}", table(("kind", "description", "retried unchanged"), rows)]
     intro = (
-        f"A failure has one of {len(Kind)} names. The first rule that matches the evidence gives it; "
-        f"whoever already knows the name (a detector, a check, an attempt) gives it as a finding. "
-        f"Where no rule matches, it is [{code(Kind.UNKNOWN)}]({Kind.UNKNOWN}.md)."
+        f"Every failure has one of {len(Kind)} kinds. The classifier assigns the kind of the first rule that matches "
+        f"the evidence. A detector, a check or an attempt that already knows the kind reports it as a finding. "
+        f"If no rule matches, the kind is [{code(Kind.UNKNOWN)}]({Kind.UNKNOWN}.md)."
     )
     return page("Kinds", intro, *parts)
 
@@ -62,19 +62,19 @@ def _page(kind: Kind) -> str:
     return page(
         code(kind),
         guide.summary,
-        f"Group: {group}. All kinds: [index](README.md).",
-        "## How it looks",
+        f"Group: {group}. See [all kinds](README.md).",
+        "## Symptoms",
         guide.looks,
-        "## What finds it",
-        _found_by(kind),
-        "## Where it enters",
-        table(("ladder", "level", "rung", "the way up from there"), _entry_rows(kind)),
-        _persists(kind),
-        "## May the same request be repeated?",
-        _answer(kind),
-        "## What helps",
+        "## Classification",
+        _classification(kind),
+        "## Entry rungs",
+        table(("ladder", "level", "entry rung", "escalation path"), _entry_rows(kind)),
+        _persistence_note(kind),
+        "## Is the request retried unchanged?",
+        _retry_text(kind),
+        "## Remedies",
         numbered(guide.helps),
-        "## What not to do",
+        "## What to avoid",
         guide.avoid,
     )
 
@@ -83,38 +83,41 @@ def _rules(kind: Kind) -> list[Rule]:
     return [rule for rule in RULES if rule.kind is kind]
 
 
-def _finding(kind: Kind) -> bool:
+def _finding_is_retryable(kind: Kind) -> bool:
     return classify(Evidence(finding=kind)).retryable
 
 
-def _found_by(kind: Kind) -> str:
+def _classification(kind: Kind) -> str:
     rows = [(code(rule.id), rule.why, _facts(rule.example), "yes" if rule.retryable else "no") for rule in _rules(kind)]
-    by_name = "A detector, a check or the attempt itself may say it: `AttemptError(…, finding="
-    finding = f"{by_name}{kind.value!r})`. The rule is then called `finding`."
+    finding = (
+        "A detector, a check or the attempt can also report this kind directly: "
+        f"`AttemptError(…, finding={kind.value!r})`. The recorded rule is then `finding`."
+    )
     if not rows:
-        what = "What no rule matches gets this name." if kind is Kind.UNKNOWN else "No rule reads it off an error."
-        return f"{what} {finding}"
-    return "\n\n".join((table(("rule", "why", "example", "retryable"), rows), finding, *map(_signs, _rules(kind))))
+        unmatched = "Evidence that matches no rule gets this kind."
+        return f"{unmatched if kind is Kind.UNKNOWN else 'No rule assigns this kind.'} {finding}"
+    conditions = map(_conditions, _rules(kind))
+    return "\n\n".join((table(("rule", "reason", "example", "retryable"), rows), finding, *conditions))
 
 
-def _signs(rule: Rule) -> str:
-    """What the rule looks for, to be searched for by somebody who has the words before them."""
-    asked = "; ".join(f"{name} {codes(values)}" for name, values in asked_by(rule).items())
-    return f"**{code(rule.id)}** asks for: {asked}."
+def _conditions(rule: Rule) -> str:
+    """Return the conditions of a rule, so that readers can search the page for an error's text."""
+    conditions = "; ".join(f"{name} {codes(values)}" for name, values in asked_by(rule).items())
+    return f"**{code(rule.id)}** matches on: {conditions}."
 
 
 def _facts(evidence: Evidence) -> str:
-    """The facts an example gives, without those it leaves at their defaults."""
-    blank = Evidence()
+    """Return the fields of an example that differ from their defaults."""
+    defaults = Evidence()
     facts = [
-        f"{name}={_plain(getattr(evidence, name))}"
+        f"{name}={_literal(getattr(evidence, name))}"
         for name in Evidence._fields
-        if getattr(evidence, name) != getattr(blank, name) and getattr(evidence, name) is not NO_HEADERS
+        if getattr(evidence, name) != getattr(defaults, name) and getattr(evidence, name) is not NO_HEADERS
     ]
     return code(", ".join(facts))
 
 
-def _plain(value: object) -> str:
+def _literal(value: object) -> str:
     return repr(str(value)) if isinstance(value, str) else repr(value)
 
 
@@ -122,50 +125,54 @@ def _entry_rows(kind: Kind) -> Iterator[tuple[str, ...]]:
     for ladder in LADDERS.values():
         for when, index in entries(ladder, kind):
             name = f"[{ladder.name}](../ladders/{ladder.name}.md)" + (f", {when}" if when else "")
-            yield name, str(ladder.level(index)), code(ladder.rungs[index].name), _way(ladder, kind, index)
+            yield name, str(ladder.level(index)), code(ladder.rungs[index].name), _escalation_path(ladder, kind, index)
 
 
-def _way(ladder: Ladder, kind: Kind, start: int) -> str:
-    """The rungs from there on that can do something about the kind."""
+def _escalation_path(ladder: Ladder, kind: Kind, start: int) -> str:
+    """Return the rungs from `start` upwards that apply to the kind."""
     usable = [
         rung.name
         for rung in ladder.rungs[start:]
-        if (rung.helps is None or kind in rung.helps) and (rung.action is not Action.RETRY or repeatable(kind))
+        if (rung.helps is None or kind in rung.helps)
+        and (rung.action is not Action.RETRY or is_retried_by_default(kind))
     ]
     last = ladder.rungs[-1].name
-    return " → ".join(usable if last in usable else [*usable, f"end ({last} without a further turn)"])
+    return " → ".join(usable if last in usable else [*usable, f"end ({last}, without another attempt)"])
 
 
-def _persists(kind: Kind) -> str:
+def _persistence_note(kind: Kind) -> str:
     if kind not in SERVICE_TROUBLE:
         return ""
-    places = [
+    entries_when_down = [
         f"{code(ladder.entry[Kind.SERVICE_DOWN])} ({ladder.name})"
         for ladder in LADDERS.values()
         if Kind.SERVICE_DOWN in ladder.entry and any(rung.action is Action.RETRY for rung in ladder.rungs)
     ]
     return (
-        f"When the tries of `retry` are spent and the trouble is still there, the service counts as down, and the "
-        f"ladder goes on where [{code(Kind.SERVICE_DOWN)}]({Kind.SERVICE_DOWN}.md) enters: {', '.join(places)}."
+        f"If the failure persists after all tries of `retry`, the service is considered down, and recovery continues "
+        f"at the entry rung of [{code(Kind.SERVICE_DOWN)}]({Kind.SERVICE_DOWN}.md): {', '.join(entries_when_down)}."
     )
 
 
-def _short_answer(kind: Kind) -> str:
+def _retry_label(kind: Kind) -> str:
     if kind in NEVER_RETRYABLE:
         return "never"
-    return "yes" if repeatable(kind) else "no"
+    return "yes" if is_retried_by_default(kind) else "no"
 
 
-def _answer(kind: Kind) -> str:
+def _retry_text(kind: Kind) -> str:
     if kind in NEVER_RETRYABLE:
-        return "Never. A policy that lists it under `retry` is turned down: somebody must change something first."
-    ways = [*[rule.id for rule in _rules(kind) if rule.retryable], *(["finding"] if _finding(kind) else [])]
-    if repeatable(kind):
+        return "Never: the request cannot succeed unless something changes. A policy that lists this kind under `retry` is rejected."
+    retryable_rules = [
+        *[rule.id for rule in _rules(kind) if rule.retryable],
+        *(["finding"] if _finding_is_retryable(kind) else []),
+    ]
+    if is_retried_by_default(kind):
         return (
-            f"Yes, where it was named by {codes(ways)}, as long as a replay is safe: after output or a side effect "
-            "only if the request is marked idempotent. A policy can take it out of `retry`."
+            f"Yes, if it was classified by {codes(retryable_rules)} and a retry is safe: after output or a side effect, "
+            "only a request marked idempotent is retried. A policy can remove this kind from `retry`."
         )
-    if ways:
-        return f"Not by default. A policy may add it to `retry`; it is retryable where named by {codes(ways)}."
-    listed = " The default `retry` lists it all the same." if kind in DEFAULT_RETRY else ""
-    return f"No. Nothing that names it calls it retryable: the request has to be changed first.{listed}"
+    if retryable_rules:
+        return f"Not by default. A policy can add it to `retry`; it is retryable if classified by {codes(retryable_rules)}."
+    listed = " It is nevertheless part of the default `retry` list." if kind in DEFAULT_RETRY else ""
+    return f"No. No rule marks it as retryable: the request must change first.{listed}"

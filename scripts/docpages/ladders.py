@@ -1,11 +1,11 @@
-"""A page for each ladder that ships, and their index."""
+"""Generate a page for each built-in ladder, and their index."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from docpages.kinds import entries
-from docpages.markdown import code, codes, count, fence, page, remarks, table
+from docpages.markdown import code, codes, count, fence, member_comments, page, table
 from rung.core.failures import GROUPS, Kind
 from rung.core.ladder import DOES, ENDINGS, Ladder, Rung, Scope
 from rung.core.policy import TEMPLATES, preset, worst_case
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def pages() -> dict[str, str]:
-    """Path and text of each page."""
-    made = {f"ladders/{ladder.name}.md": _page(ladder) for ladder in LADDERS.values()}
-    return {"ladders/README.md": _index(), **made}
+    """Return the path and text of each page."""
+    ladder_pages = {f"ladders/{ladder.name}.md": _page(ladder) for ladder in LADDERS.values()}
+    return {"ladders/README.md": _index(), **ladder_pages}
 
 
 def _index() -> str:
@@ -26,46 +26,49 @@ def _index() -> str:
         (f"[{ladder.name}]({ladder.name}.md)", ladder.about, " → ".join(rung.name for rung in ladder.rungs))
         for ladder in LADDERS.values()
     ]
-    scopes = [(code(name), remark or "for the whole " + name) for name, remark in remarks(Scope).items()]
+    scopes = [(code(name), comment or "for the whole " + name) for name, comment in member_comments(Scope).items()]
     return page(
         "Ladders",
-        "A ladder is data: rungs from the cheapest to the last, and the rung at which each kind enters. "
-        "These ship; [a policy file](../policy.md) may hold one of its own.",
-        table(("ladder", "for", "rungs"), rows),
-        "## How the next rung is found",
-        "The higher of the failure's entry rung and the highest rung used, or the one above that if it is spent; "
-        "from there the first rung that can help. A rung that was spent is never entered again. Every rung but "
-        "retry must change the request; one that does not is skipped, and that is recorded.",
-        "## What a rung does",
-        table(("action", "what it does"), [(code(name), text) for name, text in DOES.items()]),
-        "## How long its tries are remembered",
-        table(("scope", "spent tries count"), scopes),
+        "A ladder is data: an ordered list of rungs, cheapest first, and the entry rung of each failure kind. "
+        "These ladders are built in; a [policy file](../policy.md) can define its own.",
+        table(("ladder", "use", "rungs"), rows),
+        "## How the next rung is chosen",
+        "The search starts at the higher of the failure's entry rung and the highest rung used so far, or one rung "
+        "above if that rung has no tries left. The first rung from there that applies to the failure is used. A rung "
+        "whose tries are used up is not entered again. Every rung except `retry` must change the request; a rung that "
+        "would not change it is skipped, and the skip is recorded.",
+        "## Actions",
+        table(("action", "effect"), [(code(name), text) for name, text in DOES.items()]),
+        "## Scopes",
+        "The scope of a rung sets how long its used tries are counted.",
+        table(("scope", "used tries are counted"), scopes),
     )
 
 
 def _page(ladder: Ladder) -> str:
     return page(
-        f"The ladder {code(ladder.name)}",
+        f"Ladder {code(ladder.name)}",
         ladder.about,
-        "All ladders, and what each action does: [index](README.md).",
+        "See [all ladders and actions](README.md).",
         "## Rungs",
-        fence(_picture(ladder)),
-        "A rung's seconds cover everything on it, waits and attempts; past them the ladder climbs.",
-        _restricted(ladder),
-        "## Where each kind enters",
-        f"What is not named in the ladder's `entry` enters at {code(ladder.otherwise)}.",
-        table(("kind", "group", "level", "rung"), _entry_rows(ladder)),
-        "## At the very most",
-        "What one incident can take, the policy's caps applied, when the policy lists no other models or agents; "
-        "each one listed adds a hand-over, where the ladder has a rung for that. Dollars depend on the prices listed.",
-        table(("template", "attempts", "seconds"), _worst_rows(ladder)),
+        fence(_diagram(ladder)),
+        "The time limit of a rung covers its waits and its attempts. When it is exceeded, recovery moves to the next rung.",
+        _restriction_table(ladder),
+        "## Entry rungs",
+        f"Kinds that the ladder's `entry` table does not list enter at {code(ladder.otherwise)}.",
+        table(("kind", "group", "level", "entry rung"), _entry_rows(ladder)),
+        "## Upper limits",
+        "The most attempts and seconds that one incident can take with the policy's caps, if the policy lists no other "
+        "models or agents. Each listed model or agent adds one hand-over if the ladder has a rung for it. The most "
+        "dollars depend on the listed prices.",
+        table(("template", "attempts", "seconds"), _limit_rows(ladder)),
     )
 
 
-def _picture(ladder: Ladder) -> str:
-    """The rungs from the top down, as one stands before a ladder."""
+def _diagram(ladder: Ladder) -> str:
+    """Return a drawing of the ladder with its last rung on top."""
     rows = [
-        (f"{ladder.level(index)} {rung.name}", _tries(rung), _seconds(rung), _scope(rung))
+        (f"{ladder.level(index)} {rung.name}", _tries_text(rung), _time_limit_text(rung), _scope_text(rung))
         for index, rung in enumerate(ladder.rungs)
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
@@ -78,27 +81,27 @@ def _picture(ladder: Ladder) -> str:
     return f"\n{bar}\n".join(lines)
 
 
-def _tries(rung: Rung) -> str:
+def _tries_text(rung: Rung) -> str:
     if rung.action in ENDINGS:
-        return "the end"
+        return "final"
     return count(rung.tries, "try")
 
 
-def _seconds(rung: Rung) -> str:
-    return "no limit of its own" if rung.seconds is None else f"at most {rung.seconds:g} s"
+def _time_limit_text(rung: Rung) -> str:
+    return "no time limit" if rung.seconds is None else f"at most {rung.seconds:g} s"
 
 
-def _scope(rung: Rung) -> str:
-    return remarks(Scope)[rung.scope.value] or f"per {rung.scope.value}"
+def _scope_text(rung: Rung) -> str:
+    return member_comments(Scope)[rung.scope.value] or f"per {rung.scope.value}"
 
 
-def _restricted(ladder: Ladder) -> str:
+def _restriction_table(ladder: Ladder) -> str:
     rows = []
     for rung in ladder.rungs:
         if rung.helps is not None:
-            most = "" if rung.most_missing is None else f", while at most {rung.most_missing} parts are missing"
-            rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.helps) + most))
-    return table(("rung", "helps only with"), rows) if rows else ""
+            limit = "" if rung.most_missing is None else f", if at most {rung.most_missing} parts are missing"
+            rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.helps) + limit))
+    return table(("rung", "applies only to"), rows) if rows else ""
 
 
 def _entry_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:
@@ -109,7 +112,7 @@ def _entry_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:
                 yield name, group, str(ladder.level(index)), code(ladder.rungs[index].name)
 
 
-def _worst_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:
+def _limit_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:
     for template in TEMPLATES:
         worst = worst_case(preset(ladder.name, template))
         yield code(template), *("no cap" if cap is None else f"{cap:g}" for cap in (worst.attempts, worst.seconds))

@@ -1,11 +1,11 @@
-"""The pages of a crew's plan and of a pipeline: keys as the readers have them, examples that were loaded first."""
+"""Generate the reference pages of plan files and pipeline files; the examples are validated first."""
 
 from __future__ import annotations
 
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from docpages.markdown import bullets, code, fence, page, remarks, table
+from docpages.markdown import bullets, code, fence, member_comments, page, table
 from rung.core.keys import NEEDED, Key
 from rung.core.plan import CREW_KEYS, TASK_KEYS, Wrong, checked_plan
 from rung.core.signals import Ended
@@ -78,78 +78,83 @@ writes = ["docs/feature.md"]
 
 
 def pages() -> dict[str, str]:
-    """Path and text of both pages."""
-    checked_plan(tomllib.loads(PLAN))  # an example that does not load is worse than none
+    """Return the path and text of both pages."""
+    checked_plan(tomllib.loads(PLAN))  # documented examples must be valid
     read_pipeline(tomllib.loads(PIPELINE))
-    return {"plan.md": _plan(), "pipeline.md": _pipeline()}
+    return {"plan.md": _plan_page(), "pipeline.md": _pipeline_page()}
 
 
-def _plan() -> str:
+def _plan_page() -> str:
     return page(
         "Plan files",
-        "`plan.toml`: what `rung crew run` carries out. All of it is checked before anything runs; an error names the "
-        "key and what is allowed.",
+        "A plan file (`plan.toml`) lists the tasks that `rung crew run` executes. The whole file is validated before "
+        "anything runs; an error names the key and the allowed values.",
         "## `[crew]`",
-        _keys(CREW_KEYS),
+        _key_table(CREW_KEYS),
         "## `[[task]]`",
-        _keys(TASK_KEYS),
-        "## What is found before the run",
-        bullets(f"{code(wrong)}: {_WRONG[wrong]}" for wrong in Wrong),
-        "A task waits for what it names in `depends_on`, and for every rollback task of the plan.",
+        _key_table(TASK_KEYS),
+        "## Validation",
+        "These errors are found before the run:",
+        bullets(f"{code(error)}: {_PLAN_ERRORS[error]}" for error in Wrong),
+        "A task starts after the tasks in its `depends_on` and after every rollback task of the plan.",
         "## Revisions",
-        "A replanner writes a whole new plan. What it marks is taken by its mark, what it does not mark is compared: "
-        "the same is left alone, what differs is revised. A task that a new plan does not name is removed: it is "
-        "listed as exited, never silently gone.",
-        "## An example",
+        "A replanner writes a complete new plan. A task with a revision mark is handled by that mark. A task without "
+        "one is compared with the current plan: an equal task stays as it is, a different task is revised. A task that "
+        "the new plan does not contain is removed and recorded as exited.",
+        "## Example",
         fence(PLAN, "toml"),
     )
 
 
-_WRONG = {
-    Wrong.UNKNOWN: "a task waits for one that the plan does not have.",
-    Wrong.CYCLE: "tasks wait for one another in a circle.",
-    Wrong.SCOPE: "two tasks that may run at once write one file, by what `writes` declares.",
+_PLAN_ERRORS = {
+    Wrong.UNKNOWN: "a task depends on a task that is not in the plan.",
+    Wrong.CYCLE: "tasks depend on each other in a cycle.",
+    Wrong.SCOPE: "two tasks that can run at the same time declare the same file in `writes`.",
 }
 
 
-def _pipeline() -> str:
-    said = remarks(Ended)
+def _pipeline_page() -> str:
+    comments = member_comments(Ended)
     return page(
         "Pipeline files",
-        "What `rung pipeline run` carries out: see [how to](../howto/run-a-pipeline.md). All of it is checked before "
-        "anything runs; an error names the key and what is allowed.",
+        "A pipeline file lists the stages that `rung pipeline run` executes; see "
+        "[Run a pipeline](../howto/run-a-pipeline.md). The whole file is validated before anything runs; an error "
+        "names the key and the allowed values.",
         "## `[pipeline]`",
-        _keys(PIPELINE_KEYS),
+        _key_table(PIPELINE_KEYS),
         "## `[[stage]]`",
-        _keys(STAGE_KEYS),
+        _key_table(STAGE_KEYS),
         "## `[policy]`",
-        "The keys of [a policy](policy.md). The ladder is [`pipeline`](ladders/pipeline.md) unless it says otherwise.",
+        "The keys of a [policy](policy.md). The default ladder is [`pipeline`](ladders/pipeline.md).",
         "## Signals",
-        "The first line of an output may be `STATUS|key:value|…|ref:path`:",
+        "The first line of a stage's output can be a signal: `STATUS|key:value|…|ref:path`.",
         table(
-            ("status", "what follows"),
-            ((code(status), _AFTER[status] + (f" ({said[status]})" if said.get(status) else "")) for status in Ended),
+            ("status", "effect"),
+            (
+                (code(status), _EFFECTS[status] + (f" ({comments[status]})" if comments.get(status) else ""))
+                for status in Ended
+            ),
         ),
-        "`reason:` is what is told, `kind:` [a kind](kinds/README.md) of failure, `missing:` names of sections with commas "
-        "between them, `quality:` a number from 0 to 100. Other keys are passed on to the stages that follow.",
-        "## An example",
+        "`reason:` is a message, `kind:` is a [failure kind](kinds/README.md), `missing:` is a comma-separated list of "
+        "sections, and `quality:` is a number from 0 to 100. Other keys are passed to the dependent stages.",
+        "## Example",
         fence(PIPELINE, "toml"),
     )
 
 
-_AFTER = {
-    Ended.PASS: "Sections, quality and the check are looked at; then the stages after it start.",
-    Ended.FAIL: "The ladder, by its `kind:`, by what is `missing:`, or by naming its `reason:`.",
-    Ended.PARTIAL: "Only what is missing is asked for; more than two sections are a fresh worker's.",
-    Ended.BLOCKED: "A person is asked; with nobody there the pipeline stops.",
+_EFFECTS = {
+    Ended.PASS: "Sections, quality and the check are verified; then the dependent stages start.",
+    Ended.FAIL: "Recovery starts. The kind comes from `kind:`, from `missing:`, or from classifying `reason:`.",
+    Ended.PARTIAL: "The missing sections are requested; if more than two are missing, a new worker starts.",
+    Ended.BLOCKED: "A person is asked. If nobody is available, the pipeline stops.",
 }
 
 
-def _keys(keys: Sequence[Key]) -> str:
-    return table(("key", "allowed", "default", "meaning"), _rows(keys))
+def _key_table(keys: Sequence[Key]) -> str:
+    return table(("key", "allowed", "default", "meaning"), _key_rows(keys))
 
 
-def _rows(keys: Sequence[Key]) -> Iterator[tuple[str, ...]]:
+def _key_rows(keys: Sequence[Key]) -> Iterator[tuple[str, ...]]:
     for key in keys:
         yield code(key.name), key.allowed, _default(key.default), key.about
 

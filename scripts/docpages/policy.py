@@ -1,4 +1,4 @@
-"""The page of policy files: keys, templates, and examples that were loaded before they were written."""
+"""Generate the reference page of policy files; the examples are validated first."""
 
 from __future__ import annotations
 
@@ -18,43 +18,49 @@ from rung.core.presets import LADDERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_OF_LADDER = "as the ladder has it"
-_BY_LADDER = "by ladder, see below"
+_FROM_RUNG = "set by the ladder"
+_BY_LADDER = "depends on the ladder, see below"
 
-# Type and meaning of each key. Defaults are read off the policy; a key without a line here fails the build.
+# Type and description of each key. Defaults come from the policy. A missing key fails the build.
 _KEYS: dict[str, tuple[str, str]] = {
-    "ladder": (f"{codes(LADDERS)}, or a table", "The ladder to climb; a table is one of your own."),
-    "template": (codes(TEMPLATES), "What to start from; every other key changes that."),
-    "retries": ("whole number", "Tries on the retry rung."),
-    "attempts": ("whole number, 1 or more", "Cap of one incident: attempts, the first one counted."),
-    "seconds": ("number", "Cap of one incident: seconds from its beginning, waits counted."),
-    "dollars": ("number", "Cap of one incident: US dollars, as reported by the attempts."),
-    "name": ("text", "What the policy is called in the events."),
-    "backoff": (f"table: {codes(f.name for f in fields(Backoff))}", "How long to wait before a repeat."),
+    "ladder": (f"{codes(LADDERS)}, or a table", "The ladder to use: a built-in one by name, or your own as a table."),
+    "template": (codes(TEMPLATES), "Base values; every other key overrides one of them."),
+    "retries": ("whole number", "Number of tries on the retry rung."),
+    "attempts": ("whole number, 1 or more", "Cap on the attempts of one incident, including the first."),
+    "seconds": ("number", "Cap on the seconds of one incident from its start, including waits."),
+    "dollars": ("number", "Cap on the US dollars of one incident, as reported by the attempts."),
+    "name": ("text", "The name of the policy in events."),
+    "backoff": (f"table: {codes(f.name for f in fields(Backoff))}", "How long to wait before a retry."),
     "budget": (f"table: {codes(f.name for f in fields(Budget))}", "The three caps in one table."),
     "models": (
         f"list of names or tables ({codes(f.name for f in fields(Model))})",
-        "The model ladder, from the cheapest up: where fallback and escalate hand over to.",
+        "The model ladder, cheapest first; `fallback` and `escalate` hand over to its models.",
     ),
-    "agents": ("list of names", "Agents to hand over to, in this order."),
+    "agents": ("list of names", "Agents to hand over to, in order."),
     "retry": (
         "list of kinds or groups",
-        "Kinds whose request may be repeated unchanged. The failure must be retryable as well.",
+        "Kinds whose request may be retried unchanged. The failure must also be retryable.",
     ),
-    "retry_after_cap": ("seconds", "A server that asks to wait longer than this is not waited for: the ladder climbs."),
-    "attempt_seconds": ("seconds", "One attempt is ended after this long. Left out: only its rung's time and the cap."),
-    "auto_escalate": ("true or false", "Whether the next model up may take over without a person's leave."),
+    "retry_after_cap": (
+        "seconds",
+        "The longest `Retry-After` to wait for. If a server asks for more, recovery moves to the next rung.",
+    ),
+    "attempt_seconds": (
+        "seconds",
+        "Time limit of one attempt. Default: only the time limits of the rung and the incident.",
+    ),
+    "auto_escalate": ("true or false", "Whether recovery may move to the next model up without confirmation."),
     "escalate_after": (
         "whole number",
-        "With fewer failures than this, the next model up takes over only if a person agrees.",
+        "With fewer failures than this, moving to the next model up requires confirmation.",
     ),
-    "confirm": (codes(Confirm), "When a person must agree before another model or agent takes over."),
-    "sticky": (codes(Sticky), "How long a session stays on the model it was handed over to."),
-    "unattended": ("true or false", "Nobody can be asked: a question ends blocked, with a report."),
-    "checkpoints": ("true or false", "Whether the state is kept before a rung that turns the work upside down."),
-    "report": ("path", "Where the report of a blocked incident is added. Empty: nowhere."),
-    "prompts": ("table: prompt id = text", "Own words for [a recovery prompt](prompts.md)."),
-    "learn": ("true or false", "Begin at the rung that helped with this failure before, if a journal knows one."),
+    "confirm": (codes(Confirm), "When a person must confirm a hand-over to another model or agent."),
+    "sticky": (codes(Sticky), "How long a session keeps the model of a hand-over."),
+    "unattended": ("true or false", "No person is available: a question ends the incident as blocked, with a report."),
+    "checkpoints": ("true or false", "Whether to save the state of the work before a rung that can change much of it."),
+    "report": ("path", "File to which the report of a blocked incident is appended. Empty: no file."),
+    "prompts": ("table: prompt id = text", "Your own text for a [recovery prompt](prompts.md)."),
+    "learn": ("true or false", "Start at the rung that recovered this failure before, if the journal has one."),
 }
 
 EXAMPLE = """\
@@ -72,7 +78,7 @@ retry = ["transient", "malformed_output"]
 backoff = { base = 1, cap = 20 }
 
 [policy.prompts]
-"nudge.test" = "The tests fail: {error} Mend the code, not the tests. The task: {task}"
+"nudge.test" = "The tests fail: {error} Fix the code, not the tests. The task: {task}"
 
 [projects.website]
 dollars = 5.0
@@ -85,7 +91,7 @@ retries = 1
 OWN_LADDER = """\
 [ladder]
 name = "nightly"
-about = "A nightly job that nobody watches."
+about = "An unattended nightly job."
 otherwise = "replan"
 rungs = [
   { action = "retry", tries = 4, seconds = 120 },
@@ -108,17 +114,17 @@ template = "unattended"
 
 
 def pages() -> dict[str, str]:
-    """Path and text of the page."""
+    """Return the path and text of the page."""
     if set(_KEYS) != set(POLICY_KEYS):
         raise SystemExit(f"docpages/policy.py: describe exactly these keys: {sorted(set(_KEYS) ^ set(POLICY_KEYS))}")
     for example in (EXAMPLE, OWN_LADDER):
-        book_from(tomllib.loads(example))  # an example that does not load is worse than none
+        book_from(tomllib.loads(example))  # documented examples must be valid
     text = page(
         "Policy files",
-        "`rung.toml`. All of it is checked when it is read; an error names the key and what is allowed.",
-        table(("table", "what it holds"), _TABLES),
+        "A policy file (`rung.toml`) is validated when it is loaded; an error names the key and the allowed values.",
+        table(("table", "content"), _TABLES),
         "## Keys",
-        f"Defaults are those of the ladder {code('task')} under the template {code('default')}.",
+        f"Defaults are those of the ladder {code('task')} with the template {code('default')}.",
         table(("key", "type", "default", "meaning"), _key_rows()),
         "### `backoff`",
         doc(Backoff),
@@ -128,52 +134,52 @@ def pages() -> dict[str, str]:
         "### `models`",
         doc(Model),
         table(("key", "default"), _defaults(Model)),
-        "### What depends on the ladder",
+        "### Defaults by ladder",
         table(("ladder", "attempts", "seconds", "retries"), _ladder_rows()),
         "## Templates",
-        "On the ladder `task`; rows in which all templates agree are left out.",
+        "Values for the ladder `task`. Keys with the same value in all templates are omitted.",
         table(("", *(code(name) for name in TEMPLATES)), _template_rows()),
-        "## An example",
+        "## Example",
         fence(EXAMPLE, "toml"),
-        "## A ladder of your own",
+        "## Define a ladder",
         doc(Ladder),
-        "In `entry`, as in `helps` and `retry`, the name of [a group](kinds/README.md) stands for all its kinds.",
-        "### A rung",
+        "In `entry`, `helps` and `retry`, the name of a [group](kinds/README.md) stands for all its kinds.",
+        "### Rungs",
         doc(Rung),
         table(("key", "default"), _defaults(Rung)),
-        "An action is one of [these](ladders/README.md). The name defaults to the action, the scope of retry to "
+        "See the [list of actions](ladders/README.md). The default name is the action; the default scope of `retry` is "
         "`action`.",
-        "### An example of one",
+        "### Example of a ladder",
         fence(OWN_LADDER, "toml"),
     )
     return {"policy.md": text}
 
 
 _TABLES = (
-    ("`[policy]`", "The policy in force, by the keys below."),
-    ("`[ladder]`", "A ladder of your own; `policy.ladder` is then left out."),
-    ("`[projects.NAME]`", "What a project changes of it: the same keys."),
-    ("`[tools.NAME]`", "What a tool changes of that: the same keys. Its word weighs most."),
-    ("`[[rules]]`", "Rules of your own for naming failures: see [how to](../howto/name-failures.md)."),
+    ("`[policy]`", "The policy, with the keys below."),
+    ("`[ladder]`", "Your own ladder; omit `policy.ladder` in this case."),
+    ("`[projects.NAME]`", "Overrides for one project, with the same keys."),
+    ("`[tools.NAME]`", "Overrides for one tool, with the same keys. They take precedence over the project."),
+    ("`[[rules]]`", "Your own classification rules; see [Classify failures](../howto/name-failures.md)."),
 )
 
 
 def _key_rows() -> Iterator[tuple[str, ...]]:
     base = preset()
-    special = {
+    explicit = {
         "ladder": code(base.ladder.name),
         "template": code(base.name),
-        "retries": _OF_LADDER,
-        "name": "the template's",
+        "retries": _FROM_RUNG,
+        "name": "name of the template",
         "retry": codes(kind for kind in type(next(iter(DEFAULT_RETRY))) if kind in DEFAULT_RETRY),
         "backoff": "see below",
         "budget": _BY_LADDER,
         **dict.fromkeys(("attempts", "seconds", "dollars"), _BY_LADDER),
     }
-    special["dollars"] = _value(base.budget.dollars)
+    explicit["dollars"] = _value(base.budget.dollars)
     for key in POLICY_KEYS:
         kind, meaning = _KEYS[key]
-        default = special[key] if key in special else _value(getattr(base, key))
+        default = explicit[key] if key in explicit else _value(getattr(base, key))
         yield code(key), kind, default, meaning
 
 
@@ -199,7 +205,7 @@ def _template_rows() -> Iterator[tuple[str, ...]]:
 
 
 def _flat(policy: Policy) -> dict[str, str]:
-    """A policy as rows of a table."""
+    """Return a policy as the rows of a table."""
     flat = {"rungs": codes(rung.name for rung in policy.ladder.rungs), "retries": _retries(policy)}
     for field in fields(policy):
         value = getattr(policy, field.name)
@@ -208,7 +214,7 @@ def _flat(policy: Policy) -> dict[str, str]:
         if isinstance(value, Backoff | Budget):
             flat |= {f"{field.name}.{part.name}": _value(getattr(value, part.name)) for part in fields(value)}
         elif isinstance(value, frozenset):
-            flat[field.name] = "as by default" if value == DEFAULT_RETRY else codes(sorted(value)) or "none"
+            flat[field.name] = "default" if value == DEFAULT_RETRY else codes(sorted(value)) or "none"
         else:
             flat[field.name] = _value(value)
     return flat
@@ -216,11 +222,11 @@ def _flat(policy: Policy) -> dict[str, str]:
 
 def _retries(policy: Policy) -> str:
     tries = [str(rung.tries) for rung in policy.ladder.rungs if rung.action is Action.RETRY]
-    return ", ".join(tries) or "no such rung"
+    return ", ".join(tries) or "no retry rung"
 
 
 def _value(value: object) -> str:
-    """A value as a policy file would hold it."""
+    """Return a value as written in a policy file."""
     if value is None:
         return "none"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The page of recovery prompts: when each is used is found by asking for it, kind by kind."""
+"""Generate the reference page of recovery prompts, with the actions and kinds that use each."""
 
 from __future__ import annotations
 
@@ -18,43 +18,44 @@ from rung.core.request import Request
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# These make no request, so they have nothing to say.
-_SILENT = frozenset({Action.RETRY, Action.ASK, Action.SURFACE})
-_MISSING = " (with the missing parts named)"
+# Actions that send no recovery prompt.
+_WITHOUT_PROMPT = frozenset({Action.RETRY, Action.ASK, Action.SURFACE})
+_PARTS_KNOWN = " (if the missing parts are known)"
 
 
 def pages() -> dict[str, str]:
-    """Path and text of the page."""
+    """Return the path and text of the page."""
     uses = _uses()
     parts: list[str] = []
     for name, text in PROMPTS.items():
-        parts += [f"## {code(name)}", bullets(_words(action, said) for action, said in uses[name].items()), fence(text)]
+        parts += [f"## {code(name)}", bullets(_use(action, kinds) for action, kinds in uses[name].items()), fence(text)]
     intro = (
-        "What a rung says to the model. Each prompt has an id, which the `Changed` event carries, so that its effect "
-        "can be measured; the `prompts` table of [a policy](policy.md) overrides one by its id."
+        "A recovery prompt is the text that a rung adds to a request. Each prompt has an id. The `Changed` event "
+        "records the id, so the effect of a prompt can be measured. The `prompts` table of a [policy](policy.md) "
+        "overrides a prompt by id."
     )
-    holes = f"Filled in: {codes('{' + field + '}' for field in FIELDS)}. Anything else in braces is left alone."
-    return {"prompts.md": page("Recovery prompts", intro, holes, *parts)}
+    fields = f"Placeholders: {codes('{' + field + '}' for field in FIELDS)}. Other text in braces is not replaced."
+    return {"prompts.md": page("Recovery prompts", intro, fields, *parts)}
 
 
 def _uses() -> Mapping[str, Mapping[str, list[str]]]:
-    """By prompt id and action, the kinds (or all of them) it is used for."""
+    """Return the kinds that use each prompt, by prompt id and action."""
     uses: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for action in Action:
-        if action in _SILENT:
+        if action in _WITHOUT_PROMPT:
             continue
         for kind in Kind:
-            plain, listed = _prompt(action, kind, ()), _prompt(action, kind, ("tests",))
-            if plain == listed:
-                uses[plain][action.value].append(kind.value)
+            unknown, known = _prompt_id(action, kind, ()), _prompt_id(action, kind, ("tests",))
+            if unknown == known:
+                uses[unknown][action.value].append(kind.value)
             else:
-                uses[plain][action.value].append(f"{kind} (with nothing named as missing)")
-                uses[listed][action.value].append(kind + _MISSING)
+                uses[unknown][action.value].append(f"{kind} (if the missing parts are unknown)")
+                uses[known][action.value].append(kind + _PARTS_KNOWN)
     return uses
 
 
-def _prompt(action: Action, kind: Kind, missing: tuple[str, ...]) -> str:
-    """The id of the prompt this action uses for a failure of this kind; empty when it says nothing."""
+def _prompt_id(action: Action, kind: Kind, missing: tuple[str, ...]) -> str:
+    """Return the id of the prompt that an action uses for a kind; empty if it uses none."""
     incident = Incident()
     incident.origin = incident.request = Request(prompt="the task", model="here")
     failure = Failure(kind=kind, retryable=False, rule="", evidence=Evidence(missing=missing))
@@ -64,15 +65,15 @@ def _prompt(action: Action, kind: Kind, missing: tuple[str, ...]) -> str:
     return change(decision, incident, failure, preset())[1]
 
 
-def _words(action: str, kinds: list[str]) -> str:
-    left = [kind.value for kind in Kind if kind.value not in kinds]
-    if not left:
-        return f"{code(action)}: every kind"
-    if len(left) < len(kinds):
-        return f"{code(action)}: every kind but {codes(left)}"
-    return f"{code(action)}: {', '.join(_kind(kind) for kind in kinds)}"
+def _use(action: str, kinds: list[str]) -> str:
+    others = [kind.value for kind in Kind if kind.value not in kinds]
+    if not others:
+        return f"{code(action)}: all kinds"
+    if len(others) < len(kinds):
+        return f"{code(action)}: all kinds except {codes(others)}"
+    return f"{code(action)}: {', '.join(_kind_label(kind) for kind in kinds)}"
 
 
-def _kind(words: str) -> str:
-    name, _, when = words.partition(" ")
-    return f"{code(name)} {when}".rstrip()
+def _kind_label(use: str) -> str:
+    name, _, condition = use.partition(" ")
+    return f"{code(name)} {condition}".rstrip()

@@ -35,7 +35,7 @@ def test_schemas_become_types() -> None:
         }
     }
     made = WRITER["types"](document)
-    assert made.removeprefix(WRITER["HEAD"]) == (
+    assert made.removeprefix(WRITER["HEADER"]) == (
         "\n/** A thing. */\n"
         "export interface One {\n"
         "  name: string;\n"
