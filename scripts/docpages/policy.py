@@ -160,7 +160,7 @@ _TABLES = (
     ("`[ladder]`", "Your own ladder; omit `policy.ladder` in this case."),
     ("`[projects.NAME]`", "Overrides for one project, with the same keys."),
     ("`[tools.NAME]`", "Overrides for one tool, with the same keys. They take precedence over the project."),
-    ("`[[rules]]`", "Your own classification rules; see [Classify failures](../howto/name-failures.md)."),
+    ("`[[rules]]`", "Your own classification rules; see [Classify failures](../howto/classify-failures.md)."),
 )
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "conduct-a-crew.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "run-a-crew.md"
 BLOCK = re.compile(r"```(toml|py|sh)\n(.*?)```", re.DOTALL)
 SECONDS = 240
 

@@ -1,4 +1,4 @@
-"""The statements on the page, read from it and typed into the real shells: they do what the page says."""
+"""Tests that run the SQL statements of the how-to page in real database shells."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from tests.crew.shells import typed
 if TYPE_CHECKING:
     from rung.store.crew.table import Table
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/howto/work-for-a-crew.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/howto/write-a-crew-worker.md"
 STATEMENTS = dict(re.findall(r"^### (.+?)\n.*?```sql\n(.*?)```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL))
 TASK = "task-01"
 
 
 class Shell:
-    """Somebody with the page and a shell."""
+    """Database shell that runs the statements of the page by their heading."""
 
     def __init__(self, place: str) -> None:
         self.place = place
         self.used: set[str] = set()
 
-    def tells(self, heading: str, session: str = "s1", **words: str) -> str:
-        """Type what stands under a heading; what the shell prints."""
-        done = self.types(heading, session, **words)
-        assert done[0] == 0, (heading, done)
-        return done[1].strip()
+    def run(self, heading: str, session: str = "s1", **values: str) -> str:
+        """Run the statement under a heading and return the shell's output."""
+        code, output, error = self.execute(heading, session, **values)
+        assert code == 0, (heading, error)
+        return output.strip()
 
-    def types(self, heading: str, session: str = "s1", **words: str) -> tuple[int, str, str]:
+    def execute(self, heading: str, session: str = "s1", **values: str) -> tuple[int, str, str]:
+        """Run the statement under a heading and return exit code, output and error output."""
         self.used.add(heading)
-        words = {"task": TASK, "session": session, "checkpoint": "1", "last": "0", **words}
-        sql = re.sub(r"\{(\w+)\}", lambda name: words.get(name[1], f"the {name[1]}"), STATEMENTS[heading])
-        done = typed(self.place, sql)
-        return done.returncode, done.stdout, done.stderr
+        values = {"task": TASK, "session": session, "checkpoint": "1", "last": "0", **values}
+        sql = re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], f"the {name[1]}"), STATEMENTS[heading])
+        completed = typed(self.place, sql)
+        return completed.returncode, completed.stdout, completed.stderr
 
 
 @pytest.fixture
@@ -48,94 +49,94 @@ def shell(table: Table, place: str) -> Shell:
 
 
 def test_a_whole_life_in_sql(table: Table, shell: Shell) -> None:
-    """Claim, beat, error, fix, warning, review, hand-off, resumption, completion: every statement of the page."""
-    assert shell.tells("Did I get it?") == ""
-    shell.tells("Claim a task")
-    assert shell.tells("Did I get it?") == f"{TASK}|1"
-    shell.tells("Claim a task", "s2")
-    assert shell.tells("Did I get it?", "s2") == ""
-    shell.tells("Blocked: somebody else has it", "s2")
+    """Every statement of the page works: claim, heartbeat, error, fix, warning, review, hand-off, resumption, completion."""
+    assert shell.run("Verify a claim") == ""
+    shell.run("Claim a task")
+    assert shell.run("Verify a claim") == f"{TASK}|1"
+    shell.run("Claim a task", "s2")
+    assert shell.run("Verify a claim", "s2") == ""
+    shell.run("Report a blocked claim", "s2")
     assert [task.task_id for task in table.fallbacks()] == ["fallback-s2"]
-    shell.tells("Clean up after a blocked claim", "s2")
+    shell.run("Delete a blocked claim's fallback row", "s2")
     assert not table.fallbacks()
-    shell.tells("Give a sign of life")
-    _errs_and_is_answered(table, shell)
-    _warns_and_hands_off(table, shell)
-    shell.tells("Claim a task", "s3")
-    shell.tells("Take up another's work", "s3", previous="s1", step="4")
-    shell.tells("Ask for a review", "s3")
+    shell.run("Send a heartbeat")
+    _report_error_and_get_fix(table, shell)
+    _warn_and_hand_off(table, shell)
+    shell.run("Claim a task", "s3")
+    shell.run("Resume another worker's task", "s3", previous="s1", step="4")
+    shell.run("Request a review", "s3")
     assert (table.known(TASK).state, table.known(TASK).review_cycles) == (State.NEEDS_REVIEW, 1)
-    shell.tells("Approve a review", "s3")
-    shell.tells("Go on after an answer", "s3")
-    shell.tells("Complete it", "s3")
+    shell.run("Approve a review", "s3")
+    shell.run("Continue after a reply", "s3")
+    shell.run("Complete a task", "s3")
     found = table.known(TASK)
     assert (found.state, found.session_id, found.error_tries, found.warnings) == (State.COMPLETE, "s3", 1, 1)
     assert [message.message_type.value for message in table.messages(TASK)] == [
         *("instruction", "claim_blocked", "error", "fix_proposal", "context_warning", "handoff", "resumption"),
         *("review_request", "approval", "completion"),
     ]
-    assert shell.used == set(STATEMENTS) - {"Stale workers"}
+    assert shell.used == set(STATEMENTS) - {"Find stale workers"}
 
 
-def _errs_and_is_answered(table: Table, shell: Shell) -> None:
-    shell.tells("Report an error", summary="tests fail", report="r.md")
-    assert shell.tells("Errors to be answered") == f"{TASK}|tests fail|1|1"
-    assert shell.tells("Context warnings") == ""
-    shell.tells("Propose a fix")
-    assert "fix_proposal|FIX PROPOSAL (Retry 1/5):" in shell.tells("Read what was answered", last="2")
-    shell.tells("Go on after an answer")
+def _report_error_and_get_fix(table: Table, shell: Shell) -> None:
+    shell.run("Report an error", summary="tests fail", report="r.md")
+    assert shell.run("Find unanswered errors") == f"{TASK}|tests fail|1|1"
+    assert shell.run("Find context warnings") == ""
+    shell.run("Propose a fix")
+    assert "fix_proposal|FIX PROPOSAL (Retry 1/5):" in shell.run("Read replies", last="2")
+    shell.run("Continue after a reply")
     assert table.known(TASK).state is State.WORKING
 
 
-def _warns_and_hands_off(table: Table, shell: Shell) -> None:
-    shell.tells("Warn that the context runs out")
-    assert shell.tells("Errors to be answered") == ""
-    assert shell.tells("Context warnings") == f"{TASK}|error|context_exhaustion_warning|1"
-    shell.tells("Hand it off")
+def _warn_and_hand_off(table: Table, shell: Shell) -> None:
+    shell.run("Send a context warning")
+    assert shell.run("Find unanswered errors") == ""
+    assert shell.run("Find context warnings") == f"{TASK}|error|context_exhaustion_warning|1"
+    shell.run("Hand off a task")
     assert table.known(TASK).state is State.EXITED
-    shell.tells("Reset a task whose worker is gone")
+    shell.run("Reset an abandoned task")
     assert (table.known(TASK).state, table.known(TASK).session_id) == (State.WATCHING, "")
 
 
 def test_stale_workers_are_found_whatever_they_wait_for(table: Table, shell: Shell) -> None:
-    """Also one that never gave a sign of life, and one that waits for a verdict."""
+    """A worker without any heartbeat and a worker that waits for a review are found as stale."""
     claim = table.claim(TASK, "s1")
-    assert shell.tells("Stale workers") == ""
+    assert shell.run("Find stale workers") == ""
     typed(shell.place, f"UPDATE orchestration_tasks SET last_heartbeat = NULL WHERE task_id = '{TASK}';")
-    assert shell.tells("Stale workers") == f"{TASK}|working||"
+    assert shell.run("Find stale workers") == f"{TASK}|working||"
     table.ask_review(claim, "x", checkpoint=1)
     old = "2020-01-01 00:00:00"
     typed(shell.place, f"UPDATE orchestration_tasks SET last_heartbeat = '{old}' WHERE task_id = '{TASK}';")
-    name, state, heartbeat, seconds = shell.tells("Stale workers").split("|")
+    name, state, heartbeat, seconds = shell.run("Find stale workers").split("|")
     assert (name, state, heartbeat) == (TASK, "needs_review", old)
     assert float(seconds) > 100_000_000
 
 
 def test_a_refusal_is_told_and_nothing_is_written(table: Table, shell: Shell) -> None:
-    """A stale worker's report, and a completion that nobody approved: no message without its move."""
+    """A stale worker's report and an unapproved completion are rejected, and neither inserts a message."""
     claim = table.claim(TASK, "s1")
-    said = len(table.messages())
-    code, _, told = shell.types("Report an error", "s2")
+    messages_before = len(table.messages())
+    code, _, error = shell.execute("Report an error", "s2")
     assert code != 0
-    assert "stop working on it" in told
-    code, _, told = shell.types("Complete it")
+    assert "stop working on it" in error
+    code, _, error = shell.execute("Complete a task")
     assert code != 0
     assert (
-        "legal from there: needs_review (worker), error (worker), complete (worker once a review has approved" in told
+        "legal from there: needs_review (worker), error (worker), complete (worker once a review has approved" in error
     )
-    assert len(table.messages()) == said
+    assert len(table.messages()) == messages_before
     assert table.beat(claim) is State.WORKING
-    shell.tells("Reset a task whose worker is gone")
-    shell.tells("Give a sign of life")  # changes no row
+    shell.run("Reset an abandoned task")
+    shell.run("Send a heartbeat")  # changes no row
     assert table.known(TASK).generation == 2
     with pytest.raises(StaleClaim):
         table.beat(claim)
-    shell.tells("Go on after an answer")
+    shell.run("Continue after a reply")
     assert table.known(TASK).state is State.WATCHING
 
 
 def test_what_an_unmodified_worker_runs_needs_no_transaction(table: Table, shell: Shell, place: str) -> None:
-    """Statement by statement, as agents with a SQL tool do, with a narrower query for staleness."""
+    """Statements run one by one without a transaction, as an agent with a SQL tool runs them, take effect."""
     for sql in (
         (
             "UPDATE orchestration_tasks SET state = 'working', session_id = 'raw', worked_by = 'musician-task-01',"
@@ -167,7 +168,7 @@ def test_what_an_unmodified_worker_runs_needs_no_transaction(table: Table, shell
 
 
 def test_the_page_has_every_command_and_exit_code() -> None:
-    """Of `rung worker`, and both of `rung crew` that a worker's world begins with."""
+    """The page names every command of `rung worker`, the commands that create a crew, and every exit code."""
     from rung.cli.exits import CLAIM_BLOCKED, NOTHING_TO_CLAIM, STALE_CLAIM, USAGE
     from rung.cli.worker import command
 
@@ -181,7 +182,7 @@ def test_the_page_has_every_command_and_exit_code() -> None:
 
 
 def test_the_page_has_every_legal_move() -> None:
-    """Of a worker's row, as the core has them."""
+    """The page lists every legal transition of a worker's row."""
     rows = re.findall(r"^\| (`.+?|any.+?) \| (.+?) \| .+? \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     said = {
         (before, after)

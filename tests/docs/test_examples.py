@@ -28,7 +28,7 @@ def test_every_option_of_run_is_documented() -> None:
     from rung.cli.exits import EXITS, INTERRUPTED, USAGE
     from rung.cli.run import command
 
-    page = (ROOT / "docs/howto/run-a-command.md").read_text()
+    page = (ROOT / "docs/howto/supervise-a-command.md").read_text()
     for parameter in command.params:
         for option in parameter.opts:
             assert not option.startswith("--") or option in page, option

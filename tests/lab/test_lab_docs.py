@@ -15,7 +15,7 @@ from rung.testing.provider.records import Record
 from rung.testing.provider.script import Rule, Script, script_from
 from rung.testing.provider.survival import Verdict
 
-PAGE = (Path(__file__).parents[2] / "docs/howto/break-your-agent.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/howto/inject-faults.md").read_text(encoding="utf-8")
 SCRIPT = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])
 
 
