@@ -64,7 +64,7 @@ export async function call<T>(method: string, path: string, options: Options = {
     response = await fetch(address(path, options.query), init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "The service does not answer. Is `rung up` still running?");
+    throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
   }
   if (!response.ok) throw await refusal(response);
   signedOut.value = false;
@@ -76,7 +76,7 @@ export async function call<T>(method: string, path: string, options: Options = {
 export async function meet(): Promise<Me> {
   const asked = Date.now();
   const response = await fetch(address("me"), { credentials: "same-origin" }).catch(() => null);
-  if (!response) throw new ApiError(0, "The service does not answer. Is `rung up` still running?");
+  if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
   if (!response.ok) throw await refusal(response);
   const date = Date.parse(response.headers.get("Date") ?? "");
   const apart = (date - (asked + Date.now()) / 2) / 1000;
@@ -89,7 +89,7 @@ export async function meet(): Promise<Me> {
 export async function signIn(token: string): Promise<void> {
   const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) };
   const response = await fetch(address("login"), init).catch(() => null);
-  if (!response) throw new ApiError(0, "The service does not answer. Is `rung up` still running?");
+  if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
   if (!response.ok) throw await refusal(response);
   await meet();
 }
@@ -102,7 +102,7 @@ async function refusal(response: Response): Promise<ApiError> {
     const text = typeof said === "string" ? said : JSON.stringify(said);
     return new ApiError(response.status, text, problem.field ?? null);
   } catch {
-    return new ApiError(response.status, `The service answered ${response.status} ${response.statusText}`.trim());
+    return new ApiError(response.status, `The service returned ${response.status} ${response.statusText}`.trim());
   }
 }
 
@@ -115,5 +115,5 @@ function unique(): string {
 export function mayNot(need: "act" | "admin"): string | null {
   const role = me.value?.role;
   if (role === undefined || role === "admin" || role === need) return null;
-  return need === "admin" ? "Your token may not change policies." : "Your token may only read.";
+  return need === "admin" ? "Your token does not permit changing policies." : "Your token is read-only.";
 }

@@ -63,9 +63,9 @@ export function App() {
 function Outdated() {
   return (
     <section class="page">
-      <Empty title="There is a newer version of this page">
+      <Empty title="A new version is available">
         <button class="button primary" onClick={() => location.reload()}>
-          Load it
+          Reload
         </button>
       </Empty>
     </section>
@@ -75,9 +75,9 @@ function Outdated() {
 function Nowhere() {
   return (
     <section class="page">
-      <h1>No such page</h1>
+      <h1>Page not found</h1>
       <p class="muted">
-        The address may be from another version. <a href="#/sessions">Go to the sessions</a>.
+        The link may belong to another version. <a href="#/sessions">Go to sessions</a>.
       </p>
     </section>
   );

@@ -51,7 +51,7 @@ function pair(large: number, unit: string, small: number, smaller: string): stri
 
 export function ago(at: number, now: number): string {
   const seconds = Math.max(0, now - at);
-  if (seconds < 5) return "now";
+  if (seconds < 5) return "just now";
   if (seconds < 60) return `${Math.floor(seconds)} s ago`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;

@@ -49,13 +49,13 @@ def crew(table: Table, tmp_path: Path) -> Iterator[Service]:
 def test_a_review_is_approved_on_the_page(crew: Service, table: Table, open_page: Callable[..., Page]) -> None:
     """On top stands what needs a person; the click reaches the worker; the page follows the table by itself."""
     page = open_page(crew, "/crew")
-    top = page.get_by_role("region", name="Needs a person")
+    top = page.get_by_role("region", name="Needs attention")
     expect(top.locator("li")).to_have_count(2)
     expect(page.locator(".lane", has_text="Write the guide")).to_contain_text("7 of 9 pages")
     top.locator("a", has_text="shall the prices pass?").click()
     expect(page.locator("h1")).to_have_text("asks")
     expect(page.locator(".messages")).to_contain_text("12 passed")
-    page.get_by_label("What you say to its worker").fill("well done")
+    page.get_by_label("Message to the worker").fill("well done")
     page.get_by_role("button", name="Approve").click()
     expect(page.locator("h1 + .badge")).to_have_text("review approved")
     assert table.known("asks").state is State.REVIEW_APPROVED
@@ -74,12 +74,12 @@ def test_a_lost_task_begins_again_and_a_late_word_is_refused(
     """With a confirmation; and who decides about what has moved on is told so, and changes nothing."""
     page = open_page(crew, "/crew/move/lost", expects="412|ERR_FAILED")
     page.on("dialog", lambda dialog: dialog.accept())
-    page.get_by_label("What you say to its worker").fill("mind the door")
-    page.get_by_role("button", name="Begin again").click()
+    page.get_by_label("Message to the worker").fill("mind the door")
+    page.get_by_role("button", name="Restart").click()
     expect(page.locator("h1 + .badge")).to_have_text("watching")
     assert table.known("lost").state is State.WATCHING
     page.goto(crew.url("/crew/move/works"))
-    end = page.get_by_role("button", name="End it")
+    end = page.get_by_role("button", name="Stop")
     expect(end).to_be_enabled()
     page.route("**/api/crews/move/tasks/works", lambda route: route.abort())  # the page is not told of what comes now
     table.error(table_claim(table, "works"), "it broke")

@@ -58,7 +58,7 @@ def test_silence_is_called_stale(service: Service, open_page: Callable[..., Page
     page.clock.pause_at(time.time() + 1)
     page.clock.fast_forward(32_000)
     expect(page.locator(".line")).to_have_text("stale")
-    expect(page.locator(".banner", has_text="Nothing heard")).to_contain_text("clocks stand still")
+    expect(page.locator(".banner", has_text="No updates")).to_contain_text("countdowns are paused")
 
 
 def test_a_service_that_comes_back_is_found_again(tmp_path: Path, open_page: Callable[..., Page]) -> None:
@@ -127,6 +127,6 @@ def test_ctrl_c_ends_it_with_pages_open(tmp_path: Path, open_page: Callable[...,
     with up(journal=tmp_path / "journal.db") as service:
         page = open_page(service, expects="ERR_|Failed to load|net::")
         expect(page.locator(".line")).to_have_text("live")
-        expect(page.get_by_text("No session yet")).to_be_visible()
+        expect(page.get_by_text("No sessions yet")).to_be_visible()
         service.end()  # raises when it does not end
         expect(page.locator(".line")).to_have_text("reconnecting")

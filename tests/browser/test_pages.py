@@ -28,7 +28,7 @@ PAGES = {
     "policies": "Policies",
     "policies?project=docs": "Policies",
     "crew": "Crew",
-    "nowhere": "No such page",
+    "nowhere": "Page not found",
 }
 LOOKS: dict[str, dict[str, Any]] = {
     "wide-light": {"color_scheme": "light"},
@@ -115,7 +115,7 @@ def test_the_whole_page_is_reached_by_keyboard(demo: Service, open_page: Callabl
             page.keyboard.press(key)
         expect(page.locator("h1")).to_have_text(title)
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
     page.locator("body").press("Tab")
     for _ in range(12):

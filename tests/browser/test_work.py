@@ -24,7 +24,7 @@ def test_an_incident_is_drawn_as_a_ladder(service: Service, open_page: Callable[
     expect(page.locator(".rung.ended-well")).to_contain_text("1 of 3 tries")
     expect(page.locator(".rung.ahead")).to_have_count(3)
     expect(page.locator(".rung.skipped")).to_contain_text("retry")
-    page.locator("summary", has_text="what changed in the request").click()
+    page.locator("summary", has_text="Request changes").click()
     expect(page.locator(".diff").first).to_contain_text("cart.py")
     expect(page.locator(".contract")).to_contain_text("recovered")
     page.get_by_role("button", name="JSON").click()
@@ -67,7 +67,7 @@ def test_a_group_that_comes_back_is_in_the_inbox(
     group.get_by_role("button", name="Resolve").click()
     expect(group).to_contain_text("resolved")
     stage.failed("broken-2")
-    expect(group).to_contain_text("back again")
+    expect(group).to_contain_text("regression")
     page.goto(service.url("/inbox"))
     back = page.locator(".wait", has_text="back after it was resolved")
     back.get_by_role("button", name="Resolve").click()
@@ -77,13 +77,13 @@ def test_a_group_that_comes_back_is_in_the_inbox(
 def test_a_webhook_can_be_set(service: Service, open_page: Callable[..., Page]) -> None:
     """A wrong address is refused beside the field; a right one is kept."""
     page = open_page(service, "/inbox", expects="422")
-    field = page.get_by_label("Address of the webhook")
+    field = page.get_by_label("Webhook URL")
     field.fill("ftp://example.invalid/hook")
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".setting .wrong")).to_contain_text("webhook")
     field.fill("http://127.0.0.1:9/hook")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("The webhook is told from now on")).to_be_visible()
+    expect(page.get_by_text("Webhook saved")).to_be_visible()
     page.reload()
     expect(field).to_have_value("http://127.0.0.1:9/hook")
 
@@ -94,7 +94,7 @@ def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[.
         ".tile": "status=recovered",
         ".days a": "since=",
         ".bars[aria-label='Failures by kind'] a": "kind=",
-        ".bars[aria-label='Recovery by rung'] a": "rung=",
+        ".bars[aria-label='Recoveries by rung'] a": "rung=",
         ".groups .row-name": "fingerprint=",
         ".bar:has(.ends)": "kind=",
         ".bars[aria-label='Escalation by model'] a": "rung=",
@@ -160,9 +160,9 @@ def test_form_and_toml_are_one_draft(service: Service, open_page: Callable[..., 
     page.get_by_role("button", name="Review and save").click()
     expect(page.locator("dialog .diff .add")).to_contain_text("retries = 2")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Saved: it holds")).to_be_visible()
+    expect(page.get_by_text("Saved. The policy applies")).to_be_visible()
     expect(page.locator("tr", has_text="retries").or_(page.locator("tr", has_text="ladder")).first).to_contain_text(
-        "this project"
+        "project override"
     )
     page.reload()
     expect(toml).to_have_value(re.compile("retries = 2"))
@@ -176,7 +176,7 @@ def test_two_people_do_not_overwrite_each_other(service: Service, open_page: Cal
     service.ask("PUT", "projects/team%2Frace/retry-policy", {"settings": {"retries": 1}}, {"If-Match": '"0"'})
     page.get_by_role("button", name="Review and save").click()
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator("dialog .wrong")).to_contain_text("Somebody else")
+    expect(page.locator("dialog .wrong")).to_contain_text("Someone else")
 
 
 def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callable[..., Page]) -> None:
@@ -185,13 +185,13 @@ def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callab
     page.locator(".template", has_text="off").click()
     expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile('template = "off"'))
     expect(page.locator(".template", has_text="off")).to_have_attribute("aria-pressed", "true")
-    page.get_by_label("Over which time").select_option("30")
-    page.get_by_role("button", name="Replay it").click()
+    page.get_by_label("Period").select_option("30")
+    page.get_by_role("button", name="Run backtest").click()
     expect(page.locator(".backtest .sums")).to_contain_text("Incidents replayed")
     expect(page.locator(".backtest .sums div", has_text="Incidents replayed")).not_to_contain_text(
         re.compile(r"replayed0$")
     )
-    page.get_by_role("button", name="Undo changes").click()
+    page.get_by_role("button", name="Discard changes").click()
     expect(page.get_by_role("button", name="Review and save")).to_have_count(0)
 
 
@@ -203,11 +203,11 @@ def test_whoever_may_only_read_is_told_so(service: Service, open_page: Callable[
     page.goto(f"{service.address}?token={made['token']}")
     page.goto(service.url("/sessions/broken-1"))
     page.get_by_role("button", name="Escalate").click()
-    expect(page.locator("dialog .why-not")).to_have_text("Your token may only read.")
+    expect(page.locator("dialog .why-not")).to_have_text("Your token is read-only.")
     expect(page.locator("dialog .button.primary")).to_be_disabled()
     page.keyboard.press("Escape")
     page.goto(service.url("/policies"))
-    expect(page.locator(".save-bar .why-not")).to_have_text("Your token may not change policies.")
+    expect(page.locator(".save-bar .why-not")).to_have_text("Your token does not permit changing policies.")
     expect(page.get_by_label("Retries", exact=True)).to_be_disabled()
 
 
@@ -219,7 +219,7 @@ def test_a_stranger_is_asked_for_a_token(service: Service, open_page: Callable[.
     page.context.clear_cookies()
     page.goto(service.url("/inbox"))
     page.reload()
-    expect(page.get_by_text("This browser is not signed in")).to_be_visible()
+    expect(page.get_by_text("You are not signed in")).to_be_visible()
     page.get_by_label("Token").fill("not-the-right-token")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("not a token")

@@ -22,8 +22,8 @@ function wanted(): boolean {
 }
 
 export async function setNotifies(on: boolean): Promise<string | null> {
-  if (on && !("Notification" in window)) return "This browser has no desktop notifications.";
-  if (on && (await Notification.requestPermission()) !== "granted") return "The browser was told not to show notifications from this address.";
+  if (on && !("Notification" in window)) return "This browser does not support desktop notifications.";
+  if (on && (await Notification.requestPermission()) !== "granted") return "Notifications are blocked for this site in the browser settings.";
   notifies.value = on;
   localStorage.setItem("rung.notify", on ? "yes" : "no");
   return null;

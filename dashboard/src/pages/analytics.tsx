@@ -63,7 +63,7 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
       <header>
         <div>
           <h1>Analytics</h1>
-          <p class="muted small">{failures.data ? `${plural(failures.data.totalFailures, "failure")} in ${plural(failures.data.totalAttempts, "attempt")}, ${percent(failures.data.failureRate, 1)}` : "What fails, how often, and what helps."}</p>
+          <p class="muted small">{failures.data ? `${plural(failures.data.totalFailures, "failure")} in ${plural(failures.data.totalAttempts, "attempt")}, ${percent(failures.data.failureRate, 1)}` : "Failure rates and recovery results."}</p>
         </div>
         <Export filter={filter} />
       </header>
@@ -71,8 +71,8 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
       {failures.error && !failures.data ? (
         <Failed error={failures.error} again={failures.again} />
       ) : nothing ? (
-        <Empty title="No attempt in this time">
-          <p>Choose a longer time, or other filters.</p>
+        <Empty title="No attempts in this period">
+          <p>Choose a longer period or other filters.</p>
         </Empty>
       ) : (
         <>
@@ -100,7 +100,7 @@ function Filters({ params, kinds }: { params: URLSearchParams; kinds: string[] }
   const known = value("kind") && !kinds.includes(value("kind")) ? [...kinds, value("kind")] : kinds;
   return (
     <div class="filters">
-      <Tabs label="Time" value={params.get("period") ?? "7"} choices={PERIODS} pick={(period) => amend({ period: period === "7" ? null : period })} />
+      <Tabs label="Period" value={params.get("period") ?? "7"} choices={PERIODS} pick={(period) => amend({ period: period === "7" ? null : period })} />
       <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
       <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
       <Select label="Kind" value={value("kind")} choices={any("All kinds", known)} pick={(kind) => amend({ kind })} />
@@ -129,9 +129,9 @@ function Export({ filter }: { filter: Query }) {
 }
 
 const FIGURES: Record<Tile["id"], { label: string; said: (value: number) => string; goal: (goal: number) => string; met: (value: number, goal: number) => boolean; of: (of: number) => string; status: string | null }> = {
-  autoRecovered: { label: "Recovered by itself", said: (value) => percent(value), goal: (goal) => `goal ${percent(goal)} or more`, met: (value, goal) => value >= goal, of: (of) => `of ${plural(of, "incident")}`, status: "recovered" },
-  manualInterventions: { label: "A person stepped in", said: count, goal: (goal) => `goal at most ${goal}`, met: (value, goal) => value <= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
-  stuckEscalated: { label: "Stuck, then escalated", said: count, goal: (goal) => `goal ${goal}`, met: (value, goal) => value >= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
+  autoRecovered: { label: "Recovered automatically", said: (value) => percent(value), goal: (goal) => `goal ${percent(goal)} or more`, met: (value, goal) => value >= goal, of: (of) => `of ${plural(of, "incident")}`, status: "recovered" },
+  manualInterventions: { label: "Manual interventions", said: count, goal: (goal) => `goal at most ${goal}`, met: (value, goal) => value <= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
+  stuckEscalated: { label: "Stuck sessions escalated", said: count, goal: (goal) => `goal ${goal}`, met: (value, goal) => value >= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
   meanTimeToRecovery: { label: "Mean time to recovery", said: duration, goal: (goal) => `goal under ${duration(goal)}`, met: (value, goal) => value < goal, of: (of) => `in ${plural(of, "incident")}`, status: "recovered" },
 };
 
@@ -192,7 +192,7 @@ function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalyt
   return (
     <Card title="Failures by" resource={failures}
       tools={<Tabs label="Failures by" value={by} choices={AXES} pick={(axis) => amend({ by: axis === "kind" ? null : axis })} />}>
-      {rows.length === 0 ? <p class="muted small">{by === "prompt" ? "No recovery prompt was used in this time." : by === "tool" ? "No failure named a tool in this time." : "None in this time."}</p> : null}
+      {rows.length === 0 ? <p class="muted small">{by === "prompt" ? "No recovery prompt was used in this period." : by === "tool" ? "No failure names a tool in this period." : "No failures in this period."}</p> : null}
       <Bars
         label={`Failures by ${by}`}
         bars={rows.map((row) => ({
@@ -201,7 +201,7 @@ function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalyt
           href: incidents(filter, { [by]: row.key }),
         }))}
       />
-      {rows.length > 0 ? <p class="quiet small">Failures, and their share of {by === "kind" || by === "tool" ? "all attempts" : "the attempts there"}.</p> : null}
+      {rows.length > 0 ? <p class="quiet small">Number of failures, and their share of {by === "kind" || by === "tool" ? "all attempts" : "the attempts in each row"}.</p> : null}
     </Card>
   );
 }
@@ -209,24 +209,24 @@ function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalyt
 function Rungs({ rungs, filter }: { rungs: Resource<RescueOut[]>; filter: Query }) {
   const rows = rungs.data?.filter((row) => row.rung) ?? [];
   return (
-    <Card title="Recovery by rung" resource={rungs}
-      tools={<span class="legend"><span class="recovered">saved</span><span class="running">tried</span></span>}>
-      {rows.length === 0 ? <p class="muted small">No rung was climbed in this time.</p> : null}
+    <Card title="Recoveries by rung" resource={rungs}
+      tools={<span class="legend"><span class="recovered">recovered</span><span class="running">tried</span></span>}>
+      {rows.length === 0 ? <p class="muted small">No rung was used in this period.</p> : null}
       <Bars
-        label="Recovery by rung"
+        label="Recoveries by rung"
         bars={rows.map((row) => ({
           key: row.rung, label: row.rung, value: row.tried, part: row.saved,
           said: <><b>{percent(row.tried ? row.saved / row.tried : null)}</b> of {count(row.tried)} · {row.meanSeconds == null ? "–" : duration(row.meanSeconds)}</>,
           href: incidents(filter, { rung: row.rung }),
         }))}
       />
-      {rows.length > 0 ? <p class="quiet small">Share of tries that saved it, and the mean time to recovery.</p> : null}
+      {rows.length > 0 ? <p class="quiet small">Share of tries that recovered the failure, and mean time to recovery.</p> : null}
     </Card>
   );
 }
 
 const STATES: Record<string, { label: string; tone: string }> = {
-  open: { label: "open", tone: "open" }, regression: { label: "back again", tone: "failed" },
+  open: { label: "open", tone: "open" }, regression: { label: "regression", tone: "failed" },
   resolved: { label: "resolved", tone: "recovered" }, snoozed: { label: "snoozed", tone: "succeeded" },
 };
 
@@ -241,19 +241,19 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
   const act = async (group: GroupOut, what: "resolve" | "reopen" | "snooze") => {
     try {
       await post(`groups/${encodeURIComponent(group.project || "-")}/${encodeURIComponent(group.fingerprint)}/${what}`);
-      say(what === "resolve" ? "Resolved: you hear of it when it comes back" : what === "snooze" ? "Snoozed for a day" : "Open again");
+      say(what === "resolve" ? "Resolved. It appears in the inbox if it recurs." : what === "snooze" ? "Snoozed for 24 hours" : "Reopened");
       groups.again();
     } catch (error) {
       complain(error);
     }
   };
   return (
-    <Card title="The same trouble" resource={groups} wide>
-      {groups.data?.length === 0 ? <p class="muted small">No failure is recorded.</p> : (
-        <div class="scroll-x" tabIndex={0} role="region" aria-label="Groups of failures">
+    <Card title="Failure groups" resource={groups} wide>
+      {groups.data?.length === 0 ? <p class="muted small">No failures recorded.</p> : (
+        <div class="scroll-x" tabIndex={0} role="region" aria-label="Failure groups">
           <table class="table groups">
             <thead>
-              <tr><th>Failure</th><th>Two weeks</th><th class="number">Seen</th><th>Last</th><th>State</th><th><span class="unseen">Actions</span></th></tr>
+              <tr><th>Failure</th><th>Last 14 days</th><th class="number">Count</th><th>Last seen</th><th>State</th><th><span class="unseen">Actions</span></th></tr>
             </thead>
             <tbody>
               {top(groups.data ?? []).map((group) => {
@@ -266,7 +266,7 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
                       <span class="quiet small"> {group.project}</span>
                       <span class="muted small cut" title={group.message}>{group.message}</span>
                     </td>
-                    <td><Spark values={group.trend} label={`Seen by day: ${group.trend.join(", ")}`} /></td>
+                    <td><Spark values={group.trend} label={`Count by day: ${group.trend.join(", ")}`} /></td>
                     <td class="number">{count(group.seen)}</td>
                     <td class="quiet small"><Ago at={group.lastAt} /></td>
                     <td><span class={`badge ${state.tone}`}>{state.label}</span></td>
@@ -297,8 +297,8 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
 function Ends({ recovery, filter }: { recovery: Resource<RecoveryOut[]>; filter: Query }) {
   const tones = ["recovered", "partial", "blocked", "failed"] as const;
   return (
-    <Card title="How incidents ended, by kind" resource={recovery} tools={<span class="legend">{tones.map((tone) => <span key={tone} class={tone}>{tone}</span>)}</span>}>
-      {recovery.data?.length === 0 ? <p class="muted small">No incident ended in this time.</p> : null}
+    <Card title="Outcomes by kind" resource={recovery} tools={<span class="legend">{tones.map((tone) => <span key={tone} class={tone}>{tone}</span>)}</span>}>
+      {recovery.data?.length === 0 ? <p class="muted small">No incident ended in this period.</p> : null}
       <ul class="bars">
         {recovery.data?.slice(0, MOST_BARS).map((row) => (
           <li key={row.kind}>
@@ -320,12 +320,12 @@ function Money({ cost, filter }: { cost: Resource<RescueOut[]>; filter: Query })
   const spent = sum((row) => row.dollars);
   const saved = sum((row) => row.saved);
   return (
-    <Card title="What escalation cost and saved" resource={cost}>
+    <Card title="Cost of escalation" resource={cost}>
       <dl class="money">
-        <div><dt>Handed over</dt><dd>{count(sum((row) => row.tried))}</dd></div>
-        <div><dt>Saved</dt><dd>{count(saved)}</dd></div>
-        <div><dt>Spent on it</dt><dd>{dollars(spent)}</dd></div>
-        <div><dt>For each one saved</dt><dd>{saved ? dollars(spent / saved) : "–"}</dd></div>
+        <div><dt>Hand-overs</dt><dd>{count(sum((row) => row.tried))}</dd></div>
+        <div><dt>Recovered</dt><dd>{count(saved)}</dd></div>
+        <div><dt>Cost</dt><dd>{dollars(spent)}</dd></div>
+        <div><dt>Cost per recovery</dt><dd>{saved ? dollars(spent / saved) : "–"}</dd></div>
       </dl>
       <Bars
         label="Escalation by model"

@@ -36,8 +36,8 @@ export default function Crew({ params }: { params: URLSearchParams }) {
 
 function Nothing() {
   return (
-    <Empty title="No crew is shown">
-      <p>A conductor hands tasks to workers, watches them, and brings them back when they fall. Start one, and show it here:</p>
+    <Empty title="No crew connected">
+      <p>A conductor assigns tasks to workers, monitors them and restarts them when they fail. Start a crew and connect it:</p>
       <pre>{"rung crew run plan.toml\nrung up --crew plan.db"}</pre>
     </Empty>
   );
@@ -72,13 +72,13 @@ function One({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; params:
         </label>
         {crews.length > 1 ? <Select label="Crew" value={crew.name} choices={crews.map(({ name }) => ({ value: name, label: name }))} pick={(name) => amend({ crew: name })} /> : null}
         <Select label="State" value={params.get("state") ?? ""} pick={(state) => amend({ state })}
-          choices={[{ value: "", label: "Every state" }, ...STATES.map((state) => ({ value: state, label: `${words(state)} (${count(crew.counts[state] ?? 0)})` }))]} />
+          choices={[{ value: "", label: "All states" }, ...STATES.map((state) => ({ value: state, label: `${words(state)} (${count(crew.counts[state] ?? 0)})` }))]} />
       </div>
       {tasks.error && !tasks.data ? <Failed error={tasks.error} again={tasks.again} /> : null}
       {!tasks.data && !tasks.error ? <Loading rows={6} /> : null}
       {person.length > 0 ? (
-        <section class="card ask" aria-labelledby="needs-person">
-          <header><h2 id="needs-person">Needs a person</h2></header>
+        <section class="card ask" aria-labelledby="needs-attention">
+          <header><h2 id="needs-attention">Needs attention</h2></header>
           <ul class="inside list">
             {person.map((row) => (
               <li key={row.id}>
@@ -91,7 +91,7 @@ function One({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; params:
           </ul>
         </section>
       ) : null}
-      {tasks.data && rows.length === 0 ? <Empty title="No task fits"><p>{crew.tasks === 0 ? "This crew has no tasks yet." : "No task of this crew matches the search and the state."}</p></Empty> : null}
+      {tasks.data && rows.length === 0 ? <Empty title="No matching tasks"><p>{crew.tasks === 0 ? "This crew has no tasks yet." : "No task of this crew matches the search and state."}</p></Empty> : null}
       {lanes.length > 0 ? (
         <div class="board" role="group" aria-label="Tasks by state" tabIndex={0}>
           {lanes.map((state) => (
@@ -104,7 +104,7 @@ function One({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; params:
       ) : null}
       {tasks.data?.nextCursor ? (
         limit < MOST ? <button class="button center" onClick={() => setLimit(Math.min(MOST, limit + STEP))}>Show more</button>
-          : <p class="muted small">These are the first {count(limit)}: search, or choose a state, for the others.</p>
+          : <p class="muted small">Showing the first {count(limit)} tasks. Search or filter by state to find others.</p>
       ) : null}
     </>
   );
@@ -133,9 +133,9 @@ function Stop({ crew }: { crew: CrewOut }) {
   const refused = mayNot("act");
   const over = !crew.conductor || ["complete", "exited", "exit_requested"].includes(crew.conductor.state);
   const stop = async (handOver: boolean) => {
-    if (!confirm(handOver ? "Have another conductor take over?" : "End this crew? Its workers hand over, and nothing more is given out.")) return;
+    if (!confirm(handOver ? "Hand over to another conductor?" : "Stop this crew? Its workers hand off their tasks, and no more tasks are assigned.")) return;
     try {
-      say((await post<Done>(`crews/${encodeURIComponent(crew.name)}/stop`, { why: "a person asked on the page", handOver })).note ?? "");
+      say((await post<Done>(`crews/${encodeURIComponent(crew.name)}/stop`, { why: "requested in the dashboard", handOver })).note ?? "");
     } catch (error) {
       complain(error);
     }

@@ -16,7 +16,7 @@ const SORTS: Record<InboxItem["kind"], { icon: IconName; tone: string; label: st
   blocked: { icon: "stop", tone: "blocked", label: "blocked" },
   budget: { icon: "analytics", tone: "retrying", label: "budget" },
   crash: { icon: "close", tone: "failed", label: "crash" },
-  group: { icon: "again", tone: "failed", label: "back again" },
+  group: { icon: "again", tone: "failed", label: "regression" },
 };
 
 export default function Inbox() {
@@ -32,7 +32,7 @@ export default function Inbox() {
       <header>
         <div>
           <h1>Inbox</h1>
-          <p class="muted small">Everything that waits for a person.</p>
+          <p class="muted small">Everything that needs a person.</p>
         </div>
       </header>
       {error && items === null ? (
@@ -40,8 +40,8 @@ export default function Inbox() {
       ) : items === null ? (
         <Loading rows={5} />
       ) : items.length === 0 ? (
-        <Empty title="Nothing waits for you">
-          <p>Questions, blocked work, budget alerts, crashed hooks and failures that came back appear here.</p>
+        <Empty title="Nothing needs your attention">
+          <p>Questions, blocked work, budget alerts, hook crashes and regressions appear here.</p>
         </Empty>
       ) : (
         <ul class="waits">
@@ -71,8 +71,8 @@ function Item({ item, again }: { item: InboxItem; again: () => void }) {
         </div>
         {item.ask ? <Ask ask={item.ask} answered={again} /> : <p class="muted wrap">{item.detail}</p>}
         <div class="actions">
-          {item.incident ? <a class="button tiny" href={link(["incidents", item.incident])}>Open the incident</a> : null}
-          {item.task ? <a class="button tiny" href={link(["crew", ...item.task.split("/")])}>Open the task</a> : null}
+          {item.incident ? <a class="button tiny" href={link(["incidents", item.incident])}>Open incident</a> : null}
+          {item.task ? <a class="button tiny" href={link(["crew", ...item.task.split("/")])}>Open task</a> : null}
           <Acts item={item} again={again} />
         </div>
       </div>
@@ -108,8 +108,8 @@ function acts(item: InboxItem): { label: string; path: string; said: string }[] 
     const [, project = "-", mark = ""] = item.id.split("/"); // group/PROJECT/FINGERPRINT/WHEN
     const group = `groups/${encodeURIComponent(project)}/${encodeURIComponent(mark)}`;
     return [
-      { label: "Resolve", path: `${group}/resolve`, said: "Resolved: you hear of it when it comes back" },
-      { label: "Snooze for a day", path: `${group}/snooze`, said: "Snoozed for a day" },
+      { label: "Resolve", path: `${group}/resolve`, said: "Resolved. It returns to the inbox if it recurs." },
+      { label: "Snooze for 24 hours", path: `${group}/snooze`, said: "Snoozed for 24 hours" },
     ];
   }
   return item.kind === "ask" ? [] : [{ label: "Acknowledge", path: `alerts/${encodeURIComponent(item.id)}/acknowledge`, said: "Acknowledged" }];
@@ -117,8 +117,8 @@ function acts(item: InboxItem): { label: string; path: string; said: string }[] 
 
 function Settings() {
   return (
-    <section class="card" aria-labelledby="be-told">
-      <header><h2 id="be-told">Be told elsewhere</h2></header>
+    <section class="card" aria-labelledby="notifications">
+      <header><h2 id="notifications">Notifications</h2></header>
       <div class="inside settings">
         <Desktop />
         <Webhook />
@@ -132,8 +132,8 @@ function Desktop() {
   return (
     <div class="setting">
       <div>
-        <h3>Desktop notification</h3>
-        <p class="muted small">While this page is open in some tab, even a hidden one.</p>
+        <h3>Desktop notifications</h3>
+        <p class="muted small">Shown while the dashboard is open in any tab, including background tabs.</p>
         {why ? <p class="wrong" role="alert">{why}</p> : null}
       </div>
       <button class="button" aria-pressed={notifies.value} onClick={() => void setNotifies(!notifies.value).then(setWhy)}>
@@ -153,7 +153,7 @@ function Webhook() {
     setWrong(null);
     try {
       await call("PUT", "notifications", { body: { webhook: address ?? "" } });
-      say(address ? "The webhook is told from now on" : "No webhook is told any more");
+      say(address ? "Webhook saved" : "Webhook removed");
       stored.again();
     } catch (error) {
       setWrong(error instanceof Error ? error.message : String(error));
@@ -163,12 +163,12 @@ function Webhook() {
     <div class="setting">
       <div>
         <h3>Webhook</h3>
-        <p class="muted small">Takes messages in Slack's shape. Empty: none.</p>
+        <p class="muted small">Receives messages in Slack's format. Leave empty to disable.</p>
         {wrong ? <p class="wrong" role="alert">{wrong}</p> : null}
         {refused ? <p class="why-not">{refused}</p> : null}
       </div>
       <form onSubmit={save}>
-        <input class="input" type="url" aria-label="Address of the webhook" placeholder="https://" value={address ?? stored.data?.webhook ?? ""} disabled={refused !== null}
+        <input class="input" type="url" aria-label="Webhook URL" placeholder="https://" value={address ?? stored.data?.webhook ?? ""} disabled={refused !== null}
           onInput={(event) => setAddress(event.currentTarget.value)} />
         <button class="button" disabled={refused !== null || address === null}>Save</button>
       </form>

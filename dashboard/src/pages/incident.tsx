@@ -23,7 +23,7 @@ export default function Incident({ path }: { path: readonly string[] }) {
   const data = incident.data;
   return (
     <section class="page">
-      <nav class="crumbs" aria-label="Where you are">
+      <nav class="crumbs" aria-label="Breadcrumb">
         <a href={link(["incidents"])}>Incidents</a> <span aria-hidden="true">/</span>
         {data?.session ? <a href={link(["sessions", data.session])}>{data.session}</a> : null}
         {data?.session ? <span aria-hidden="true">/</span> : null}
@@ -40,7 +40,7 @@ function Whole({ data, again }: { data: IncidentDetail; again: () => void }) {
     <>
       <div class="page-head">
         <div class="title">
-          <h1 class="capital">{data.kind ? words(data.kind) : "No failure so far"}</h1>
+          <h1 class="capital">{data.kind ? words(data.kind) : "No failure"}</h1>
           <Badge status={data.status} />
         </div>
         <Cancel data={data} />
@@ -53,13 +53,13 @@ function Whole({ data, again }: { data: IncidentDetail; again: () => void }) {
           ["Model", <Model model={data.model} former={data.firstModel === data.model ? "" : data.firstModel} />],
           ["Policy", data.policy],
           ["Attempts", `${count(data.attempts)}, ${count(data.failures)} failed`],
-          ["Spent", dollars(data.dollars)],
-          [live ? "Going on for" : "Took", live ? <Since at={data.openedAt} /> : duration((data.endedAt ?? 0) - data.openedAt)],
-          ["Began", <Ago at={data.openedAt} />],
+          ["Cost", dollars(data.dollars)],
+          [live ? "Running for" : "Duration", live ? <Since at={data.openedAt} /> : duration((data.endedAt ?? 0) - data.openedAt)],
+          ["Started", <Ago at={data.openedAt} />],
         ]}
       />
       {data.ask ? (
-        <section class="card ask" aria-label="A question for you">
+        <section class="card ask" aria-label="Question">
           <div class="inside"><Ask ask={data.ask} answered={again} /></div>
         </section>
       ) : null}
@@ -70,7 +70,7 @@ function Whole({ data, again }: { data: IncidentDetail; again: () => void }) {
         </div>
         <div class="beside">
           <Outcome data={data} live={live} />
-          {data.parent ? <p class="small">Inside <a href={link(["incidents", data.parent])}>{data.parent}</a></p> : null}
+          {data.parent ? <p class="small">Part of <a href={link(["incidents", data.parent])}>{data.parent}</a></p> : null}
           {data.fingerprint ? (
             <p class="small"><a href={link(["incidents"], { fingerprint: data.fingerprint })}>Other incidents with the same failure</a></p>
           ) : null}
@@ -81,12 +81,12 @@ function Whole({ data, again }: { data: IncidentDetail; again: () => void }) {
 }
 
 function Cancel({ data }: { data: IncidentDetail }) {
-  const whyNot = mayNot("act") ?? (data.endedAt === null ? null : "it has ended");
+  const whyNot = mayNot("act") ?? (data.endedAt === null ? null : "already ended");
   const stop = async () => {
-    if (!confirm("Stop this recovery? What was finished is kept.")) return;
+    if (!confirm("Stop this recovery? Completed work is kept.")) return;
     try {
       const done = await post<Done>(`incidents/${encodeURIComponent(data.id)}/cancel`);
-      say(done.note || "It stops at the next step");
+      say(done.note || "The recovery stops at its next step");
     } catch (error) {
       complain(error);
     }
@@ -108,7 +108,7 @@ function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
   return (
     <section class="card">
       <header>
-        <h2>The ladder “{data.ladder}”</h2>
+        <h2>Ladder: {data.ladder}</h2>
         {data.retry ? (
           <span class="next-try">
             attempt {data.retry.attempt}
@@ -125,7 +125,7 @@ function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
   );
 }
 
-const STATE = { ahead: "not needed so far", skipped: "skipped", climbed: "climbed", here: "here" } as const;
+const STATE = { ahead: "not used", skipped: "skipped", climbed: "used", here: "current" } as const;
 
 function Step({ rung, mark }: { rung: RungOut; mark: string }) {
   const tries = Math.max(rung.tries ?? 0, rung.used);
@@ -156,13 +156,13 @@ function Step({ rung, mark }: { rung: RungOut; mark: string }) {
 /** A retry rung starts afresh after each climb: it may have been tried more often than once through. */
 function tried({ used, tries }: RungOut): string {
   if (tries === null) return plural(used, "try", "tries");
-  return used > tries ? `${plural(used, "try", "tries")}, ${tries} at a time` : `${used} of ${plural(tries, "try", "tries")}`;
+  return used > tries ? `${plural(used, "try", "tries")}, at most ${tries} in a row` : `${used} of ${plural(tries, "try", "tries")}`;
 }
 
 function Story({ data }: { data: IncidentDetail }) {
   return (
     <section class="card">
-      <header><h2>What happened</h2></header>
+      <header><h2>Timeline</h2></header>
       <ol class="inside moments">
         {data.timeline.map((moment) => (
           <Told key={moment.n} moment={moment} changes={data.changes.filter((change) => change.n === moment.n)} />
@@ -191,11 +191,11 @@ function Told({ moment, changes }: { moment: Moment; changes: FieldChange[] }) {
         ))}
         {changes.length > 0 ? (
           <details>
-            <summary>what changed in the request: {changes.map((change) => change.field).join(", ")}</summary>
+            <summary>Request changes: {changes.map((change) => change.field).join(", ")}</summary>
             {changes.map((change) => (
               <div key={change.field}>
                 <p class="quiet small">{change.field}</p>
-                <Diff before={change.before} after={change.after} label={`What changed in ${change.field}`} />
+                <Diff before={change.before} after={change.after} label={`Changes in ${change.field}`} />
               </div>
             ))}
           </details>
@@ -206,8 +206,8 @@ function Told({ moment, changes }: { moment: Moment; changes: FieldChange[] }) {
 }
 
 const CONTRACT: [string, string][] = [
-  ["status", "Status"], ["recommendation", "What to do"], ["failureReason", "Why"], ["failedAt", "Stopped at"],
-  ["completedSteps", "Done"], ["escalationPath", "Levels"], ["errorType", "Failure"], ["model", "Model"],
+  ["status", "Status"], ["recommendation", "Recommendation"], ["failureReason", "Reason"], ["failedAt", "Stopped at"],
+  ["completedSteps", "Completed steps"], ["escalationPath", "Levels used"], ["errorType", "Failure"], ["model", "Model"],
 ];
 
 function Outcome({ data, live }: { data: IncidentDetail; live: boolean }) {
@@ -237,11 +237,11 @@ function Outcome({ data, live }: { data: IncidentDetail; live: boolean }) {
             ))}
           </dl>
         ) : (
-          <p class="muted small">{live ? "Not ended yet. Whatever happens, it ends with what was done, where it stopped and what a person should do." : "None is recorded."}</p>
+          <p class="muted small">{live ? "In progress. The outcome will list the completed steps, where the recovery stopped and what to do next." : "No outcome recorded."}</p>
         )}
         {data.result ? (
           <details>
-            <summary>The result</summary>
+            <summary>Result</summary>
             <pre class="said" tabIndex={0}>{data.result}</pre>
           </details>
         ) : null}

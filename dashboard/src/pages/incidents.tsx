@@ -14,7 +14,7 @@ const SAID: Record<string, string> = { fingerprint: "group", rung: "rung", kind:
 
 export default function Incidents({ params }: { params: URLSearchParams }) {
   const { all, ...named } = Object.fromEntries(params);
-  // What went well at once is no news, unless it is asked for.
+  // Incidents without failures are hidden by default.
   const filter: Query = { ...named, troubled: all || named["status"] ? null : true };
   const key = `incidents ${params}`;
   const [more, setMore] = useState<{ key: string; items: IncidentOut[]; cursor: string | null }>({ key, items: [], cursor: null });
@@ -48,8 +48,8 @@ export default function Incidents({ params }: { params: URLSearchParams }) {
       ) : !first.data ? (
         <Loading rows={8} />
       ) : items.length === 0 ? (
-        <Empty title="No incident fits">
-          <p>{[...params].length > 0 ? "No recovery in the journal matches these filters." : "An incident is one recovery: it appears here when an attempt fails."}</p>
+        <Empty title="No matching incidents">
+          <p>{[...params].length > 0 ? "No incident in the journal matches these filters." : "An incident is one recovery. It appears here when an attempt fails."}</p>
           {[...params].length > 0 ? <a class="button" href={link(["incidents"])}>Show all incidents</a> : null}
         </Empty>
       ) : (
@@ -64,18 +64,18 @@ export default function Incidents({ params }: { params: URLSearchParams }) {
 
 function Filters({ params }: { params: URLSearchParams }) {
   const value = (name: string) => params.get(name) ?? "";
-  const any = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name === "open" ? "going on" : name }))];
+  const any = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name === "open" ? "in progress" : name }))];
   const chips = Object.keys(SAID).filter((name) => value(name));
   return (
     <div class="filters">
-      <Select label="Status" value={value("status")} choices={any("Any status", STATUSES)} pick={(status) => amend({ status })} />
+      <Select label="Status" value={value("status")} choices={any("All statuses", STATUSES)} pick={(status) => amend({ status })} />
       <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
       <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
       <button class="button" aria-pressed={value("all") !== ""} onClick={() => amend({ all: value("all") ? null : "1" })}>
-        Also without failures
+        Include incidents without failures
       </button>
       {chips.map((name) => (
-        <button key={name} class="button tiny" onClick={() => amend({ [name]: null })} aria-label={`Remove the filter ${SAID[name]}`}>
+        <button key={name} class="button tiny" onClick={() => amend({ [name]: null })} aria-label={`Remove filter: ${SAID[name]}`}>
           {SAID[name]}: {name === "since" || name === "until" ? day(Number(value(name))) : words(value(name)).slice(0, 40)} ×
         </button>
       ))}
@@ -94,9 +94,9 @@ function Table({ items }: { items: IncidentOut[] }) {
             <th>Session</th>
             <th>Ladder</th>
             <th class="number">Attempts</th>
-            <th class="number">Time</th>
+            <th class="number">Duration</th>
             <th class="number">Cost</th>
-            <th class="number">Began</th>
+            <th class="number">Started</th>
           </tr>
         </thead>
         <tbody>
@@ -113,7 +113,7 @@ function Table({ items }: { items: IncidentOut[] }) {
               </td>
               <td>{one.ladder}<span class="quiet small block">{one.rung}</span></td>
               <td class="number">{count(one.attempts)}</td>
-              <td class="number">{one.endedAt === null ? "going on" : duration(one.endedAt - one.openedAt)}</td>
+              <td class="number">{one.endedAt === null ? "in progress" : duration(one.endedAt - one.openedAt)}</td>
               <td class="number">{dollars(one.dollars)}</td>
               <td class="number quiet"><Ago at={one.openedAt} /></td>
             </tr>

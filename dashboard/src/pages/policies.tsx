@@ -25,7 +25,7 @@ export default function Policies({ params }: { params: URLSearchParams }) {
       <header>
         <div>
           <h1>Policies</h1>
-          <p class="muted small">How failures are recovered, by default and where a project differs.</p>
+          <p class="muted small">How failures are recovered, by default and per project.</p>
         </div>
         <Choose project={project} own={own.data ?? []} />
       </header>
@@ -49,8 +49,8 @@ function Choose({ project, own }: { project: string; own: ProjectPolicy[] }) {
   return (
     <div class="actions">
       {chosen ? <span class="quiet small">version {chosen.version}, by {chosen.who}, <Ago at={chosen.at} /></span> : null}
-      <Select label="Whose policy" value={project} pick={(name) => amend({ project: name })}
-        choices={[{ value: "", label: "Default" }, ...names.map((name) => ({ value: name, label: differs.has(name) ? `${name} (own settings)` : name }))]} />
+      <Select label="Policy" value={project} pick={(name) => amend({ project: name })}
+        choices={[{ value: "", label: "Default" }, ...names.map((name) => ({ value: name, label: differs.has(name) ? `${name} (overrides)` : name }))]} />
     </div>
   );
 }
@@ -123,12 +123,12 @@ function Editor({ path, project, stored, etag, templates, again }: EditorProps) 
         <div class="beside">
           <section class="card">
             <header>
-              <h2>The same as TOML</h2>
-              {dirty ? <span class="tag">changed</span> : null}
+              <h2>TOML</h2>
+              {dirty ? <span class="tag">modified</span> : null}
             </header>
             <div class="inside">
               <textarea class="textarea toml" aria-label="Policy as TOML" spellcheck={false} rows={Math.max(9, Math.min(24, toml.split("\n").length + 1))} value={toml} readOnly={refused !== null}
-                placeholder={project ? "# nothing of its own: the default holds" : "# nothing set: the ladder and template decide"} onInput={(event) => write(event.currentTarget.value)} />
+                placeholder={project ? "# no overrides: the default policy applies" : "# no settings: defaults of the ladder and template apply"} onInput={(event) => write(event.currentTarget.value)} />
               {problem ? <p class="wrong" role="alert">{problem.field ? <b>{problem.field}: </b> : null}{problem.message}</p> : null}
             </div>
           </section>
@@ -137,8 +137,8 @@ function Editor({ path, project, stored, etag, templates, again }: EditorProps) 
         </div>
       </div>
       {dirty || refused ? <div class="save-bar">
-        {refused ? <span class="why-not">{refused}</span> : problem ? <span class="wrong">Not valid yet.</span> : <span class="muted small">Not saved yet.</span>}
-        <button class="button" disabled={!dirty} onClick={reset}>Undo changes</button>
+        {refused ? <span class="why-not">{refused}</span> : problem ? <span class="wrong">The policy is invalid.</span> : <span class="muted small">Unsaved changes.</span>}
+        <button class="button" disabled={!dirty} onClick={reset}>Discard changes</button>
         <button class="button primary" disabled={!dirty || problem !== null || refused !== null} onClick={() => setSaving(true)}>Review and save</button>
       </div> : null}
       {saving ? <Save path={path} before={stored.toml} after={toml} etag={etag} close={() => setSaving(false)} saved={() => { setSaving(false); again(); }} /> : null}
@@ -149,7 +149,7 @@ function Editor({ path, project, stored, etag, templates, again }: EditorProps) 
 function TemplateRow({ templates, now, pick, disabled }: { templates: Template[]; now: unknown; pick: (settings: Settings) => void; disabled: boolean }) {
   if (templates.length === 0) return null;
   return (
-    <div class="templates" role="group" aria-label="Begin with a template">
+    <div class="templates" role="group" aria-label="Start from a template">
       {templates.map((one) => (
         <button key={one.id} class="card template" aria-pressed={now === one.id} disabled={disabled} onClick={() => pick(one.policy.settings)}>
           <b>{one.id}</b>
@@ -170,11 +170,11 @@ function Schedule({ policy }: { policy: PolicyOut }) {
   ].filter(Boolean);
   return (
     <section class="card">
-      <header><h2>What it comes to</h2></header>
+      <header><h2>Retry schedule</h2></header>
       <div class="inside">
         {policy.waits.length > 0 ? (
           <>
-            <p class="muted small">Longest pause before each retry</p>
+            <p class="muted small">Maximum wait before each retry</p>
             <ol class="pauses">
               {policy.waits.map((wait, n) => (
                 <li key={n}>
@@ -185,9 +185,9 @@ function Schedule({ policy }: { policy: PolicyOut }) {
             </ol>
           </>
         ) : (
-          <p class="muted small">It never repeats a request unchanged.</p>
+          <p class="muted small">This policy never retries a request unchanged.</p>
         )}
-        <p class="small">At the very most: {worst.length > 0 ? <b>{worst.join(", ")}</b> : "no limit"}.</p>
+        <p class="small">Maximum per incident: {worst.length > 0 ? <b>{worst.join(", ")}</b> : "no limit"}.</p>
       </div>
     </section>
   );
@@ -200,17 +200,17 @@ function Save({ path, before, after, etag, close, saved }: { path: string; befor
     setBusy(true);
     try {
       await call<PolicyOut>("PUT", path, { body: { toml: after }, headers: { "If-Match": etag } });
-      say("Saved: it holds from the next recovery on");
+      say("Saved. The policy applies from the next recovery.");
       saved();
     } catch (error) {
       const stale = error instanceof ApiError && (error.status === 412 || error.status === 409);
-      setWrong(stale ? "Somebody else saved it meanwhile. Copy your text, reload, and look at theirs first." : error instanceof Error ? error.message : String(error));
+      setWrong(stale ? "Someone else saved this policy in the meantime. Copy your changes, reload the page and compare." : error instanceof Error ? error.message : String(error));
       setBusy(false);
     }
   };
   return (
     <Dialog title="Save these changes?" close={close}>
-      <Diff before={before.trim()} after={after.trim()} label="What changes in the policy" />
+      <Diff before={before.trim()} after={after.trim()} label="Policy changes" />
       <footer>
         {wrong ? <span class="wrong" role="alert">{wrong}</span> : null}
         <button class="button" onClick={close}>Cancel</button>
@@ -220,17 +220,17 @@ function Save({ path, before, after, etag, close, saved }: { path: string; befor
   );
 }
 
-const ORIGINS: Record<string, string> = { preset: "the preset", file: "rung.toml", service: "the default here", "project file": "rung.toml, this project", project: "this project" };
+const ORIGINS: Record<string, string> = { preset: "preset", file: "rung.toml", service: "default policy", "project file": "rung.toml (project)", project: "project override" };
 
 function Effective({ project }: { project: string }) {
   const found = useResource(`effective ${project}`, (signal) => get<EffectivePolicy>(`projects/${encodeURIComponent(project)}/retry-policy/effective`, {}, signal), ({ name }) => name === "act");
   if (!found.data) return null;
   return (
     <section class="card">
-      <header><h2>In force for {project}, and where it comes from</h2><a class="small" href={link(["sessions"], { project })}>its sessions</a></header>
-      <div class="inside scroll-x" tabIndex={0} role="region" aria-label="Values in force">
+      <header><h2>Effective policy for {project}</h2><a class="small" href={link(["sessions"], { project })}>View sessions</a></header>
+      <div class="inside scroll-x" tabIndex={0} role="region" aria-label="Effective values">
         <table class="table">
-          <thead><tr><th>Key</th><th>Value</th><th>From</th></tr></thead>
+          <thead><tr><th>Key</th><th>Value</th><th>Source</th></tr></thead>
           <tbody>
             {found.data.values.map((one) => (
               <tr key={one.key}>

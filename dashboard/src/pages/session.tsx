@@ -27,7 +27,7 @@ export default function Session({ path }: { path: readonly string[] }) {
   const data = session.data;
   return (
     <section class="page">
-      <nav class="crumbs" aria-label="Where you are">
+      <nav class="crumbs" aria-label="Breadcrumb">
         <a href={link(["sessions"])}>Sessions</a> <span aria-hidden="true">/</span> <span class="cut">{id}</span>
       </nav>
       {data ? (
@@ -74,8 +74,8 @@ function Head({ data, open }: { data: SessionDetail; open: (what: "retry" | "esc
           ["Model", <Model model={data.model} former={data.formerModel} />],
           ["Attempts", `${count(data.attempts)}, ${count(data.failures)} failed`],
           ["Cost", dollars(data.dollars)],
-          ["Began", <Ago at={data.beganAt} />],
-          ["Last", <Ago at={data.touchedAt} />],
+          ["Started", <Ago at={data.beganAt} />],
+          ["Last activity", <Ago at={data.touchedAt} />],
         ]}
       />
     </>
@@ -85,13 +85,13 @@ function Head({ data, open }: { data: SessionDetail; open: (what: "retry" | "esc
 function Stop({ data }: { data: SessionDetail }) {
   const [busy, setBusy] = useState(false);
   const live = data.recoveries.find((one) => one.endedAt === null);
-  const whyNot = mayNot("act") ?? (live ? null : "nothing is running");
+  const whyNot = mayNot("act") ?? (live ? null : "no recovery is running");
   const stop = async () => {
-    if (!live || !confirm("Stop this recovery? What was finished is kept.")) return;
+    if (!live || !confirm("Stop this recovery? Completed work is kept.")) return;
     setBusy(true);
     try {
       const done = await post<Done>(`incidents/${encodeURIComponent(live.id)}/cancel`);
-      say(done.note || "It stops at the next step");
+      say(done.note || "The recovery stops at its next step");
     } catch (error) {
       complain(error);
     }
@@ -155,7 +155,7 @@ function Attempts({ data }: { data: SessionDetail }) {
           </ol>
         </div>
       ))}
-      {found.length === 0 ? (LIVE.has(data.status) ? <ol class="talk"><Pending data={data} /></ol> : <p class="muted">No attempt is recorded.</p>) : null}
+      {found.length === 0 ? (LIVE.has(data.status) ? <ol class="talk"><Pending data={data} /></ol> : <p class="muted">No attempts recorded.</p>) : null}
     </section>
   );
 }
@@ -169,7 +169,7 @@ function Pending({ data }: { data: SessionDetail }) {
         <div class="turn-body">
           <p>
             Attempt {data.retry.attempt}
-            {data.retry.of ? ` of ${data.retry.of}` : ""} begins <Countdown until={data.retry.until} />
+            {data.retry.of ? ` of ${data.retry.of}` : ""} starts <Countdown until={data.retry.until} />
           </p>
         </div>
       </li>
@@ -181,7 +181,7 @@ function Pending({ data }: { data: SessionDetail }) {
       <li class="turn pending waiting">
         <span class="turn-mark" aria-hidden="true">?</span>
         <div class="turn-body">
-          <p>It waits for your answer. {asking ? <a href={link(["incidents", asking.id])}>Answer it</a> : null}</p>
+          <p>Waiting for your answer. {asking ? <a href={link(["incidents", asking.id])}>Answer</a> : null}</p>
         </div>
       </li>
     );
@@ -191,7 +191,7 @@ function Pending({ data }: { data: SessionDetail }) {
     <li class="turn pending running">
       <span class="turn-mark breathing" aria-hidden="true" />
       <div class="turn-body">
-        <p>An attempt is running, for <Since at={data.touchedAt} /> so far</p>
+        <p>Attempt running for <Since at={data.touchedAt} /></p>
       </div>
     </li>
   );
@@ -214,9 +214,9 @@ function Attempt({ attempt }: { attempt: AttemptOut }) {
           {attempt.model ? <span>{attempt.model}</span> : null}
           <span>{duration(attempt.seconds)}</span>
           <span>{dollars(attempt.dollars)}</span>
-          {attempt.delayMs > 0 ? <span>after a pause of {duration(attempt.delayMs / 1000)}</span> : null}
-          {attempt.prompt ? <span>told: {attempt.prompt}</span> : null}
-          {attempt.rule ? <span>named by <code>{attempt.rule}</code></span> : null}
+          {attempt.delayMs > 0 ? <span>after a wait of {duration(attempt.delayMs / 1000)}</span> : null}
+          {attempt.prompt ? <span>recovery prompt: {attempt.prompt}</span> : null}
+          {attempt.rule ? <span>rule: <code>{attempt.rule}</code></span> : null}
         </p>
       </div>
     </li>
@@ -257,7 +257,7 @@ function Beside({ data }: { data: SessionDetail }) {
           <div class="inside">
             <p><span class="kind">{words(data.lastFailure.kind)}</span></p>
             <p class="muted small wrap">{data.lastFailure.message}</p>
-            <p class="quiet small">named by the rule <code>{data.lastFailure.rule || "none"}</code></p>
+            <p class="quiet small">Classified by rule <code>{data.lastFailure.rule || "none"}</code></p>
           </div>
         </section>
       ) : null}

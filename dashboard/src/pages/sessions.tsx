@@ -19,10 +19,10 @@ const COLUMNS = [
   { name: "status", label: "Status", sort: "" },
   { name: "session", label: "Session", sort: "" },
   { name: "model", label: "Model", sort: "" },
-  { name: "now", label: "What happens", sort: "" },
+  { name: "now", label: "Activity", sort: "" },
   { name: "tries", label: "Attempts", sort: "attempts" },
   { name: "cost", label: "Cost", sort: "cost" },
-  { name: "touched", label: "Last", sort: "touched" },
+  { name: "touched", label: "Updated", sort: "touched" },
 ] as const;
 
 export default function Sessions({ params }: { params: URLSearchParams }) {
@@ -60,7 +60,7 @@ export default function Sessions({ params }: { params: URLSearchParams }) {
         <div class="page-head-text">
           <h1>Sessions</h1>
           <p class="muted small">
-            {list.loading && list.rows.length === 0 ? "Loading" : `${total(list.total)} ${filtered ? "found" : "in all"}`}
+            {list.loading && list.rows.length === 0 ? "Loading" : `${total(list.total)} ${filtered ? "matching" : "total"}`}
           </p>
         </div>
         <Pause paused={paused} held={list.held} toggle={() => setPaused((on) => !on)} />
@@ -117,7 +117,7 @@ function Filters({ params, search }: { params: URLSearchParams; search: { curren
       <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
       <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
       <Tabs label="Status" value={value("status")} pick={(status) => amend({ status })}
-        choices={[{ value: "", label: "All" }, ...STATUSES.map((name) => ({ value: name, label: name === "waiting" ? "needs you" : name }))]} />
+        choices={[{ value: "", label: "All" }, ...STATUSES.map((name) => ({ value: name, label: name === "waiting" ? "needs input" : name }))]} />
     </div>
   );
 }
@@ -275,8 +275,8 @@ function Now({ row }: { row: SessionOut }) {
 function Nothing({ filtered }: { filtered: boolean }) {
   if (filtered) {
     return (
-      <Empty title="No session fits">
-        <p>Nothing in the journal matches this search and these filters.</p>
+      <Empty title="No matching sessions">
+        <p>No session in the journal matches the search and filters.</p>
         <button class="button" onClick={() => amend({ status: null, project: null, model: null, q: null })}>
           Show all sessions
         </button>
@@ -284,8 +284,8 @@ function Nothing({ filtered }: { filtered: boolean }) {
     );
   }
   return (
-    <Empty title="No session yet">
-      <p>A session appears here as soon as an agent runs under Rung and writes to this journal. Try one now:</p>
+    <Empty title="No sessions yet">
+      <p>A session appears here when an agent runs under Rung and writes to this journal. Try it:</p>
       <pre>{`rung run --journal ${me.value?.journal || "rung.db"} -- my-agent`}</pre>
       <p class="small">Or, in Python: <code>rung.recover(attempt, request, journal=rung.journal())</code></p>
     </Empty>

@@ -14,7 +14,7 @@ export default function Task({ path }: { path: readonly string[] }) {
   usePoll(task.again);
   return (
     <section class="page">
-      <nav class="crumbs" aria-label="Where you are">
+      <nav class="crumbs" aria-label="Breadcrumb">
         <a href={link(["crew"], { crew })}>Crew</a> <span aria-hidden="true">/</span>
         <span class="cut">{id}</span>
       </nav>
@@ -36,20 +36,20 @@ function Whole({ task, again }: { task: TaskDetail; again: () => void }) {
       {task.note ? <p class={`notice ${task.needsPerson ? "blocked" : "retrying"}`}>{task.note.replace(/^asks:\s*/, "")}</p> : null}
       <Facts
         items={[
-          ["Worker", task.worker || "nobody"],
-          ["Heard", task.heartbeatAt === null ? "never" : <span class={task.stale ? "late" : ""}><Ago at={task.heartbeatAt} /></span>],
-          ["Progress", task.progress || "none told"],
-          ["Errors in its life", `${task.errorTries}`],
-          ["Changed hands", `${task.generation}`],
-          ["Checkpoint", task.checkpoint === null ? "none" : `${task.checkpoint}, review ${task.reviewCycles}`],
-          ["Waits for", task.dependsOn.length > 0 ? <Others crew={task.crew} ids={task.dependsOn} /> : "nothing"],
+          ["Worker", task.worker || "none"],
+          ["Last heartbeat", task.heartbeatAt === null ? "never" : <span class={task.stale ? "late" : ""}><Ago at={task.heartbeatAt} /></span>],
+          ["Progress", task.progress || "none reported"],
+          ["Total errors", `${task.errorTries}`],
+          ["Owner changes", `${task.generation}`],
+          ["Checkpoint", task.checkpoint === null ? "none" : `${task.checkpoint}, review cycle ${task.reviewCycles}`],
+          ["Depends on", task.dependsOn.length > 0 ? <Others crew={task.crew} ids={task.dependsOn} /> : "none"],
         ]}
       />
       <div class="columns">
         <div class="beside">
-          <section class="card ask" aria-labelledby="your-word">
-            <header><h2 id="your-word">Your word</h2></header>
-            <div class="inside your-word"><Say task={task} again={again} /></div>
+          <section class="card ask" aria-labelledby="task-actions">
+            <header><h2 id="task-actions">Actions</h2></header>
+            <div class="inside task-actions"><Say task={task} again={again} /></div>
           </section>
           <Messages messages={task.messages} worker={task.session} />
         </div>
@@ -67,19 +67,19 @@ function Others({ crew, ids }: { crew: string; ids: readonly string[] }) {
   return <>{ids.map((id, n) => <span key={id}>{n > 0 ? ", " : ""}<a href={link(["crew", crew, id])}>{id}</a></span>)}</>;
 }
 
-const FROM: Record<string, string> = { "task-00": "conductor", souffleur: "watchdog", person: "a person" };
+const FROM: Record<string, string> = { "task-00": "conductor", souffleur: "watchdog", person: "person" };
 const LOUD = new Set(["error", "emergency", "rejection", "claim_blocked", "context_warning"]);
 
 function Messages({ messages, worker }: { messages: CrewMessage[]; worker: string }) {
   return (
     <section class="card" aria-labelledby="messages">
       <header><h2 id="messages">Messages</h2></header>
-      {messages.length === 0 ? <p class="inside muted small">Nothing was said yet.</p> : (
+      {messages.length === 0 ? <p class="inside muted small">No messages yet.</p> : (
         <ol class="inside messages">
           {[...messages].reverse().map((one) => (
             <li key={one.id} class={LOUD.has(one.kind) ? "failed" : ""}>
               <p class="small dots">
-                <span><b class="wrap">{FROM[one.sender] ?? (one.sender === worker ? "its worker" : one.sender)}</b></span>
+                <span><b class="wrap">{FROM[one.sender] ?? (one.sender === worker ? "worker" : one.sender)}</b></span>
                 <span class="quiet">{words(one.kind)}</span>
                 {one.at !== null ? <time class="quiet" title={exactly(one.at)}>{time(one.at)}</time> : null}
               </p>
@@ -95,8 +95,8 @@ function Messages({ messages, worker }: { messages: CrewMessage[]; worker: strin
 function Story({ task }: { task: TaskDetail }) {
   if (task.story.length === 0) return null;
   return (
-    <section class="card" aria-labelledby="story">
-      <header><h2 id="story">What the ladder did</h2></header>
+    <section class="card" aria-labelledby="history">
+      <header><h2 id="history">Recovery history</h2></header>
       <ol class="inside list">
         {task.story.map((one) => (
           <li key={one.n} class="small">
@@ -111,13 +111,13 @@ function Story({ task }: { task: TaskDetail }) {
 function Workers({ workers }: { workers: WorkerOut[] }) {
   return (
     <section class="card" aria-labelledby="workers">
-      <header><h2 id="workers">Workers started for it</h2></header>
+      <header><h2 id="workers">Workers</h2></header>
       <ul class="inside list">
-        {workers.length === 0 ? <li class="muted small">None by the conductor: it was claimed by somebody who came by.</li> : null}
+        {workers.length === 0 ? <li class="muted small">The conductor started no worker for this task.</li> : null}
         {workers.map((one) => (
           <li key={one.session} class="small">
             {one.launchedAt !== null ? <Ago at={one.launchedAt} /> : null}{" "}
-            <span class="muted">{one.endedAt === null ? "still there" : `ended${one.exitCode === null ? "" : ` with exit code ${one.exitCode}`}`}</span>
+            <span class="muted">{one.endedAt === null ? "running" : `ended${one.exitCode === null ? "" : ` with exit code ${one.exitCode}`}`}</span>
             <code class="block wrap quiet">{one.command.join(" ")}</code>
           </li>
         ))}
@@ -127,12 +127,12 @@ function Workers({ workers }: { workers: WorkerOut[] }) {
 }
 
 function Places({ task }: { task: TaskDetail }) {
-  const places: [string, string][] = [["Instructions", task.instructionPath], ["Works in", task.workdir], ["Writes", task.writes.join(", ")], ["Report", task.reportPath], ["Last error", task.lastError]];
+  const places: [string, string][] = [["Instructions", task.instructionPath], ["Working directory", task.workdir], ["Writes", task.writes.join(", ")], ["Report", task.reportPath], ["Last error", task.lastError]];
   const known = places.filter(([, value]) => value);
   if (known.length === 0) return null;
   return (
-    <section class="card" aria-labelledby="places">
-      <header><h2 id="places">Where</h2></header>
+    <section class="card" aria-labelledby="files">
+      <header><h2 id="files">Files</h2></header>
       <dl class="inside contract">
         {known.map(([name, value]) => (
           <>

@@ -8,9 +8,9 @@ import type { BacktestOut } from "../wire";
 import { Select } from "./parts";
 
 const PERIODS = [
-  { value: "1", label: "yesterday" },
-  { value: "7", label: "last week" },
-  { value: "30", label: "last month" },
+  { value: "1", label: "last 24 hours" },
+  { value: "7", label: "last 7 days" },
+  { value: "30", label: "last 30 days" },
 ];
 
 export function Backtest({ toml, project, ready }: { toml: string; project: string; ready: boolean }) {
@@ -33,16 +33,16 @@ export function Backtest({ toml, project, ready }: { toml: string; project: stri
   return (
     <section class="card">
       <header>
-        <h2>What would this have done?</h2>
+        <h2>Backtest</h2>
       </header>
       <div class="inside backtest">
         <div class="actions">
-          <Select label="Over which time" value={days} choices={PERIODS} pick={setDays} />
-          <button class="button" disabled={busy || !ready || refused !== null} onClick={ask}>{busy ? "Replaying" : "Replay it"}</button>
+          <Select label="Period" value={days} choices={PERIODS} pick={setDays} />
+          <button class="button" disabled={busy || !ready || refused !== null} onClick={ask}>{busy ? "Running backtest" : "Run backtest"}</button>
           {refused ? <span class="why-not">{refused}</span> : null}
         </div>
         {wrong ? <p class="wrong" role="alert">{wrong}</p> : null}
-        {found ? <Result out={found.out} old={found.toml !== toml} /> : <p class="muted small">The draft is replayed over the recorded incidents; nothing is called and nothing is changed.</p>}
+        {found ? <Result out={found.out} old={found.toml !== toml} /> : <p class="muted small">Replays recorded incidents with this draft. No model is called, and nothing changes.</p>}
       </div>
     </section>
   );
@@ -57,19 +57,19 @@ function Result({ out, old }: { out: BacktestOut; old: boolean }) {
   ].filter(Boolean);
   return (
     <div class="backtest" role="status">
-      {old ? <p class="notice retrying">The draft has changed since: replay it again.</p> : null}
+      {old ? <p class="notice retrying">The draft has changed since this backtest. Run it again.</p> : null}
       <dl class="sums">
         <div><dt>Incidents replayed</dt><dd>{count(out.incidents)}</dd></div>
-        <div><dt>The same</dt><dd>{count(out.same)}</dd></div>
-        <div><dt>Ended sooner</dt><dd>{count(out.fewer)}</dd></div>
-        <div><dt>Otherwise</dt><dd>{count(out.otherwise)}</dd></div>
-        <div><dt>Cannot be known</dt><dd>{count(out.unknown)}</dd></div>
-        {out.goodLost > 0 ? <div class="failed-text"><dt>Good results lost</dt><dd>{count(out.goodLost)}</dd></div> : null}
+        <div><dt>Unchanged</dt><dd>{count(out.same)}</dd></div>
+        <div><dt>Ended earlier</dt><dd>{count(out.fewer)}</dd></div>
+        <div><dt>Different</dt><dd>{count(out.otherwise)}</dd></div>
+        <div><dt>Unknown</dt><dd>{count(out.unknown)}</dd></div>
+        {out.goodLost > 0 ? <div class="failed-text"><dt>Successes lost</dt><dd>{count(out.goodLost)}</dd></div> : null}
       </dl>
-      {sums.length > 0 ? <p class="small">In all: <b>{sums.join(", ")}</b>.</p> : null}
+      {sums.length > 0 ? <p class="small">Total: <b>{sums.join(", ")}</b>.</p> : null}
       {out.differing.length > 0 ? (
         <details>
-          <summary>{plural(out.differing.length, "incident")} that would have gone otherwise</summary>
+          <summary>{plural(out.differing.length, "incident")} with a different result</summary>
           <ul class="list">
             {out.differing.slice(0, 50).map((one) => (
               <li key={one.incident} class="small"><a href={link(["incidents", one.incident])}>{one.incident}</a> <span class="muted">{one.words}</span></li>
@@ -79,7 +79,7 @@ function Result({ out, old }: { out: BacktestOut; old: boolean }) {
       ) : null}
       {out.cannotKnow.length > 0 ? (
         <details>
-          <summary>What a replay cannot know</summary>
+          <summary>Limits of the backtest</summary>
           <ul class="list">{out.cannotKnow.map((text) => <li key={text} class="small muted">{text}</li>)}</ul>
         </details>
       ) : null}

@@ -16,7 +16,7 @@ const TONES: Record<string, string> = {
 export const STATES = ["error", "needs_review", "exit_requested", "fix_proposed", "review_failed", "review_approved", "working", "watching", "exited", "complete"];
 
 export function StateBadge({ task }: { task: Pick<TaskOut, "state" | "outcome" | "needsPerson"> }) {
-  if (task.needsPerson) return <span class="badge blocked">{task.outcome === "escalated" ? "given up" : "asks you"}</span>;
+  if (task.needsPerson) return <span class="badge blocked">{task.outcome === "escalated" ? "escalated" : "needs input"}</span>;
   const said = task.state === "exited" && task.outcome ? task.outcome : task.state;
   return <span class={`badge ${TONES[task.state] ?? "succeeded"}`}>{words(said)}</span>;
 }
@@ -26,7 +26,7 @@ export function Leader({ name, leader }: { name: string; leader: LeaderOut | nul
   const tone = !leader || leader.stale ? "failed" : never ? "succeeded" : (TONES[leader.state] ?? "succeeded");
   return (
     <span class="leader">
-      <span class="quiet small">{name}</span> <span class={`badge ${tone}`}>{!leader ? "not there" : never ? "not started" : words(leader.state)}</span>{" "}
+      <span class="quiet small">{name}</span> <span class={`badge ${tone}`}>{!leader ? "not running" : never ? "not started" : words(leader.state)}</span>{" "}
       {leader?.heartbeatAt ? <span class="quiet small"><Ago at={leader.heartbeatAt} /></span> : null}
     </span>
   );
@@ -35,12 +35,12 @@ export function Leader({ name, leader }: { name: string; leader: LeaderOut | nul
 type Act = TaskDetail["can"][number];
 
 const ACTS: Record<Act, { label: string; sure?: string; empty?: string }> = {
-  tell: { label: "Say it" },
-  fix: { label: "Propose this fix" },
+  tell: { label: "Send message" },
+  fix: { label: "Propose fix" },
   approve: { label: "Approve", empty: "approved by a person" },
   reject: { label: "Reject" },
-  reset: { label: "Begin again", sure: "Begin this task again with a new worker?", empty: "begin from the start" },
-  exit: { label: "End it", sure: "End this task's worker? Its work so far is kept.", empty: "a person ended it" },
+  reset: { label: "Restart", sure: "Restart this task with a new worker?", empty: "restart from the beginning" },
+  exit: { label: "Stop", sure: "Stop this task's worker? Its work so far is kept.", empty: "stopped by a person" },
 };
 
 /** The acts that are possible as the task is now; refused if it has moved on meanwhile. */
@@ -64,11 +64,11 @@ export function Say({ task, again }: { task: TaskDetail; again: () => void }) {
     setBusy(false);
     again();
   };
-  if (task.can.length === 0) return <p class="muted small">It is complete, and that is final: later trouble is a new task.</p>;
+  if (task.can.length === 0) return <p class="muted small">This task is complete and cannot change. Create a new task for later problems.</p>;
   return (
     <>
       <label class="field">
-        <span>What you say to its worker</span>
+        <span>Message to the worker</span>
         <textarea class="textarea" rows={3} maxLength={20_000} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <div class="actions">

@@ -19,7 +19,7 @@ export function Failed({ error, again }: { error: ApiError; again: () => void })
   return (
     <div class="empty" role="alert">
       <Mark size={40} />
-      <h2>{missing ? "Not found" : "This could not be loaded"}</h2>
+      <h2>{missing ? "Not found" : "Could not load the data"}</h2>
       <p>{error.message}</p>
       {missing ? null : (
         <button class="button" onClick={again}>
@@ -43,9 +43,9 @@ export function SignedOut() {
   };
   return (
     <section class="page">
-      <Empty title="This browser is not signed in">
+      <Empty title="You are not signed in">
         <p>
-          Open the address that <code>rung up</code> printed when it started: it carries the token. Or give the token here.
+          Open the address that <code>rung up</code> printed at startup; it contains the token. Or enter the token here.
         </p>
         <form class="actions" onSubmit={enter}>
           <input class="input" type="password" autocomplete="current-password" aria-label="Token" aria-invalid={wrong !== null} value={token} onInput={(event) => setToken(event.currentTarget.value)} />

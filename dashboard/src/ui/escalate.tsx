@@ -23,7 +23,7 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
     setBusy(true);
     try {
       const done = await post<EscalateOut>(path, { confirm: data?.token });
-      say(done.note || `The session goes on with ${done.toModel}`);
+      say(done.note || `The session now uses ${done.toModel}`);
       close();
     } catch (error) {
       complain(error);
@@ -36,7 +36,7 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
       <div class="from-to">
         <div>
           <small>from</small>
-          <b class="cut">{data?.fromModel || "its model"}</b>
+          <b class="cut">{data?.fromModel || "current model"}</b>
         </div>
         <Icon name="arrow" size={20} />
         <label>
@@ -57,18 +57,18 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
               <dd>{dollars(data.costEstimate)}</dd>
             </div>
             <div>
-              <dt>Budget left</dt>
+              <dt>Remaining budget</dt>
               <dd>{data.budgetLeft === null ? "no budget set" : dollars(data.budgetLeft)}</dd>
             </div>
           </dl>
-          <p class="muted small">The session uses this model from its next call on, and says so.</p>
+          <p class="muted small">The session uses this model from its next call.</p>
         </>
       ) : null}
       {estimate.error ? <p class="notice failed" role="alert">{estimate.error.message}</p> : null}
-      {estimate.error && models.length === 0 ? <p class="muted small">Add models to <a href={link(["policies"])}>the policy</a>, from the cheapest up: <code>models = ["small", "large"]</code></p> : null}
-      {!data && !estimate.error && !refused ? <p class="muted" role="status">Asking for an estimate</p> : null}
+      {estimate.error && models.length === 0 ? <p class="muted small">Add models to <a href={link(["policies"])}>the policy</a>, cheapest first: <code>models = ["small", "large"]</code></p> : null}
+      {!data && !estimate.error && !refused ? <p class="muted" role="status">Loading the estimate</p> : null}
       <footer>
-        {refused ? <span class="why-not">{refused}</span> : over ? <span class="wrong">This is more than is left.</span> : null}
+        {refused ? <span class="why-not">{refused}</span> : over ? <span class="wrong">Exceeds the remaining budget.</span> : null}
         <button class="button" onClick={close}>Cancel</button>
         <button class="button primary" disabled={busy || !data?.token || estimate.loading} onClick={confirm}>
           {data?.costEstimate != null ? `Escalate for about ${dollars(data.costEstimate)}` : "Escalate"}

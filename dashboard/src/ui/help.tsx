@@ -8,25 +8,25 @@ export function openHelp(): void {
 }
 
 const KEYS: [string[], string][] = [
-  [["j", "k"], "next, previous row"],
-  [["Enter"], "open it"],
+  [["j", "k"], "next row, previous row"],
+  [["Enter"], "open the selected row"],
   [["/"], "search"],
-  [["p"], "pause the live list, and go on"],
+  [["p"], "pause or resume live updates"],
   [["r"], "retry the session"],
   [["e"], "escalate the session"],
-  [["g", "s"], "sessions"],
-  [["g", "i"], "inbox"],
-  [["g", "n"], "incidents"],
-  [["g", "a"], "analytics"],
-  [["g", "p"], "policies"],
-  [["g", "c"], "crew"],
-  [["?"], "this list"],
+  [["g", "s"], "go to sessions"],
+  [["g", "i"], "go to inbox"],
+  [["g", "n"], "go to incidents"],
+  [["g", "a"], "go to analytics"],
+  [["g", "p"], "go to policies"],
+  [["g", "c"], "go to crew"],
+  [["?"], "show this list"],
 ];
 
 export function Help() {
   if (!open.value) return null;
   return (
-    <Dialog title="Keyboard" close={() => (open.value = false)}>
+    <Dialog title="Keyboard shortcuts" close={() => (open.value = false)}>
       <div class="keys">
         {KEYS.map(([keys, does]) => (
           <>

@@ -5,7 +5,7 @@ import { now } from "../live/clock";
 import { Icon } from "./icons";
 
 const SAID: Record<string, string> = {
-  waiting: "needs you", // "waiting" alone reads like a retry
+  waiting: "needs input", // "waiting" could be mistaken for a scheduled retry
   open: "running",
   "": "idle",
 };

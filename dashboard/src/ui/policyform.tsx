@@ -15,36 +15,36 @@ const GROUPS: { title: string; fields: Field[] }[] = [
   {
     title: "Ladder",
     fields: [
-      { key: "ladder", label: "Ladder", about: "Which rungs there are to climb.", sort: ["task", "call", "pipeline", "model", "crew"], inForce: (policy) => policy.ladder },
-      { key: "template", label: "Template", about: "A set of values to start from.", sort: [] },
+      { key: "ladder", label: "Ladder", about: "The recovery steps to use.", sort: ["task", "call", "pipeline", "model", "crew"], inForce: (policy) => policy.ladder },
+      { key: "template", label: "Template", about: "Base values for all settings.", sort: [] },
     ],
   },
   {
     title: "Retries",
     fields: [
       { key: "retries", label: "Retries", about: "Tries on the retry rung.", sort: "whole", inForce: (policy) => policy.maxRetries },
-      { key: "backoff.base", label: "First pause (s)", about: "Before the first repeat.", sort: "number", inForce: (policy) => policy.backoffBase },
-      { key: "backoff.multiplier", label: "Grows by", about: "Each pause times this.", sort: "number", inForce: (policy) => policy.backoffMultiplier },
-      { key: "backoff.cap", label: "Longest pause (s)", about: "No pause is longer.", sort: "number", inForce: (policy) => policy.maxBackoff },
+      { key: "backoff.base", label: "Initial wait (s)", about: "Before the first retry.", sort: "number", inForce: (policy) => policy.backoffBase },
+      { key: "backoff.multiplier", label: "Multiplier", about: "Growth of each further wait.", sort: "number", inForce: (policy) => policy.backoffMultiplier },
+      { key: "backoff.cap", label: "Maximum wait (s)", about: "Upper limit of each wait.", sort: "number", inForce: (policy) => policy.maxBackoff },
     ],
   },
   {
-    title: "Limits of one incident",
+    title: "Limits per incident",
     fields: [
-      { key: "attempts", label: "Attempts", about: "The first one counted.", sort: "whole" },
-      { key: "seconds", label: "Seconds", about: "Waits counted.", sort: "number" },
-      { key: "dollars", label: "Dollars", about: "As the attempts report them.", sort: "number" },
-      { key: "attempt_seconds", label: "One attempt (s)", about: "It is ended after this long.", sort: "number" },
+      { key: "attempts", label: "Attempts", about: "Including the first attempt.", sort: "whole" },
+      { key: "seconds", label: "Seconds", about: "Including waits.", sort: "number" },
+      { key: "dollars", label: "Dollars", about: "As reported by the attempts.", sort: "number" },
+      { key: "attempt_seconds", label: "Attempt timeout (s)", about: "An attempt is stopped after this time.", sort: "number" },
     ],
   },
   {
-    title: "Other models",
+    title: "Escalation",
     fields: [
-      { key: "auto_escalate", label: "Escalate by itself", about: "A dearer model may take over unasked.", sort: "flag", inForce: (policy) => policy.autoEscalate },
-      { key: "escalate_after", label: "After failures", about: "With fewer, a person is asked.", sort: "whole", inForce: (policy) => policy.escalateAfterRetries },
-      { key: "confirm", label: "A person agrees", about: "Before another model or agent takes over.", sort: ["never", "dearer", "always"] },
-      { key: "sticky", label: "Stays for", about: "How long a session keeps the new model.", sort: ["call", "session"] },
-      { key: "unattended", label: "Nobody is there", about: "A question ends blocked, with a report.", sort: "flag" },
+      { key: "auto_escalate", label: "Automatic", about: "Use a more expensive model without confirmation.", sort: "flag", inForce: (policy) => policy.autoEscalate },
+      { key: "escalate_after", label: "Minimum failures", about: "With fewer, a person must confirm.", sort: "whole", inForce: (policy) => policy.escalateAfterRetries },
+      { key: "confirm", label: "Confirmation", about: "When a person must confirm a hand-over.", sort: ["never", "dearer", "always"] },
+      { key: "sticky", label: "Duration", about: "How long a session keeps the new model.", sort: ["call", "session"] },
+      { key: "unattended", label: "Unattended", about: "Questions end the incident as blocked.", sort: "flag" },
     ],
   },
 ];
@@ -62,7 +62,7 @@ export function PolicyForm({ policy, templates, wrong, change, disabled }: { pol
           </div>
         </fieldset>
       ))}
-      <p class="quiet small">Models, kinds that may be retried, prompts and ladders of your own are set in the TOML.</p>
+      <p class="quiet small">Set models, retryable kinds, prompts and custom ladders in the TOML.</p>
     </div>
   );
 }

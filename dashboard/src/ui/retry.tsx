@@ -11,9 +11,9 @@ import { complain, say } from "./toast";
 type Mode = "context" | "plain" | "model";
 
 const MODES: { mode: Mode; label: string; about: string }[] = [
-  { mode: "context", label: "With the error beside it", about: "The next attempt is told what went wrong." },
-  { mode: "plain", label: "The same again", about: "The recorded request, unchanged." },
-  { mode: "model", label: "On another model", about: "The recorded request, given to the model you choose." },
+  { mode: "context", label: "With error context", about: "Adds the error to the prompt of the next attempt." },
+  { mode: "plain", label: "Unchanged", about: "Sends the recorded request again." },
+  { mode: "model", label: "On another model", about: "Sends the recorded request to the model you choose." },
 ];
 
 export function RetryDialog({ session, close }: { session: string; close: () => void }) {
@@ -27,7 +27,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
   const data = preview.data;
   const others = data?.models.filter((name) => name !== data.model) ?? [];
   const chosen = model || others[0] || "";
-  const whyNot = mayNot("act") ?? (data && !data.possible ? data.whyNot : null) ?? (mode === "model" && !chosen ? "The policy names no other model." : null);
+  const whyNot = mayNot("act") ?? (data && !data.possible ? data.whyNot : null) ?? (mode === "model" && !chosen ? "The policy lists no other model." : null);
 
   const send = async () => {
     const edited = prompt !== null && prompt !== data?.prompt;
@@ -36,7 +36,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
     setBusy(true);
     try {
       const done = await post<Done>(`${path}/retry`, order);
-      say(done.note || "The retry is on its way");
+      say(done.note || "Retry requested");
       close();
     } catch (error) {
       complain(error);
@@ -48,7 +48,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
     <Dialog title="Retry" close={close}>
       {preview.error ? <Failed error={preview.error} again={preview.again} /> : null}
       <fieldset class="choices">
-        <legend class="unseen">How</legend>
+        <legend class="unseen">Retry mode</legend>
         {MODES.map((one) => (
           <label key={one.mode} class="choice">
             <input type="radio" name="mode" checked={mode === one.mode} onChange={() => setMode(one.mode)} />
@@ -61,7 +61,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
       </fieldset>
       {mode === "context" ? (
         <label class="field">
-          <span>The prompt that will be sent</span>
+          <span>Prompt to send</span>
           <textarea class="textarea" rows={11} value={prompt ?? data?.prompt ?? ""} onInput={(event) => setPrompt(event.currentTarget.value)} disabled={!data} />
           <small>
             {count((prompt ?? data?.prompt ?? "").length)} characters

@@ -33,7 +33,7 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
   return (
     <div class="shell">
       <a class="button skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>
-        Skip to the content
+        Skip to content
       </a>
       <header class="side">
         <a class="brand" href="#/sessions">
@@ -48,7 +48,7 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
                   {name === "inbox" && waiting.value > 0 ? (
                     <span class="bubble">
                       {waiting.value}
-                      <span class="unseen"> waiting</span>
+                      <span class="unseen"> items</span>
                     </span>
                   ) : null}
                 </a>
@@ -60,7 +60,7 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
           <Line />
           <div class="actions">
             <ThemeSwitch />
-            <button class="button plain tiny" onClick={openHelp} aria-label="Keyboard shortcuts" title="Keyboard: ?">
+            <button class="button plain tiny" onClick={openHelp} aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)">
               <Icon name="help" />
             </button>
             {me ? <span class="quiet small wide-only">{me.version}</span> : null}
@@ -71,8 +71,8 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
         <Stale />
         {me?.demo ? (
           <p class="banner">
-            <span>A demo: scripted agents fail and recover.</span>
-            <span>In earnest: <code>rung up</code></span>
+            <span>Demo: scripted agents fail and recover.</span>
+            <span>For your own agents, run <code>rung up</code>.</span>
           </p>
         ) : null}
         {me?.trouble ? <p class="banner failed" role="alert">{me.trouble}</p> : null}
@@ -86,7 +86,7 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
 function Line() {
   const { text, tone } = LINE[connection.value];
   return (
-    <span class={`line ${tone}`} role="status" title={`Last heard from the service at ${time(heardAt.value / 1000)}`}>
+    <span class={`line ${tone}`} role="status" title={`Last update from the service at ${time(heardAt.value / 1000)}`}>
       {text}
     </span>
   );
@@ -97,7 +97,7 @@ function Stale() {
   if (state !== "stale" && state !== "lost") return null;
   return (
     <p class={`banner ${state === "stale" ? "retrying" : "failed"}`} role="status">
-      {state === "stale" ? "Nothing heard from the service" : "The connection to the service is lost; trying again"}. What you see is from {time(heardAt.value / 1000)}, and the clocks stand still.
+      {state === "stale" ? "No updates from the service" : "Connection to the service lost; reconnecting"}. The data is from {time(heardAt.value / 1000)}; countdowns are paused.
     </p>
   );
 }

@@ -31,7 +31,7 @@ export function Toasts() {
       {toasts.value.map(({ id, text, bad }) => (
         <div key={id} class={`toast ${bad ? "failed" : ""}`}>
           <span>{text}</span>
-          <button class="button plain tiny" onClick={() => drop(id)} aria-label="Put away">
+          <button class="button plain tiny" onClick={() => drop(id)} aria-label="Dismiss">
             <Icon name="close" size={14} />
           </button>
         </div>
