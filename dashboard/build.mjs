@@ -1,4 +1,4 @@
-// Bundles the dashboard into the folder given (by default, the service's static files): hashed names, relative addresses.
+// Bundles the dashboard into the given directory (default: the service's static files), with hashed names and relative URLs.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,15 +6,15 @@ import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = resolve(process.argv[2] ?? join(here, "../src/rung/service/static"));
-const fresh = `${target}.new`; // swapped in whole, so that a service never serves half a bundle
+const staging = `${target}.new`; // renamed at the end, so that a running service never serves a partial bundle
 
-rmSync(fresh, { recursive: true, force: true });
-mkdirSync(fresh, { recursive: true });
+rmSync(staging, { recursive: true, force: true });
+mkdirSync(staging, { recursive: true });
 
 const { metafile } = await build({
   absWorkingDir: here,
   entryPoints: ["src/main.tsx", "src/theme.ts", "src/style/app.css", "src/icon.svg"],
-  outdir: join(fresh, "assets"),
+  outdir: join(staging, "assets"),
   entryNames: "[name]-[hash]",
   chunkNames: "[name]-[hash]",
   assetNames: "[name]-[hash]",
@@ -31,21 +31,21 @@ const { metafile } = await build({
   logLevel: "warning",
 });
 
-// The page names its entry points by their source; each gets the name it was built under.
+// Replace the source paths of the entry points in the page by their hashed names.
 let page = readFileSync(join(here, "index.html"), "utf8");
 const chunks = [];
-for (const [path, made] of Object.entries(metafile.outputs)) {
-  const address = relative(fresh, resolve(here, path)).replaceAll("\\", "/");
-  if (made.entryPoint) page = page.replaceAll(`./${made.entryPoint}"`, `./${address}"`);
-  if (made.entryPoint === "src/main.tsx") chunks.push(...made.imports.filter((one) => one.kind === "import-statement"));
+for (const [path, output] of Object.entries(metafile.outputs)) {
+  const address = relative(staging, resolve(here, path)).replaceAll("\\", "/");
+  if (output.entryPoint) page = page.replaceAll(`./${output.entryPoint}"`, `./${address}"`);
+  if (output.entryPoint === "src/main.tsx") chunks.push(...output.imports.filter((chunk) => chunk.kind === "import-statement"));
 }
-// What the first page needs is asked for at once instead of after the entry point was read.
-const preload = chunks.map((one) => `<link rel="modulepreload" href="./assets/${basename(one.path)}" />`).join("\n    ");
+// Preload the chunks of the entry point, so that the browser fetches them in parallel.
+const preload = chunks.map((chunk) => `<link rel="modulepreload" href="./assets/${basename(chunk.path)}" />`).join("\n    ");
 page = page.replace("<!-- preload -->", preload);
 if (/"\.\/src\//.test(page)) throw new Error("index.html names a source that is no entry point");
-writeFileSync(join(fresh, "index.html"), page);
+writeFileSync(join(staging, "index.html"), page);
 
-// Bundled packages ask that their licences go with them.
+// The licences of bundled packages must be distributed with them.
 const bundled = new Set(
   Object.keys(metafile.inputs)
     .map((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1])
@@ -53,16 +53,16 @@ const bundled = new Set(
 );
 const licences = [...bundled].sort().map((name) => {
   const folder = join(here, "node_modules", name);
-  const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one));
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
   const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   return `${name} ${version} (${license})\n\n${file ? readFileSync(join(folder, file), "utf8") : ""}`;
 });
-writeFileSync(join(fresh, "LICENSES.txt"), licences.join("\n----\n\n"));
+writeFileSync(join(staging, "LICENSES.txt"), licences.join("\n----\n\n"));
 
 if (existsSync(target)) rmSync(target, { recursive: true, force: true });
 try {
-  renameSync(fresh, target);
+  renameSync(staging, target);
 } catch {
-  cpSync(fresh, target, { recursive: true }); // another file system
-  rmSync(fresh, { recursive: true, force: true });
+  cpSync(staging, target, { recursive: true }); // rename fails across file systems
+  rmSync(staging, { recursive: true, force: true });
 }

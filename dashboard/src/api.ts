@@ -1,8 +1,8 @@
-// The service's public API, and nothing but it. Addresses are relative to the page.
+// Client of the service's public API. URLs are relative to the page.
 import { signal } from "@preact/signals";
 import type { Me } from "./wire";
 
-/** Something the service refused or could not do; `message` is fit to be shown. */
+/** A rejected or failed request; `message` can be shown to the user. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -15,12 +15,12 @@ export class ApiError extends Error {
 
 export const me = signal<Me | null>(null);
 export const signedOut = signal(false);
-/** The service's clock minus this browser's, in seconds. */
-export const skew = signal(0);
+/** The service's clock minus the browser's clock, in seconds. */
+export const clockSkew = signal(0);
 
 export type Query = Record<string, string | number | boolean | null | undefined>;
 
-export interface Answer<T> {
+export interface ApiResponse<T> {
   data: T;
   etag: string | null;
 }
@@ -39,8 +39,8 @@ export async function get<T>(path: string, query: Query = {}, signal?: AbortSign
 }
 
 export async function post<T>(path: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<T> {
-  // A second click, or a retry of ours, must not act twice.
-  return (await call<T>("POST", path, { body, headers: { "Idempotency-Key": unique(), ...headers } })).data;
+  // The key prevents that a repeated request takes effect twice.
+  return (await call<T>("POST", path, { body, headers: { "Idempotency-Key": randomKey(), ...headers } })).data;
 }
 
 interface Options {
@@ -50,13 +50,13 @@ interface Options {
   signal?: AbortSignal;
 }
 
-export async function call<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
+export async function call<T>(method: string, path: string, options: Options = {}): Promise<ApiResponse<T>> {
   const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
   const init: RequestInit = { method, headers, credentials: "same-origin" };
   if (options.signal) init.signal = options.signal;
   if (method !== "GET") {
     headers["Content-Type"] = "application/json";
-    headers["X-Rung-CSRF"] = (me.peek() ?? (await meet())).csrf;
+    headers["X-Rung-CSRF"] = (me.peek() ?? (await loadMe())).csrf;
     init.body = JSON.stringify(options.body ?? {});
   }
   let response: Response;
@@ -66,54 +66,54 @@ export async function call<T>(method: string, path: string, options: Options = {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
   }
-  if (!response.ok) throw await refusal(response);
+  if (!response.ok) throw await toApiError(response);
   signedOut.value = false;
   const data = response.status === 204 ? undefined : await response.json();
   return { data: data as T, etag: response.headers.get("ETag") };
 }
 
-/** Who this browser is to the service; asked for once, and again after a sign-out. */
-export async function meet(): Promise<Me> {
-  const asked = Date.now();
+/** Loads the identity and permissions of this browser. */
+export async function loadMe(): Promise<Me> {
+  const requestedAt = Date.now();
   const response = await fetch(address("me"), { credentials: "same-origin" }).catch(() => null);
   if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
-  if (!response.ok) throw await refusal(response);
+  if (!response.ok) throw await toApiError(response);
   const date = Date.parse(response.headers.get("Date") ?? "");
-  const apart = (date - (asked + Date.now()) / 2) / 1000;
-  if (Math.abs(apart) > 2) skew.value = apart; // the header counts whole seconds
+  const offset = (date - (requestedAt + Date.now()) / 2) / 1000;
+  if (Math.abs(offset) > 2) clockSkew.value = offset; // the Date header has a resolution of one second
   signedOut.value = false;
   return (me.value = (await response.json()) as Me);
 }
 
-/** Change a token for the cookie by which this browser is known. */
+/** Exchanges a token for a session cookie. */
 export async function signIn(token: string): Promise<void> {
   const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) };
   const response = await fetch(address("login"), init).catch(() => null);
   if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
-  if (!response.ok) throw await refusal(response);
-  await meet();
+  if (!response.ok) throw await toApiError(response);
+  await loadMe();
 }
 
-async function refusal(response: Response): Promise<ApiError> {
+async function toApiError(response: Response): Promise<ApiError> {
   if (response.status === 401) signedOut.value = true;
   try {
     const problem = await response.json();
-    const said = problem.detail ?? problem.title;
-    const text = typeof said === "string" ? said : JSON.stringify(said);
+    const detail = problem.detail ?? problem.title;
+    const text = typeof detail === "string" ? detail : JSON.stringify(detail);
     return new ApiError(response.status, text, problem.field ?? null);
   } catch {
     return new ApiError(response.status, `The service returned ${response.status} ${response.statusText}`.trim());
   }
 }
 
-function unique(): string {
-  // crypto.randomUUID is missing on plain http under a LAN name.
+function randomKey(): string {
+  // crypto.randomUUID is not available over plain HTTP.
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Why this browser may not act, or null when it may. */
-export function mayNot(need: "act" | "admin"): string | null {
+/** Returns why the user lacks a role, or null if the user has it. */
+export function deniedReason(requiredRole: "act" | "admin"): string | null {
   const role = me.value?.role;
-  if (role === undefined || role === "admin" || role === need) return null;
-  return need === "admin" ? "Your token does not permit changing policies." : "Your token is read-only.";
+  if (role === undefined || role === "admin" || role === requiredRole) return null;
+  return requiredRole === "admin" ? "Your token does not permit changing policies." : "Your token is read-only.";
 }

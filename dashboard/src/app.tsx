@@ -1,15 +1,15 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { me, meet, signedOut } from "./api";
-import { RELOAD, listen } from "./live/bus";
+import { me, loadMe, signedOut } from "./api";
+import { RELOAD, subscribe } from "./live/bus";
 import { route } from "./route";
-import { Empty, SignedOut } from "./ui/empty";
+import { EmptyState, SignInForm } from "./ui/empty";
 import { Shell } from "./ui/shell";
 import { Toasts } from "./ui/toast";
 
 type Page = ComponentType<{ path: readonly string[]; params: URLSearchParams }>;
 
-// Each page is a file of its own, fetched when it is first opened.
+// Each page is a separate chunk, loaded when it is first opened.
 const PAGES: Record<string, () => Promise<{ default: Page }>> = {
   sessions: () => import("./pages/sessions"),
   session: () => import("./pages/session"),
@@ -22,27 +22,27 @@ const PAGES: Record<string, () => Promise<{ default: Page }>> = {
   task: () => import("./pages/task"),
 };
 
-/** `#/sessions` is the list, `#/sessions/ID` one of them. */
-const ONE: Record<string, string> = { sessions: "session", incidents: "incident", crew: "task" };
+/** `#/sessions` is the list, `#/sessions/ID` the detail page. */
+const DETAIL_PAGES: Record<string, string> = { sessions: "session", incidents: "incident", crew: "task" };
 
 export function App() {
   const { path, params } = route.value;
-  const place = path[0] ?? "sessions";
-  const name = (path.length > 1 && ONE[place]) || place;
+  const section = path[0] ?? "sessions";
+  const name = (path.length > 1 && DETAIL_PAGES[section]) || section;
   const [pages, setPages] = useState<Record<string, Page>>({});
 
   useEffect(() => {
-    const ask = () => void meet().catch(() => undefined); // a page that needs it says so itself
-    ask();
-    // A service that was started anew may be another version, and wants another mark with each act.
-    return listen((messages) => messages.some((one) => one.name === RELOAD) && ask());
+    const refresh = () => void loadMe().catch(() => undefined); // pages show the error themselves
+    refresh();
+    // A restarted service may have another version and another CSRF token.
+    return subscribe((messages) => messages.some((one) => one.name === RELOAD) && refresh());
   }, []);
 
   useEffect(() => {
     const load = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
     if (!load || pages[name]) return;
-    const keep = (page: Page) => setPages((old) => ({ ...old, [name]: page }));
-    load().then((module) => keep(module.default), () => keep(Outdated));
+    const storePage = (page: Page) => setPages((old) => ({ ...old, [name]: page }));
+    load().then((module) => storePage(module.default), () => storePage(Outdated));
   }, [name]);
 
   useEffect(() => {
@@ -52,27 +52,27 @@ export function App() {
 
   const Current = pages[name];
   return (
-    <Shell here={place} me={me.value}>
-      {signedOut.value ? <SignedOut /> : Current ? <Current path={path.slice(1)} params={params} /> : Object.hasOwn(PAGES, name) ? null : <Nowhere />}
+    <Shell current={section} me={me.value}>
+      {signedOut.value ? <SignInForm /> : Current ? <Current path={path.slice(1)} params={params} /> : Object.hasOwn(PAGES, name) ? null : <NotFound />}
       <Toasts />
     </Shell>
   );
 }
 
-/** The service was updated while the page was open: the file has another name now. */
+/** Shown if a page's chunk no longer exists because the service was updated. */
 function Outdated() {
   return (
     <section class="page">
-      <Empty title="A new version is available">
+      <EmptyState title="A new version is available">
         <button class="button primary" onClick={() => location.reload()}>
           Reload
         </button>
-      </Empty>
+      </EmptyState>
     </section>
   );
 }
 
-function Nowhere() {
+function NotFound() {
   return (
     <section class="page">
       <h1>Page not found</h1>

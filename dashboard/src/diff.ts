@@ -1,56 +1,56 @@
-// What differs between two texts, line by line.
+// Line-based diff of two texts.
 
 export interface Line {
-  sort: "same" | "add" | "cut" | "gap";
+  type: "same" | "add" | "remove" | "gap";
   text: string;
 }
 
-const AROUND = 2;
-const MOST = 1_500; // lines; beyond that the whole of both is shown
+const CONTEXT_LINES = 2;
+const MAX_LINES = 1_500; // longer texts are shown in full
 
-/** The lines of both, in order; long stretches that did not change are left out. */
+/** Returns the changed lines with some context; long unchanged parts are collapsed. */
 export function diff(before: string, after: string): Line[] {
-  const old = before === "" ? [] : before.split("\n");
-  const fresh = after === "" ? [] : after.split("\n");
-  if (old.length > MOST || fresh.length > MOST) {
-    return [...old.map((text) => ({ sort: "cut" as const, text })), ...fresh.map((text) => ({ sort: "add" as const, text }))];
+  const oldLines = before === "" ? [] : before.split("\n");
+  const newLines = after === "" ? [] : after.split("\n");
+  if (oldLines.length > MAX_LINES || newLines.length > MAX_LINES) {
+    return [...oldLines.map((text) => ({ type: "remove" as const, text })), ...newLines.map((text) => ({ type: "add" as const, text }))];
   }
-  return shortened(compare(old, fresh));
+  return collapseUnchanged(compareLines(oldLines, newLines));
 }
 
-/** By the longest common subsequence. */
-function compare(old: string[], fresh: string[]): Line[] {
-  const width = fresh.length + 1;
-  const length = new Uint16Array((old.length + 1) * width);
-  for (let i = old.length - 1; i >= 0; i--) {
-    for (let j = fresh.length - 1; j >= 0; j--) {
-      length[i * width + j] =
-        old[i] === fresh[j] ? length[(i + 1) * width + j + 1]! + 1 : Math.max(length[(i + 1) * width + j]!, length[i * width + j + 1]!);
+/** Compares by longest common subsequence. */
+function compareLines(oldLines: string[], newLines: string[]): Line[] {
+  const width = newLines.length + 1;
+  const lcsLengths = new Uint16Array((oldLines.length + 1) * width);
+  for (let i = oldLines.length - 1; i >= 0; i--) {
+    for (let j = newLines.length - 1; j >= 0; j--) {
+      lcsLengths[i * width + j] =
+        oldLines[i] === newLines[j] ? lcsLengths[(i + 1) * width + j + 1]! + 1 : Math.max(lcsLengths[(i + 1) * width + j]!, lcsLengths[i * width + j + 1]!);
     }
   }
   const lines: Line[] = [];
   let i = 0;
   let j = 0;
-  while (i < old.length || j < fresh.length) {
-    if (i < old.length && j < fresh.length && old[i] === fresh[j]) {
-      lines.push({ sort: "same", text: old[i]! });
+  while (i < oldLines.length || j < newLines.length) {
+    if (i < oldLines.length && j < newLines.length && oldLines[i] === newLines[j]) {
+      lines.push({ type: "same", text: oldLines[i]! });
       i++;
       j++;
-    } else if (i < old.length && (j === fresh.length || length[(i + 1) * width + j]! >= length[i * width + j + 1]!)) {
-      lines.push({ sort: "cut", text: old[i++]! });
+    } else if (i < oldLines.length && (j === newLines.length || lcsLengths[(i + 1) * width + j]! >= lcsLengths[i * width + j + 1]!)) {
+      lines.push({ type: "remove", text: oldLines[i++]! });
     } else {
-      lines.push({ sort: "add", text: fresh[j++]! });
+      lines.push({ type: "add", text: newLines[j++]! });
     }
   }
   return lines;
 }
 
-function shortened(lines: Line[]): Line[] {
-  const near = (n: number) => lines.slice(Math.max(0, n - AROUND), n + AROUND + 1).some((line) => line.sort !== "same");
+function collapseUnchanged(lines: Line[]): Line[] {
+  const isNearChange = (n: number) => lines.slice(Math.max(0, n - CONTEXT_LINES), n + CONTEXT_LINES + 1).some((line) => line.type !== "same");
   const shown: Line[] = [];
   lines.forEach((line, n) => {
-    if (near(n)) shown.push(line);
-    else if (shown.at(-1)?.sort !== "gap") shown.push({ sort: "gap", text: "…" });
+    if (isNearChange(n)) shown.push(line);
+    else if (shown.at(-1)?.type !== "gap") shown.push({ type: "gap", text: "…" });
   });
   return shown;
 }

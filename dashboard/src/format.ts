@@ -1,31 +1,31 @@
-// Numbers and times as a reader wants them, in the reader's own zone and language.
+// Formatting of numbers and times in the user's locale and time zone.
 
-const language = (() => {
+const locale = (() => {
   try {
     return new Intl.NumberFormat(navigator.language).resolvedOptions().locale;
   } catch {
-    return "en"; // some headless browsers name a language that is none
+    return "en"; // some headless browsers report an invalid language
   }
 })();
 
-const clockTime = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const dayAndTime = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-const whole = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" });
-const dayOnly = new Intl.DateTimeFormat(language, { day: "numeric", month: "short" });
-const numbers = new Intl.NumberFormat(language);
+const timeFormat = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const dayTimeFormat = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const fullFormat = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "long" });
+const dayFormat = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" });
+const numberFormat = new Intl.NumberFormat(locale);
 
-export const count = (value: number): string => numbers.format(value);
+export const count = (value: number): string => numberFormat.format(value);
 
-const COUNTED = 10_000;
+const MAX_COUNT = 10_000;
 
-/** How many there are; the service counts no further than this. */
-export const total = (value: number): string => (value > COUNTED ? `more than ${count(COUNTED)}` : count(value));
+/** Formats a total; the service stops counting at the limit. */
+export const total = (value: number): string => (value > MAX_COUNT ? `more than ${count(MAX_COUNT)}` : count(value));
 
 export function dollars(value: number | null | undefined): string {
   if (value === null || value === undefined) return "unknown";
   if (value === 0) return "$0";
   const digits = Math.abs(value) < 0.01 ? 4 : Math.abs(value) < 100 ? 2 : 0;
-  return `${value < 0 ? "−" : ""}$${Math.abs(value).toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+  return `${value < 0 ? "−" : ""}$${Math.abs(value).toLocaleString(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
 }
 
 export function percent(share: number | null | undefined, digits = 0): string {
@@ -40,12 +40,12 @@ export function duration(seconds: number | null | undefined): string {
   if (seconds < 10) return `${seconds.toFixed(1).replace(/\.0$/, "")} s`;
   const rounded = Math.round(seconds);
   if (rounded < 60) return `${rounded} s`;
-  if (rounded < 3600) return pair(Math.floor(rounded / 60), "min", rounded % 60, "s");
-  if (rounded < 86_400) return pair(Math.floor(rounded / 3600), "h", Math.floor((rounded % 3600) / 60), "min");
-  return pair(Math.floor(rounded / 86_400), "d", Math.floor((rounded % 86_400) / 3600), "h");
+  if (rounded < 3600) return twoUnits(Math.floor(rounded / 60), "min", rounded % 60, "s");
+  if (rounded < 86_400) return twoUnits(Math.floor(rounded / 3600), "h", Math.floor((rounded % 3600) / 60), "min");
+  return twoUnits(Math.floor(rounded / 86_400), "d", Math.floor((rounded % 86_400) / 3600), "h");
 }
 
-function pair(large: number, unit: string, small: number, smaller: string): string {
+function twoUnits(large: number, unit: string, small: number, smaller: string): string {
   return small ? `${large} ${unit} ${small} ${smaller}` : `${large} ${unit}`;
 }
 
@@ -60,14 +60,14 @@ export function ago(at: number, now: number): string {
 
 const date = (at: number) => new Date(at * 1000);
 
-export const time = (at: number): string => clockTime.format(date(at));
-export const moment = (at: number): string => dayAndTime.format(date(at));
-export const exactly = (at: number): string => whole.format(date(at));
-export const day = (at: number): string => dayOnly.format(date(at));
+export const time = (at: number): string => timeFormat.format(date(at));
+export const shortDateTime = (at: number): string => dayTimeFormat.format(date(at));
+export const fullDateTime = (at: number): string => fullFormat.format(date(at));
+export const day = (at: number): string => dayFormat.format(date(at));
 
-/** `rate_limit` reads better as "rate limit". */
-export const words = (name: string): string => name.replaceAll("_", " ");
+/** Formats an identifier such as `rate_limit` as "rate limit". */
+export const humanize = (name: string): string => name.replaceAll("_", " ");
 
-export function plural(n: number, one: string, many = `${one}s`): string {
-  return `${count(n)} ${n === 1 ? one : many}`;
+export function plural(n: number, singular: string, many = `${singular}s`): string {
+  return `${count(n)} ${n === 1 ? singular : many}`;
 }

@@ -1,4 +1,4 @@
-// Where the reader is, kept in the address after '#': it survives a reload and works under any prefix.
+// Hash-based routing: survives a reload and works under any URL prefix.
 import { signal } from "@preact/signals";
 
 export interface Route {
@@ -6,13 +6,13 @@ export interface Route {
   params: URLSearchParams;
 }
 
-export const route = signal<Route>(read());
+export const route = signal<Route>(parseLocation());
 
 addEventListener("hashchange", () => {
-  route.value = read();
+  route.value = parseLocation();
 });
 
-function read(): Route {
+function parseLocation(): Route {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   return { path: path.split("/").filter(Boolean).map(decode), params: new URLSearchParams(query) };
 }
@@ -21,14 +21,14 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // a lone % is no reason to show nothing
+    return text; // malformed percent-encoding
   }
 }
 
 type Params = Record<string, string | number | null | undefined>;
 
-/** The address of a page; what is empty is left out. */
-export function link(path: readonly string[], params: Params = {}): string {
+/** Returns the address of a page; empty parameters are omitted. */
+export function hrefTo(path: readonly string[], params: Params = {}): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
     if (value !== null && value !== undefined && value !== "") query.set(name, String(value));
@@ -37,13 +37,13 @@ export function link(path: readonly string[], params: Params = {}): string {
   return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-export function go(path: readonly string[], params: Params = {}): void {
-  location.hash = link(path, params);
+export function navigate(path: readonly string[], params: Params = {}): void {
+  location.hash = hrefTo(path, params);
 }
 
-/** Change some of the page's parameters without a new entry in the browser's history. */
-export function amend(changes: Params): void {
+/** Changes parameters of the current page without a new history entry. */
+export function updateParams(changes: Params): void {
   const params: Params = Object.fromEntries(route.peek().params);
-  history.replaceState(null, "", link(route.peek().path, { ...params, ...changes }));
-  route.value = read();
+  history.replaceState(null, "", hrefTo(route.peek().path, { ...params, ...changes }));
+  route.value = parseLocation();
 }

@@ -1,8 +1,8 @@
-// Runs before the first paint, so that a chosen theme does not flash the other one.
+// Runs before the first paint, so that the page does not flash in the wrong theme.
 try {
   const theme = localStorage.getItem("rung.theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset["theme"] = theme;
 } catch {
-  // Storage may be forbidden; the system's theme is then used.
+  // Storage is not available: use the theme of the system.
 }
 export {};

@@ -1,130 +1,131 @@
-// One event stream per browser. Over HTTP/1.1 a browser opens six connections to a host, so a stream in each tab
-// would hang the seventh. The tab that holds the lock reads; the others listen on a channel and take over when it goes.
+// Event bus with one event stream per browser. Over HTTP/1.1 a browser opens at most six connections per host, so a
+// stream per tab would block the seventh tab. The tab that holds the lock is the leader and reads the stream; the
+// others receive messages on a broadcast channel, and one takes over when the leader closes.
 import { batch, signal } from "@preact/signals";
 import { address, signedOut } from "../api";
-import { type Message, read } from "./stream";
+import { type Message, readStream } from "./stream";
 
 export type Connection = "connecting" | "live" | "stale" | "lost";
 
 export const connection = signal<Connection>("connecting");
-export const heardAt = signal(Date.now());
+export const lastMessageAt = signal(Date.now());
 
-/** Not an event of the service: everything may have changed, ask for it anew. */
+/** Local event: any data may have changed and must be reloaded. */
 export const RELOAD = "#reload";
 
 const STALE_MS = 30_000;
 const RETRY_MS = 2_000;
-const BEAT_MS = 1_000;
-const MOST_WAITING = 2_000;
+const HEARTBEAT_MS = 1_000;
+const MAX_QUEUED = 2_000;
 
 type Listener = (messages: readonly Message[]) => void;
-type Word = { beat: true } | { message: Message } | { lost: true } | { hello: true };
+type ChannelMessage = { heartbeat: true } | { message: Message } | { lost: true } | { hello: true };
 
 const listeners = new Set<Listener>();
 const scope = `rung:${new URL(".", document.baseURI).pathname}`;
 const channel = new BroadcastChannel(scope);
 let lastId = "";
-let waiting: Message[] = [];
-let leading = false;
+let queue: Message[] = [];
+let isLeader = false;
 let scheduled = false;
-let beatAt = 0;
+let heartbeatSentAt = 0;
 
-/** Be told of events, at most once per animation frame. Returns how to stop. */
-export function listen(listener: Listener): () => void {
+/** Subscribes to events, delivered at most once per animation frame. Returns the unsubscribe function. */
+export function subscribe(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Begin following the service's events; called once. */
-export function follow(): void {
-  channel.onmessage = ({ data }: MessageEvent<Word>) => {
-    if ("beat" in data) heard();
-    else if ("hello" in data) answer();
+/** Starts receiving the service's events; called once. */
+export function connect(): void {
+  channel.onmessage = ({ data }: MessageEvent<ChannelMessage>) => {
+    if ("heartbeat" in data) markAlive();
+    else if ("hello" in data) replyWithState();
     else if ("lost" in data) connection.value = "lost";
-    else take(data.message);
+    else enqueue(data.message);
   };
-  channel.postMessage({ hello: true } satisfies Word); // on a quiet stream the next word could be long in coming
+  channel.postMessage({ hello: true } satisfies ChannelMessage); // do not wait for the next event to learn the state
   setInterval(() => {
-    if (Date.now() - heardAt.value > STALE_MS && connection.value === "live") connection.value = "stale";
+    if (Date.now() - lastMessageAt.value > STALE_MS && connection.value === "live") connection.value = "stale";
   }, 1_000);
   if ("locks" in navigator) {
-    void navigator.locks.request(scope, () => lead(new AbortController().signal));
+    void navigator.locks.request(scope, () => readAsLeader(new AbortController().signal));
     return;
   }
-  // No locks on plain http under a LAN name: hold the stream only while someone looks.
-  let shown: AbortController | null = null;
-  const look = () => {
-    shown?.abort();
-    shown = document.hidden ? null : new AbortController();
-    if (shown) void lead(shown.signal);
+  // The lock API is not available over plain HTTP: read the stream only while the tab is visible.
+  let stream: AbortController | null = null;
+  const followVisibility = () => {
+    stream?.abort();
+    stream = document.hidden ? null : new AbortController();
+    if (stream) void readAsLeader(stream.signal);
   };
-  document.addEventListener("visibilitychange", look);
-  look();
+  document.addEventListener("visibilitychange", followVisibility);
+  followVisibility();
 }
 
-async function lead(stop: AbortSignal): Promise<never | void> {
-  leading = true;
+async function readAsLeader(stop: AbortSignal): Promise<never | void> {
+  isLeader = true;
   for (;;) {
     try {
       const url = address("events");
-      await read(url, lastId, stop, opened, beat, (message) => {
-        channel.postMessage({ message } satisfies Word);
-        take(message);
+      await readStream(url, lastId, stop, onStreamOpen, sendHeartbeat, (message) => {
+        channel.postMessage({ message } satisfies ChannelMessage);
+        enqueue(message);
       });
     } catch {
       if (stop.aborted) return;
     }
     connection.value = "lost";
-    channel.postMessage({ lost: true } satisfies Word);
+    channel.postMessage({ lost: true } satisfies ChannelMessage);
     await new Promise((resolve) => setTimeout(resolve, signedOut.value ? 5 * RETRY_MS : RETRY_MS));
   }
 }
 
-/** A new tab asks how things stand; the one that reads the stream tells it. */
-function answer(): void {
-  if (!leading) return;
-  if (connection.value === "live") channel.postMessage({ beat: true } satisfies Word);
-  if (connection.value === "lost") channel.postMessage({ lost: true } satisfies Word);
+/** Sends the connection state to a new tab if this tab is the leader. */
+function replyWithState(): void {
+  if (!isLeader) return;
+  if (connection.value === "live") channel.postMessage({ heartbeat: true } satisfies ChannelMessage);
+  if (connection.value === "lost") channel.postMessage({ lost: true } satisfies ChannelMessage);
 }
 
-function opened(): void {
-  beat();
-  // What happened while nobody read may be older than the service still holds: everything is asked for anew.
+function onStreamOpen(): void {
+  sendHeartbeat();
+  // The service's buffer may have lost events since the last connection, so everything is reloaded.
   emit({ id: "", name: RELOAD, data: {} });
 }
 
 function emit(message: Message): void {
-  channel.postMessage({ message } satisfies Word);
-  take(message);
+  channel.postMessage({ message } satisfies ChannelMessage);
+  enqueue(message);
 }
 
-function beat(): void {
-  heard();
-  if (Date.now() - beatAt < BEAT_MS) return;
-  beatAt = Date.now();
-  channel.postMessage({ beat: true } satisfies Word);
+function sendHeartbeat(): void {
+  markAlive();
+  if (Date.now() - heartbeatSentAt < HEARTBEAT_MS) return;
+  heartbeatSentAt = Date.now();
+  channel.postMessage({ heartbeat: true } satisfies ChannelMessage);
 }
 
-function heard(): void {
-  heardAt.value = Date.now();
+function markAlive(): void {
+  lastMessageAt.value = Date.now();
   connection.value = "live";
 }
 
-function take(message: Message): void {
-  heard();
+function enqueue(message: Message): void {
+  markAlive();
   if (message.id) lastId = message.id;
-  waiting.push(message);
-  if (waiting.length > MOST_WAITING) waiting = [{ id: "", name: RELOAD, data: {} }]; // a tab left hidden: read it all anew
+  queue.push(message);
+  if (queue.length > MAX_QUEUED) queue = [{ id: "", name: RELOAD, data: {} }]; // a tab hidden for long: reload everything
   if (scheduled) return;
   scheduled = true;
-  // A hidden tab gets no animation frames.
+  // Hidden tabs get no animation frames.
   if (document.hidden) setTimeout(flush, 250);
   else requestAnimationFrame(flush);
 }
 
 function flush(): void {
-  const messages = waiting;
-  waiting = [];
+  const messages = queue;
+  queue = [];
   scheduled = false;
   batch(() => {
     for (const listener of listeners) listener(messages);

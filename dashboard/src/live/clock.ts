@@ -1,15 +1,15 @@
-// The time by the service's clock, once a second. It stands still while the connection is stale: a countdown that
-// goes on after the line is cut would lie.
+// The service's time, updated once a second. It stops while the connection is stale, because countdowns would
+// otherwise be wrong.
 import { signal } from "@preact/signals";
-import { skew } from "../api";
+import { clockSkew } from "../api";
 import { connection } from "./bus";
 
-export const now = signal(read());
+export const now = signal(serviceTime());
 
-function read(): number {
-  return Date.now() / 1000 + skew.peek();
+function serviceTime(): number {
+  return Date.now() / 1000 + clockSkew.peek();
 }
 
 setInterval(() => {
-  if (connection.peek() === "live" || connection.peek() === "connecting") now.value = read();
+  if (connection.peek() === "live" || connection.peek() === "connecting") now.value = serviceTime();
 }, 1000);

@@ -1,5 +1,5 @@
-// Reads a server-sent event stream over fetch: unlike EventSource it sees the keep-alive comments, by which
-// we know that a quiet stream is still there.
+// Reads server-sent events with fetch. Unlike EventSource, this also sees keep-alive comments, which show that an
+// idle stream is still connected.
 
 export interface Message {
   id: string;
@@ -7,31 +7,31 @@ export interface Message {
   data: unknown;
 }
 
-/** Reads one connection to its end. `heard` is called for every piece that arrives, comments too. */
-export async function read(
+/** Reads one connection to its end. `onData` is called for every chunk, including comments. */
+export async function readStream(
   url: string,
   lastId: string,
   signal: AbortSignal,
-  opened: () => void,
-  heard: () => void,
-  told: (message: Message) => void,
+  onOpen: () => void,
+  onData: () => void,
+  onMessage: (message: Message) => void,
 ): Promise<void> {
   const headers: Record<string, string> = { Accept: "text/event-stream" };
   if (lastId) headers["Last-Event-ID"] = lastId;
   const response = await fetch(url, { headers, signal, cache: "no-store", credentials: "same-origin" });
   if (!response.ok || !response.body) throw new Error(`the event stream answered ${response.status}`);
-  opened();
+  onOpen();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let buffer = "";
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    heard();
-    const blocks = (rest + value.replaceAll("\r\n", "\n")).split("\n\n");
-    rest = blocks.pop() ?? "";
+    onData();
+    const blocks = (buffer + value.replaceAll("\r\n", "\n")).split("\n\n");
+    buffer = blocks.pop() ?? "";
     for (const block of blocks) {
       const message = parse(block);
-      if (message) told(message);
+      if (message) onMessage(message);
     }
   }
 }
@@ -51,6 +51,6 @@ export function parse(block: string): Message | null {
   try {
     return { ...message, data: JSON.parse(data.join("\n")) };
   } catch {
-    return null; // not ours
+    return null; // not valid JSON
   }
 }

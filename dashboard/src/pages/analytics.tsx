@@ -1,15 +1,15 @@
 import type { ComponentChildren } from "preact";
-import { type Query, address, get, mayNot, me, post } from "../api";
+import { type Query, address, get, deniedReason, me, post } from "../api";
 import { Bars } from "../charts/bars";
-import { Days } from "../charts/days";
-import { Spark } from "../charts/spark";
-import { count, dollars, duration, percent, plural, words } from "../format";
-import { type Resource, useResource } from "../live/resource";
-import { amend, link } from "../route";
-import { Empty, Failed } from "../ui/empty";
+import { DailyChart } from "../charts/daily";
+import { Sparkline } from "../charts/sparkline";
+import { count, dollars, duration, percent, plural, humanize } from "../format";
+import { type Resource, useResource } from "../live/use_resource";
+import { updateParams, hrefTo } from "../route";
+import { EmptyState, LoadError } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { Ago, Select, Tabs } from "../ui/parts";
-import { complain, say } from "../ui/toast";
+import { showError, showToast } from "../ui/toast";
 import type { FailureAnalytics, GroupOut, RecoveryOut, RescueOut, Tile } from "../wire";
 
 const PERIODS = [
@@ -22,42 +22,42 @@ const AXES = [
   { value: "kind", label: "kind" },
   { value: "model", label: "model" },
   { value: "project", label: "project" },
-  { value: "pattern", label: "prompt" }, // how the caller's own prompt begins
+  { value: "pattern", label: "prompt" }, // beginning of the caller's prompt
   { value: "prompt", label: "recovery prompt" },
   { value: "tool", label: "tool" },
 ];
-const DAY = 86_400;
-const MOST_BARS = 10;
-const MOST_GROUPS = 12;
-const APART_MS = 10_000; // a chart that moved each second could not be read
-const OFTEN_NONE = new Set(["prompt", "pattern", "tool"]); // most attempts have none, which says nothing
+const DAY_SECONDS = 86_400;
+const MAX_BARS = 10;
+const MAX_GROUPS = 12;
+const RELOAD_DELAY_MS = 10_000; // charts that change every second are unreadable
+const SPARSE_AXES = new Set(["prompt", "pattern", "tool"]); // most attempts have no value here
 const HAND_OVERS = new Set(["fallback", "escalate"]);
 
-/** What is asked for, to the minute: the same question twice is answered once. */
-function asked(params: URLSearchParams): Query {
+/** Returns the query filter, rounded to the minute so that responses can be cached. */
+function queryFilter(params: URLSearchParams): Query {
   const period = params.get("period") ?? "7";
   const minute = Math.floor(Date.now() / 60_000) * 60;
   return {
-    since: period === "all" ? null : minute - Number(period) * DAY,
+    since: period === "all" ? null : minute - Number(period) * DAY_SECONDS,
     project: params.get("project"), model: params.get("model"), kind: params.get("kind"),
   };
 }
 
 export default function Analytics({ params }: { params: URLSearchParams }) {
-  const filter = asked(params);
+  const filter = queryFilter(params);
   const key = JSON.stringify([params.get("period"), filter["project"], filter["model"], filter["kind"]]);
-  const by = params.get("by") ?? "kind";
-  const load = <T,>(name: string, query: Query = {}, of = key, when = ENDS, apart = APART_MS) =>
+  const axis = params.get("by") ?? "kind";
+  const load = <T,>(name: string, query: Query = {}, of = key, when = changesFigures, apart = RELOAD_DELAY_MS) =>
     useResource(`${name} ${of}`, (signal) => get<T>(name, { ...filter, ...query }, signal), when, apart);
 
   const tiles = load<Tile[]>("analytics/success");
-  const failures = load<FailureAnalytics>("analytics/failures", { by }, `${key} ${by}`);
-  const groups = load<GroupOut[]>("groups", { limit: 200, since: null, model: null }, key, FAILS, 2_000);
+  const failures = load<FailureAnalytics>("analytics/failures", { by: axis }, `${key} ${axis}`);
+  const groups = load<GroupOut[]>("groups", { limit: 200, since: null, model: null }, key, changesGroups, 2_000);
   const rungs = load<RescueOut[]>("analytics/rungs");
   const recovery = load<RecoveryOut[]>("analytics/recovery");
   const cost = load<RescueOut[]>("analytics/cost");
 
-  const nothing = failures.data?.totalAttempts === 0;
+  const isEmpty = failures.data?.totalAttempts === 0;
   return (
     <section class="page">
       <header>
@@ -69,21 +69,21 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
       </header>
       <Filters params={params} kinds={Object.keys(failures.data?.byErrorType ?? {})} />
       {failures.error && !failures.data ? (
-        <Failed error={failures.error} again={failures.again} />
-      ) : nothing ? (
-        <Empty title="No attempts in this period">
+        <LoadError error={failures.error} retry={failures.reload} />
+      ) : isEmpty ? (
+        <EmptyState title="No attempts in this period">
           <p>Choose a longer period or other filters.</p>
-        </Empty>
+        </EmptyState>
       ) : (
         <>
-          <div class="tiles">{tiles.data?.map((tile) => <Figure key={tile.id} tile={tile} filter={filter} />) ?? [0, 1, 2, 3].map((n) => <div key={n} class="card tile"><p class="skeleton s1" /><p class="skeleton s0" /></div>)}</div>
+          <div class="tiles">{tiles.data?.map((tile) => <KpiTile key={tile.id} tile={tile} filter={filter} />) ?? [0, 1, 2, 3].map((n) => <div key={n} class="card tile"><p class="skeleton s1" /><p class="skeleton s0" /></div>)}</div>
           <div class="charts">
             <RateByDay failures={failures} filter={filter} />
-            <FailuresBy failures={failures} by={by} filter={filter} />
-            <Rungs rungs={rungs} filter={filter} />
+            <FailuresBy failures={failures} by={axis} filter={filter} />
+            <RungRecoveries rungs={rungs} filter={filter} />
             <Groups groups={groups} />
-            <Ends recovery={recovery} filter={filter} />
-            <Money cost={cost} filter={filter} />
+            <OutcomesByKind recovery={recovery} filter={filter} />
+            <EscalationCost cost={cost} filter={filter} />
           </div>
         </>
       )}
@@ -91,19 +91,19 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
   );
 }
 
-const FAILS = ({ name }: { name: string }) => name === "attempt_failed" || name === "act";
-const ENDS = ({ name }: { name: string }) => name === "attempt_succeeded" || name === "closed" || name === "act";
+const changesGroups = ({ name }: { name: string }) => name === "attempt_failed" || name === "act";
+const changesFigures = ({ name }: { name: string }) => name === "attempt_succeeded" || name === "closed" || name === "act";
 
 function Filters({ params, kinds }: { params: URLSearchParams; kinds: string[] }) {
   const value = (name: string) => params.get(name) ?? "";
-  const any = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: words(name) || "(none)" }))];
+  const options = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: humanize(name) || "(none)" }))];
   const known = value("kind") && !kinds.includes(value("kind")) ? [...kinds, value("kind")] : kinds;
   return (
     <div class="filters">
-      <Tabs label="Period" value={params.get("period") ?? "7"} choices={PERIODS} pick={(period) => amend({ period: period === "7" ? null : period })} />
-      <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
-      <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
-      <Select label="Kind" value={value("kind")} choices={any("All kinds", known)} pick={(kind) => amend({ kind })} />
+      <Tabs label="Period" value={params.get("period") ?? "7"} choices={PERIODS} pick={(period) => updateParams({ period: period === "7" ? null : period })} />
+      <Select label="Project" value={value("project")} choices={options("All projects", me.value?.projects ?? [])} pick={(project) => updateParams({ project })} />
+      <Select label="Model" value={value("model")} choices={options("All models", me.value?.models ?? [])} pick={(model) => updateParams({ model })} />
+      <Select label="Kind" value={value("kind")} choices={options("All kinds", known)} pick={(kind) => updateParams({ kind })} />
     </div>
   );
 }
@@ -128,44 +128,44 @@ function Export({ filter }: { filter: Query }) {
   );
 }
 
-const FIGURES: Record<Tile["id"], { label: string; said: (value: number) => string; goal: (goal: number) => string; met: (value: number, goal: number) => boolean; of: (of: number) => string; status: string | null }> = {
-  autoRecovered: { label: "Recovered automatically", said: (value) => percent(value), goal: (goal) => `goal ${percent(goal)} or more`, met: (value, goal) => value >= goal, of: (of) => `of ${plural(of, "incident")}`, status: "recovered" },
-  manualInterventions: { label: "Manual interventions", said: count, goal: (goal) => `goal at most ${goal}`, met: (value, goal) => value <= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
-  stuckEscalated: { label: "Stuck sessions escalated", said: count, goal: (goal) => `goal ${goal}`, met: (value, goal) => value >= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
-  meanTimeToRecovery: { label: "Mean time to recovery", said: duration, goal: (goal) => `goal under ${duration(goal)}`, met: (value, goal) => value < goal, of: (of) => `in ${plural(of, "incident")}`, status: "recovered" },
+const KPIS: Record<Tile["id"], { label: string; format: (value: number) => string; goal: (goal: number) => string; met: (value: number, goal: number) => boolean; of: (of: number) => string; status: string | null }> = {
+  autoRecovered: { label: "Recovered automatically", format: (value) => percent(value), goal: (goal) => `goal ${percent(goal)} or more`, met: (value, goal) => value >= goal, of: (of) => `of ${plural(of, "incident")}`, status: "recovered" },
+  manualInterventions: { label: "Manual interventions", format: count, goal: (goal) => `goal at most ${goal}`, met: (value, goal) => value <= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
+  stuckEscalated: { label: "Stuck sessions escalated", format: count, goal: (goal) => `goal ${goal}`, met: (value, goal) => value >= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
+  meanTimeToRecovery: { label: "Mean time to recovery", format: duration, goal: (goal) => `goal under ${duration(goal)}`, met: (value, goal) => value < goal, of: (of) => `in ${plural(of, "incident")}`, status: "recovered" },
 };
 
-function Figure({ tile, filter }: { tile: Tile; filter: Query }) {
-  const { label, said, goal, met, of, status } = FIGURES[tile.id];
+function KpiTile({ tile, filter }: { tile: Tile; filter: Query }) {
+  const { label, format, goal, met, of, status } = KPIS[tile.id];
   return (
-    <a class="card tile" href={incidents(filter, { status })}>
+    <a class="card tile" href={incidentsHref(filter, { status })}>
       <span class="tile-label">{label}</span>
-      <span class="tile-value">{tile.value === null ? "–" : said(tile.value)}</span>
+      <span class="tile-value">{tile.value === null ? "–" : format(tile.value)}</span>
       <span class="tile-foot">
         <span>
           {tile.goal !== null && tile.value !== null ? <span class={`goal ${met(tile.value, tile.goal) ? "met" : "unmet"}`}>{goal(tile.goal)}</span> : null}
           {of(tile.of)}
         </span>
-        <Spark values={tile.trend.map((one) => one.value)} label={`${label}, by day`} wide={84} />
+        <Sparkline values={tile.trend.map((one) => one.value)} label={`${label}, by day`} width={84} />
       </span>
     </a>
   );
 }
 
-/** The incidents behind a figure. */
-function incidents(filter: Query, more: Record<string, string | number | null>): string {
-  return link(["incidents"], { ...(filter as Record<string, string | number | null>), ...more });
+/** Returns the address of the incidents behind a figure. */
+function incidentsHref(filter: Query, extra: Record<string, string | number | null>): string {
+  return hrefTo(["incidents"], { ...(filter as Record<string, string | number | null>), ...extra });
 }
 
-function Card({ title, resource, wide = false, tools, children }: { title: string; resource: Resource<unknown>; wide?: boolean; tools?: ComponentChildren; children: ComponentChildren }) {
+function Card({ title, resource, fullWidth = false, tools, children }: { title: string; resource: Resource<unknown>; fullWidth?: boolean; tools?: ComponentChildren; children: ComponentChildren }) {
   return (
-    <section class={`card ${wide ? "whole" : ""}`}>
+    <section class={`card ${fullWidth ? "whole" : ""}`}>
       <header>
         <h2>{title}</h2>
         {tools}
       </header>
       <div class="inside">
-        {resource.data ? children : resource.error ? <Failed error={resource.error} again={resource.again} /> : <><p class="skeleton s0" /><p class="skeleton s1" /><p class="skeleton s2" /></>}
+        {resource.data ? children : resource.error ? <LoadError error={resource.error} retry={resource.reload} /> : <><p class="skeleton s0" /><p class="skeleton s1" /><p class="skeleton s2" /></>}
       </div>
     </section>
   );
@@ -174,13 +174,13 @@ function Card({ title, resource, wide = false, tools, children }: { title: strin
 function RateByDay({ failures, filter }: { failures: Resource<FailureAnalytics>; filter: Query }) {
   const days = failures.data?.failureRateByDay ?? [];
   return (
-    <Card title="Failure rate by day" resource={failures} wide>
-      <Days
+    <Card title="Failure rate by day" resource={failures} fullWidth>
+      <DailyChart
         label="Failure rate by day"
         days={days.map((one) => ({
           at: one.at, value: one.attempts ? one.rate : null,
-          said: `${percent(one.rate, 1)}, ${count(one.failures)} of ${count(one.attempts)} attempts`,
-          href: incidents(filter, { since: one.at, until: one.at + DAY }),
+          text: `${percent(one.rate, 1)}, ${count(one.failures)} of ${count(one.attempts)} attempts`,
+          href: incidentsHref(filter, { since: one.at, until: one.at + DAY_SECONDS }),
         }))}
       />
     </Card>
@@ -188,17 +188,17 @@ function RateByDay({ failures, filter }: { failures: Resource<FailureAnalytics>;
 }
 
 function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalytics>; by: string; filter: Query }) {
-  const rows = failures.data?.rates.filter((row) => row.failures > 0 && (row.key !== "" || !OFTEN_NONE.has(by))).slice(0, MOST_BARS) ?? [];
+  const rows = failures.data?.rates.filter((row) => row.failures > 0 && (row.key !== "" || !SPARSE_AXES.has(by))).slice(0, MAX_BARS) ?? [];
   return (
     <Card title="Failures by" resource={failures}
-      tools={<Tabs label="Failures by" value={by} choices={AXES} pick={(axis) => amend({ by: axis === "kind" ? null : axis })} />}>
+      tools={<Tabs label="Failures by" value={by} choices={AXES} pick={(axis) => updateParams({ by: axis === "kind" ? null : axis })} />}>
       {rows.length === 0 ? <p class="muted small">{by === "prompt" ? "No recovery prompt was used in this period." : by === "tool" ? "No failure names a tool in this period." : "No failures in this period."}</p> : null}
       <Bars
         label={`Failures by ${by}`}
         bars={rows.map((row) => ({
-          key: row.key, label: (by === "kind" ? words(row.key) : row.key) || "(none)", value: row.failures,
-          said: <><b>{count(row.failures)}</b> · {percent(row.rate, 1)}</>,
-          href: incidents(filter, { [by]: row.key }),
+          key: row.key, label: (by === "kind" ? humanize(row.key) : row.key) || "(none)", value: row.failures,
+          valueText: <><b>{count(row.failures)}</b> · {percent(row.rate, 1)}</>,
+          href: incidentsHref(filter, { [by]: row.key }),
         }))}
       />
       {rows.length > 0 ? <p class="quiet small">Number of failures, and their share of {by === "kind" || by === "tool" ? "all attempts" : "the attempts in each row"}.</p> : null}
@@ -206,7 +206,7 @@ function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalyt
   );
 }
 
-function Rungs({ rungs, filter }: { rungs: Resource<RescueOut[]>; filter: Query }) {
+function RungRecoveries({ rungs, filter }: { rungs: Resource<RescueOut[]>; filter: Query }) {
   const rows = rungs.data?.filter((row) => row.rung) ?? [];
   return (
     <Card title="Recoveries by rung" resource={rungs}
@@ -216,8 +216,8 @@ function Rungs({ rungs, filter }: { rungs: Resource<RescueOut[]>; filter: Query 
         label="Recoveries by rung"
         bars={rows.map((row) => ({
           key: row.rung, label: row.rung, value: row.tried, part: row.saved,
-          said: <><b>{percent(row.tried ? row.saved / row.tried : null)}</b> of {count(row.tried)} · {row.meanSeconds == null ? "–" : duration(row.meanSeconds)}</>,
-          href: incidents(filter, { rung: row.rung }),
+          valueText: <><b>{percent(row.tried ? row.saved / row.tried : null)}</b> of {count(row.tried)} · {row.meanSeconds == null ? "–" : duration(row.meanSeconds)}</>,
+          href: incidentsHref(filter, { rung: row.rung }),
         }))}
       />
       {rows.length > 0 ? <p class="quiet small">Share of tries that recovered the failure, and mean time to recovery.</p> : null}
@@ -225,30 +225,30 @@ function Rungs({ rungs, filter }: { rungs: Resource<RescueOut[]>; filter: Query 
   );
 }
 
-const STATES: Record<string, { label: string; tone: string }> = {
+const GROUP_STATES: Record<string, { label: string; tone: string }> = {
   open: { label: "open", tone: "open" }, regression: { label: "regression", tone: "failed" },
   resolved: { label: "resolved", tone: "recovered" }, snoozed: { label: "snoozed", tone: "succeeded" },
 };
 
-/** What needs somebody before the rest, then what was seen most: an order that does not move under the reader's hand. */
-function top(groups: readonly GroupOut[]): GroupOut[] {
+/** Returns regressions and open groups first, then by count, so that the order is stable. */
+function mostImportant(groups: readonly GroupOut[]): GroupOut[] {
   const weight = (group: GroupOut) => (group.state === "regression" ? 0 : group.state === "open" ? 1 : 2);
-  return [...groups].sort((one, other) => weight(one) - weight(other) || other.seen - one.seen).slice(0, MOST_GROUPS);
+  return [...groups].sort((one, other) => weight(one) - weight(other) || other.seen - one.seen).slice(0, MAX_GROUPS);
 }
 
 function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
-  const refused = mayNot("act");
+  const denied = deniedReason("act");
   const act = async (group: GroupOut, what: "resolve" | "reopen" | "snooze") => {
     try {
       await post(`groups/${encodeURIComponent(group.project || "-")}/${encodeURIComponent(group.fingerprint)}/${what}`);
-      say(what === "resolve" ? "Resolved. It appears in the inbox if it recurs." : what === "snooze" ? "Snoozed for 24 hours" : "Reopened");
-      groups.again();
+      showToast(what === "resolve" ? "Resolved. It appears in the inbox if it recurs." : what === "snooze" ? "Snoozed for 24 hours" : "Reopened");
+      groups.reload();
     } catch (error) {
-      complain(error);
+      showError(error);
     }
   };
   return (
-    <Card title="Failure groups" resource={groups} wide>
+    <Card title="Failure groups" resource={groups} fullWidth>
       {groups.data?.length === 0 ? <p class="muted small">No failures recorded.</p> : (
         <div class="scroll-x" tabIndex={0} role="region" aria-label="Failure groups">
           <table class="table groups">
@@ -256,29 +256,29 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
               <tr><th>Failure</th><th>Last 14 days</th><th class="number">Count</th><th>Last seen</th><th>State</th><th><span class="unseen">Actions</span></th></tr>
             </thead>
             <tbody>
-              {top(groups.data ?? []).map((group) => {
-                const state = STATES[group.state] ?? { label: group.state, tone: "running" };
+              {mostImportant(groups.data ?? []).map((group) => {
+                const state = GROUP_STATES[group.state] ?? { label: group.state, tone: "running" };
                 const closed = group.state === "resolved" || group.state === "snoozed";
                 return (
                   <tr key={`${group.project}/${group.fingerprint}`}>
                     <td class="failure-cell">
-                      <a class="row-name" href={link(["incidents"], { fingerprint: group.fingerprint })}>{words(group.kind)}</a>
+                      <a class="row-name" href={hrefTo(["incidents"], { fingerprint: group.fingerprint })}>{humanize(group.kind)}</a>
                       <span class="quiet small"> {group.project}</span>
                       <span class="muted small cut" title={group.message}>{group.message}</span>
                     </td>
-                    <td><Spark values={group.trend} label={`Count by day: ${group.trend.join(", ")}`} /></td>
+                    <td><Sparkline values={group.trend} label={`Count by day: ${group.trend.join(", ")}`} /></td>
                     <td class="number">{count(group.seen)}</td>
                     <td class="quiet small"><Ago at={group.lastAt} /></td>
                     <td><span class={`badge ${state.tone}`}>{state.label}</span></td>
                     <td>
                       <span class="actions nowrap">
-                        {group.example ? <a class="button tiny plain" href={link(["incidents", group.example])}>Example</a> : null}
+                        {group.example ? <a class="button tiny plain" href={hrefTo(["incidents", group.example])}>Example</a> : null}
                         {closed ? (
-                          <button class="button tiny" disabled={refused !== null} title={refused ?? undefined} onClick={() => act(group, "reopen")}>Reopen</button>
+                          <button class="button tiny" disabled={denied !== null} title={denied ?? undefined} onClick={() => act(group, "reopen")}>Reopen</button>
                         ) : (
                           <>
-                            <button class="button tiny" disabled={refused !== null} title={refused ?? undefined} onClick={() => act(group, "resolve")}>Resolve</button>
-                            <button class="button tiny plain" disabled={refused !== null} title={refused ?? undefined} onClick={() => act(group, "snooze")}>Snooze</button>
+                            <button class="button tiny" disabled={denied !== null} title={denied ?? undefined} onClick={() => act(group, "resolve")}>Resolve</button>
+                            <button class="button tiny plain" disabled={denied !== null} title={denied ?? undefined} onClick={() => act(group, "snooze")}>Snooze</button>
                           </>
                         )}
                       </span>
@@ -294,16 +294,16 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
   );
 }
 
-function Ends({ recovery, filter }: { recovery: Resource<RecoveryOut[]>; filter: Query }) {
+function OutcomesByKind({ recovery, filter }: { recovery: Resource<RecoveryOut[]>; filter: Query }) {
   const tones = ["recovered", "partial", "blocked", "failed"] as const;
   return (
     <Card title="Outcomes by kind" resource={recovery} tools={<span class="legend">{tones.map((tone) => <span key={tone} class={tone}>{tone}</span>)}</span>}>
       {recovery.data?.length === 0 ? <p class="muted small">No incident ended in this period.</p> : null}
       <ul class="bars">
-        {recovery.data?.slice(0, MOST_BARS).map((row) => (
+        {recovery.data?.slice(0, MAX_BARS).map((row) => (
           <li key={row.kind}>
-            <a class="bar" href={incidents(filter, { kind: row.kind })} title={tones.map((tone) => `${row[tone]} ${tone}`).join(", ")}>
-              <span class="bar-label cut">{words(row.kind)}</span>
+            <a class="bar" href={incidentsHref(filter, { kind: row.kind })} title={tones.map((tone) => `${row[tone]} ${tone}`).join(", ")}>
+              <span class="bar-label cut">{humanize(row.kind)}</span>
               <span class="ends" aria-hidden="true">{tones.map((tone) => <i key={tone} class={tone} style={{ width: `${(row[tone] / Math.max(1, row.incidents)) * 100}%` }} />)}</span>
               <span class="bar-said"><b>{percent(row.rate)}</b> of {count(row.incidents)} · {duration(row.meanSeconds)}</span>
             </a>
@@ -314,7 +314,7 @@ function Ends({ recovery, filter }: { recovery: Resource<RecoveryOut[]>; filter:
   );
 }
 
-function Money({ cost, filter }: { cost: Resource<RescueOut[]>; filter: Query }) {
+function EscalationCost({ cost, filter }: { cost: Resource<RescueOut[]>; filter: Query }) {
   const rows = cost.data?.filter((row) => HAND_OVERS.has(row.rung)) ?? [];
   const sum = (pick: (row: RescueOut) => number, from = rows) => from.reduce((total, row) => total + pick(row), 0);
   const spent = sum((row) => row.dollars);
@@ -331,8 +331,8 @@ function Money({ cost, filter }: { cost: Resource<RescueOut[]>; filter: Query })
         label="Escalation by model"
         bars={rows.map((row) => ({
           key: `${row.rung} ${row.model}`, label: row.model || "(none)", value: row.tried, part: row.saved,
-          said: <><b>{dollars(row.dollars)}</b> · {count(row.saved)} of {count(row.tried)}</>,
-          href: incidents(filter, { rung: row.rung, model: row.model }),
+          valueText: <><b>{dollars(row.dollars)}</b> · {count(row.saved)} of {count(row.tried)}</>,
+          href: incidentsHref(filter, { rung: row.rung, model: row.model }),
         }))}
       />
     </Card>

@@ -1,29 +1,29 @@
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, call, get, mayNot, post } from "../api";
-import { useResource } from "../live/resource";
-import { inbox, notifies, readInbox, setNotifies } from "../live/waiting";
-import { link } from "../route";
-import { Ask } from "../ui/ask";
-import { Empty, Failed, Loading } from "../ui/empty";
+import { ApiError, call, get, deniedReason, post } from "../api";
+import { useResource } from "../live/use_resource";
+import { inbox, notificationsEnabled, loadInbox, setNotificationsEnabled } from "../live/inbox";
+import { hrefTo } from "../route";
+import { AskForm } from "../ui/ask";
+import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Icon, type IconName } from "../ui/icons";
 import { Ago } from "../ui/parts";
-import { complain, say } from "../ui/toast";
+import { showError, showToast } from "../ui/toast";
 import type { InboxItem, NotificationsIn } from "../wire";
 
-const SORTS: Record<InboxItem["kind"], { icon: IconName; tone: string; label: string }> = {
+const ITEM_TYPES: Record<InboxItem["kind"], { icon: IconName; tone: string; label: string }> = {
   ask: { icon: "help", tone: "waiting", label: "question" },
   task: { icon: "crew", tone: "waiting", label: "crew" },
   blocked: { icon: "stop", tone: "blocked", label: "blocked" },
   budget: { icon: "analytics", tone: "retrying", label: "budget" },
   crash: { icon: "close", tone: "failed", label: "crash" },
-  group: { icon: "again", tone: "failed", label: "regression" },
+  group: { icon: "retry", tone: "failed", label: "regression" },
 };
 
 export default function Inbox() {
   const [error, setError] = useState<ApiError | null>(null);
   const load = () => {
     setError(null);
-    readInbox().catch((problem: unknown) => setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem))));
+    loadInbox().catch((problem: unknown) => setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem))));
   };
   useEffect(load, []);
   const items = inbox.value;
@@ -36,27 +36,27 @@ export default function Inbox() {
         </div>
       </header>
       {error && items === null ? (
-        <Failed error={error} again={load} />
+        <LoadError error={error} retry={load} />
       ) : items === null ? (
         <Loading rows={5} />
       ) : items.length === 0 ? (
-        <Empty title="Nothing needs your attention">
+        <EmptyState title="Nothing needs your attention">
           <p>Questions, blocked work, budget alerts, hook crashes and regressions appear here.</p>
-        </Empty>
+        </EmptyState>
       ) : (
         <ul class="waits">
           {items.map((item) => (
-            <Item key={item.id} item={item} again={load} />
+            <Item key={item.id} item={item} reload={load} />
           ))}
         </ul>
       )}
-      <Settings />
+      <NotificationSettings />
     </section>
   );
 }
 
-function Item({ item, again }: { item: InboxItem; again: () => void }) {
-  const { icon, tone, label } = SORTS[item.kind];
+function Item({ item, reload }: { item: InboxItem; reload: () => void }) {
+  const { icon, tone, label } = ITEM_TYPES[item.kind];
   return (
     <li class={`card wait ${tone}`}>
       <span class="wait-mark" aria-hidden="true"><Icon name={icon} /></span>
@@ -69,94 +69,94 @@ function Item({ item, again }: { item: InboxItem; again: () => void }) {
             <span><Ago at={item.at} /></span>
           </span>
         </div>
-        {item.ask ? <Ask ask={item.ask} answered={again} /> : <p class="muted wrap">{item.detail}</p>}
+        {item.ask ? <AskForm ask={item.ask} onAnswered={reload} /> : <p class="muted wrap">{item.detail}</p>}
         <div class="actions">
-          {item.incident ? <a class="button tiny" href={link(["incidents", item.incident])}>Open incident</a> : null}
-          {item.task ? <a class="button tiny" href={link(["crew", ...item.task.split("/")])}>Open task</a> : null}
-          <Acts item={item} again={again} />
+          {item.incident ? <a class="button tiny" href={hrefTo(["incidents", item.incident])}>Open incident</a> : null}
+          {item.task ? <a class="button tiny" href={hrefTo(["crew", ...item.task.split("/")])}>Open task</a> : null}
+          <ItemActions item={item} reload={reload} />
         </div>
       </div>
     </li>
   );
 }
 
-/** What can be done about it here, besides answering. */
-function Acts({ item, again }: { item: InboxItem; again: () => void }) {
-  const refused = mayNot("act");
-  const does = acts(item);
-  const act = async (path: string, said: string) => {
+/** Actions of an inbox item other than answering a question. */
+function ItemActions({ item, reload }: { item: InboxItem; reload: () => void }) {
+  const denied = deniedReason("act");
+  const actions = actionsFor(item);
+  const run = async (path: string, confirmation: string) => {
     try {
       await post(path);
-      say(said);
-      again();
+      showToast(confirmation);
+      reload();
     } catch (error) {
-      complain(error);
+      showError(error);
     }
   };
   return (
     <>
-      {does.map(({ label, path, said }) => (
-        <button key={label} class="button tiny" disabled={refused !== null} onClick={() => act(path, said)}>{label}</button>
+      {actions.map(({ label, path, confirmation }) => (
+        <button key={label} class="button tiny" disabled={denied !== null} onClick={() => run(path, confirmation)}>{label}</button>
       ))}
-      {does.length > 0 && refused ? <span class="why-not">{refused}</span> : null}
+      {actions.length > 0 && denied ? <span class="why-not">{denied}</span> : null}
     </>
   );
 }
 
-function acts(item: InboxItem): { label: string; path: string; said: string }[] {
+function actionsFor(item: InboxItem): { label: string; path: string; confirmation: string }[] {
   if (item.kind === "group") {
-    const [, project = "-", mark = ""] = item.id.split("/"); // group/PROJECT/FINGERPRINT/WHEN
-    const group = `groups/${encodeURIComponent(project)}/${encodeURIComponent(mark)}`;
+    const [, project = "-", fingerprint = ""] = item.id.split("/"); // group/PROJECT/FINGERPRINT/WHEN
+    const group = `groups/${encodeURIComponent(project)}/${encodeURIComponent(fingerprint)}`;
     return [
-      { label: "Resolve", path: `${group}/resolve`, said: "Resolved. It returns to the inbox if it recurs." },
-      { label: "Snooze for 24 hours", path: `${group}/snooze`, said: "Snoozed for 24 hours" },
+      { label: "Resolve", path: `${group}/resolve`, confirmation: "Resolved. It returns to the inbox if it recurs." },
+      { label: "Snooze for 24 hours", path: `${group}/snooze`, confirmation: "Snoozed for 24 hours" },
     ];
   }
-  return item.kind === "ask" ? [] : [{ label: "Acknowledge", path: `alerts/${encodeURIComponent(item.id)}/acknowledge`, said: "Acknowledged" }];
+  return item.kind === "ask" ? [] : [{ label: "Acknowledge", path: `alerts/${encodeURIComponent(item.id)}/acknowledge`, confirmation: "Acknowledged" }];
 }
 
-function Settings() {
+function NotificationSettings() {
   return (
     <section class="card" aria-labelledby="notifications">
       <header><h2 id="notifications">Notifications</h2></header>
       <div class="inside settings">
-        <Desktop />
-        <Webhook />
+        <DesktopSetting />
+        <WebhookSetting />
       </div>
     </section>
   );
 }
 
-function Desktop() {
-  const [why, setWhy] = useState<string | null>(null);
+function DesktopSetting() {
+  const [problem, setProblem] = useState<string | null>(null);
   return (
     <div class="setting">
       <div>
         <h3>Desktop notifications</h3>
         <p class="muted small">Shown while the dashboard is open in any tab, including background tabs.</p>
-        {why ? <p class="wrong" role="alert">{why}</p> : null}
+        {problem ? <p class="wrong" role="alert">{problem}</p> : null}
       </div>
-      <button class="button" aria-pressed={notifies.value} onClick={() => void setNotifies(!notifies.value).then(setWhy)}>
-        <Icon name="bell" size={16} /> {notifies.value ? "On" : "Turn on"}
+      <button class="button" aria-pressed={notificationsEnabled.value} onClick={() => void setNotificationsEnabled(!notificationsEnabled.value).then(setProblem)}>
+        <Icon name="bell" size={16} /> {notificationsEnabled.value ? "On" : "Turn on"}
       </button>
     </div>
   );
 }
 
-function Webhook() {
+function WebhookSetting() {
   const stored = useResource("notifications", (signal) => get<NotificationsIn>("notifications", {}, signal));
   const [address, setAddress] = useState<string | null>(null);
-  const [wrong, setWrong] = useState<string | null>(null);
-  const refused = mayNot("admin");
+  const [error, setError] = useState<string | null>(null);
+  const denied = deniedReason("admin");
   const save = async (event: Event) => {
     event.preventDefault();
-    setWrong(null);
+    setError(null);
     try {
       await call("PUT", "notifications", { body: { webhook: address ?? "" } });
-      say(address ? "Webhook saved" : "Webhook removed");
-      stored.again();
+      showToast(address ? "Webhook saved" : "Webhook removed");
+      stored.reload();
     } catch (error) {
-      setWrong(error instanceof Error ? error.message : String(error));
+      setError(error instanceof Error ? error.message : String(error));
     }
   };
   return (
@@ -164,13 +164,13 @@ function Webhook() {
       <div>
         <h3>Webhook</h3>
         <p class="muted small">Receives messages in Slack's format. Leave empty to disable.</p>
-        {wrong ? <p class="wrong" role="alert">{wrong}</p> : null}
-        {refused ? <p class="why-not">{refused}</p> : null}
+        {error ? <p class="wrong" role="alert">{error}</p> : null}
+        {denied ? <p class="why-not">{denied}</p> : null}
       </div>
       <form onSubmit={save}>
-        <input class="input" type="url" aria-label="Webhook URL" placeholder="https://" value={address ?? stored.data?.webhook ?? ""} disabled={refused !== null}
+        <input class="input" type="url" aria-label="Webhook URL" placeholder="https://" value={address ?? stored.data?.webhook ?? ""} disabled={denied !== null}
           onInput={(event) => setAddress(event.currentTarget.value)} />
-        <button class="button" disabled={refused !== null || address === null}>Save</button>
+        <button class="button" disabled={denied !== null || address === null}>Save</button>
       </form>
     </div>
   );

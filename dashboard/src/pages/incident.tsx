@@ -1,17 +1,17 @@
 import { useState } from "preact/hooks";
-import { get, mayNot, post } from "../api";
-import { count, dollars, duration, exactly, plural, time, words } from "../format";
-import { useResource } from "../live/resource";
-import { link } from "../route";
-import { Ask } from "../ui/ask";
+import { get, deniedReason, post } from "../api";
+import { count, dollars, duration, fullDateTime, plural, time, humanize } from "../format";
+import { useResource } from "../live/use_resource";
+import { hrefTo } from "../route";
+import { AskForm } from "../ui/ask";
 import { Diff } from "../ui/diff";
-import { Failed, Loading } from "../ui/empty";
+import { LoadError, Loading } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { Ago, Badge, Countdown, Facts, Model, Since } from "../ui/parts";
-import { complain, say } from "../ui/toast";
+import { showError, showToast } from "../ui/toast";
 import type { Done, FieldChange, IncidentDetail, Moment, RungOut } from "../wire";
 
-const MOST_PIPS = 8;
+const MAX_PIPS = 8;
 
 export default function Incident({ path }: { path: readonly string[] }) {
   const id = path[0] ?? "";
@@ -24,26 +24,26 @@ export default function Incident({ path }: { path: readonly string[] }) {
   return (
     <section class="page">
       <nav class="crumbs" aria-label="Breadcrumb">
-        <a href={link(["incidents"])}>Incidents</a> <span aria-hidden="true">/</span>
-        {data?.session ? <a href={link(["sessions", data.session])}>{data.session}</a> : null}
+        <a href={hrefTo(["incidents"])}>Incidents</a> <span aria-hidden="true">/</span>
+        {data?.session ? <a href={hrefTo(["sessions", data.session])}>{data.session}</a> : null}
         {data?.session ? <span aria-hidden="true">/</span> : null}
         <span class="cut">{id}</span>
       </nav>
-      {data ? <Whole data={data} again={incident.again} /> : incident.error ? <Failed error={incident.error} again={incident.again} /> : <Loading rows={7} />}
+      {data ? <Details data={data} reload={incident.reload} /> : incident.error ? <LoadError error={incident.error} retry={incident.reload} /> : <Loading rows={7} />}
     </section>
   );
 }
 
-function Whole({ data, again }: { data: IncidentDetail; again: () => void }) {
+function Details({ data, reload }: { data: IncidentDetail; reload: () => void }) {
   const live = data.endedAt === null;
   return (
     <>
       <div class="page-head">
         <div class="title">
-          <h1 class="capital">{data.kind ? words(data.kind) : "No failure"}</h1>
+          <h1 class="capital">{data.kind ? humanize(data.kind) : "No failure"}</h1>
           <Badge status={data.status} />
         </div>
-        <Cancel data={data} />
+        <StopButton data={data} />
       </div>
       {data.message ? <p class="muted wrap">{data.message}</p> : null}
       <Facts
@@ -60,19 +60,19 @@ function Whole({ data, again }: { data: IncidentDetail; again: () => void }) {
       />
       {data.ask ? (
         <section class="card ask" aria-label="Question">
-          <div class="inside"><Ask ask={data.ask} answered={again} /></div>
+          <div class="inside"><AskForm ask={data.ask} onAnswered={reload} /></div>
         </section>
       ) : null}
       <div class="columns">
         <div class="beside">
           <Ladder data={data} live={live} />
-          <Story data={data} />
+          <Timeline data={data} />
         </div>
         <div class="beside">
           <Outcome data={data} live={live} />
-          {data.parent ? <p class="small">Part of <a href={link(["incidents", data.parent])}>{data.parent}</a></p> : null}
+          {data.parent ? <p class="small">Part of <a href={hrefTo(["incidents", data.parent])}>{data.parent}</a></p> : null}
           {data.fingerprint ? (
-            <p class="small"><a href={link(["incidents"], { fingerprint: data.fingerprint })}>Other incidents with the same failure</a></p>
+            <p class="small"><a href={hrefTo(["incidents"], { fingerprint: data.fingerprint })}>Other incidents with the same failure</a></p>
           ) : null}
         </div>
       </div>
@@ -80,31 +80,31 @@ function Whole({ data, again }: { data: IncidentDetail; again: () => void }) {
   );
 }
 
-function Cancel({ data }: { data: IncidentDetail }) {
-  const whyNot = mayNot("act") ?? (data.endedAt === null ? null : "already ended");
+function StopButton({ data }: { data: IncidentDetail }) {
+  const disabledReason = deniedReason("act") ?? (data.endedAt === null ? null : "already ended");
   const stop = async () => {
     if (!confirm("Stop this recovery? Completed work is kept.")) return;
     try {
-      const done = await post<Done>(`incidents/${encodeURIComponent(data.id)}/cancel`);
-      say(done.note || "The recovery stops at its next step");
+      const result = await post<Done>(`incidents/${encodeURIComponent(data.id)}/cancel`);
+      showToast(result.note || "The recovery stops at its next step");
     } catch (error) {
-      complain(error);
+      showError(error);
     }
   };
   return (
     <div class="actions">
-      <button class="button danger" disabled={whyNot !== null} onClick={stop}>
+      <button class="button danger" disabled={disabledReason !== null} onClick={stop}>
         <Icon name="stop" size={14} /> Stop
       </button>
-      {whyNot ? <span class="why-not">{whyNot}</span> : null}
+      {disabledReason ? <span class="why-not">{disabledReason}</span> : null}
     </div>
   );
 }
 
-/** The rungs, the lowest at the bottom, lit as they were climbed. */
+/** The ladder with its first rung at the bottom; used rungs are highlighted. */
 function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
-  const highest = data.rungs.findLastIndex((rung) => rung.used > 0); // what lies below it unused is not ahead any more
-  const well = data.status === "recovered" || data.status === "succeeded";
+  const highest = data.rungs.findLastIndex((rung) => rung.used > 0); // unused rungs below it were skipped
+  const succeeded = data.status === "recovered" || data.status === "succeeded";
   return (
     <section class="card">
       <header>
@@ -118,28 +118,28 @@ function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
       </header>
       <ol class="ladder">
         {data.rungs.map((rung, n) => (
-          <Step key={rung.name} rung={n < highest && rung.state === "ahead" ? { ...rung, state: "skipped" } : rung} mark={live ? (rung.state === "here" ? "live" : "") : rung.name === data.rung && rung.used > 0 ? (well ? "here ended-well" : "here ended-badly") : ""} />
+          <RungRow key={rung.name} rung={n < highest && rung.state === "ahead" ? { ...rung, state: "skipped" } : rung} mark={live ? (rung.state === "here" ? "live" : "") : rung.name === data.rung && rung.used > 0 ? (succeeded ? "here ended-well" : "here ended-badly") : ""} />
         ))}
       </ol>
     </section>
   );
 }
 
-const STATE = { ahead: "not used", skipped: "skipped", climbed: "used", here: "current" } as const;
+const STATE_LABELS = { ahead: "not used", skipped: "skipped", climbed: "used", here: "current" } as const;
 
-function Step({ rung, mark }: { rung: RungOut; mark: string }) {
+function RungRow({ rung, mark }: { rung: RungOut; mark: string }) {
   const tries = Math.max(rung.tries ?? 0, rung.used);
   return (
     <li class={`rung ${rung.state} ${mark}`}>
       <span class="rung-drawing" aria-hidden="true"><span class="rung-bar" /></span>
       <div class="rung-text">
-        <b>{rung.name}</b> <span class="unseen">{STATE[rung.state]}</span>
+        <b>{rung.name}</b> <span class="unseen">{STATE_LABELS[rung.state]}</span>
         <p>{rung.about}</p>
       </div>
       <div class="rung-figures">
         <span class="pips">
-          {tries <= MOST_PIPS ? Array.from({ length: tries }, (_, n) => <i key={n} class={n < rung.used ? "used" : ""} aria-hidden="true" />) : null}
-          <span>{tried(rung)}</span>
+          {tries <= MAX_PIPS ? Array.from({ length: tries }, (_, n) => <i key={n} class={n < rung.used ? "used" : ""} aria-hidden="true" />) : null}
+          <span>{triesText(rung)}</span>
         </span>
         {rung.used > 0 || rung.seconds !== null ? (
           <span>
@@ -153,19 +153,19 @@ function Step({ rung, mark }: { rung: RungOut; mark: string }) {
   );
 }
 
-/** A retry rung starts afresh after each climb: it may have been tried more often than once through. */
-function tried({ used, tries }: RungOut): string {
+/** Returns the tries of a rung. Retry restarts after each climb, so its used tries can exceed its limit. */
+function triesText({ used, tries }: RungOut): string {
   if (tries === null) return plural(used, "try", "tries");
   return used > tries ? `${plural(used, "try", "tries")}, at most ${tries} in a row` : `${used} of ${plural(tries, "try", "tries")}`;
 }
 
-function Story({ data }: { data: IncidentDetail }) {
+function Timeline({ data }: { data: IncidentDetail }) {
   return (
     <section class="card">
       <header><h2>Timeline</h2></header>
       <ol class="inside moments">
         {data.timeline.map((moment) => (
-          <Told key={moment.n} moment={moment} changes={data.changes.filter((change) => change.n === moment.n)} />
+          <TimelineEntry key={moment.n} moment={moment} changes={data.changes.filter((change) => change.n === moment.n)} />
         ))}
       </ol>
     </section>
@@ -177,10 +177,10 @@ const MARKS: Record<string, { sign: string; tone: string }> = {
   climb: { sign: "↑", tone: "retrying" }, end: { sign: "■", tone: "succeeded" },
 };
 
-function Told({ moment, changes }: { moment: Moment; changes: FieldChange[] }) {
+function TimelineEntry({ moment, changes }: { moment: Moment; changes: FieldChange[] }) {
   return (
     <li>
-      <time class="quiet small" title={exactly(moment.at)}>{time(moment.at)}</time>
+      <time class="quiet small" title={fullDateTime(moment.at)}>{time(moment.at)}</time>
       <span class={`moment-mark ${MARKS[moment.mark]?.tone ?? ""}`} aria-hidden="true">{MARKS[moment.mark]?.sign ?? "·"}</span>
       <div>
         <p>
@@ -205,14 +205,14 @@ function Told({ moment, changes }: { moment: Moment; changes: FieldChange[] }) {
   );
 }
 
-const CONTRACT: [string, string][] = [
+const OUTCOME_FIELDS: [string, string][] = [
   ["status", "Status"], ["recommendation", "Recommendation"], ["failureReason", "Reason"], ["failedAt", "Stopped at"],
   ["completedSteps", "Completed steps"], ["escalationPath", "Levels used"], ["errorType", "Failure"], ["model", "Model"],
 ];
 
 function Outcome({ data, live }: { data: IncidentDetail; live: boolean }) {
   const [raw, setRaw] = useState(false);
-  const known = CONTRACT.filter(([name]) => {
+  const present = OUTCOME_FIELDS.filter(([name]) => {
     const value = data.outcome?.[name];
     return value !== null && value !== undefined && value !== "" && !(Array.isArray(value) && value.length === 0);
   });
@@ -220,19 +220,19 @@ function Outcome({ data, live }: { data: IncidentDetail; live: boolean }) {
     <section class="card">
       <header>
         <h2>Outcome</h2>
-        {known.length > 0 ? (
+        {present.length > 0 ? (
           <button class="button plain tiny" aria-pressed={raw} onClick={() => setRaw(!raw)}>JSON</button>
         ) : null}
       </header>
       <div class="inside">
         {raw ? (
           <pre class="said" tabIndex={0}>{JSON.stringify(data.outcome, null, 2)}</pre>
-        ) : known.length > 0 ? (
+        ) : present.length > 0 ? (
           <dl class="contract">
-            {known.map(([name, label]) => (
+            {present.map(([name, label]) => (
               <>
                 <dt>{label}</dt>
-                <dd>{name === "status" ? <Badge status={String(data.outcome[name])} /> : said(data.outcome[name])}</dd>
+                <dd>{name === "status" ? <Badge status={String(data.outcome[name])} /> : valueText(data.outcome[name])}</dd>
               </>
             ))}
           </dl>
@@ -250,6 +250,6 @@ function Outcome({ data, live }: { data: IncidentDetail; live: boolean }) {
   );
 }
 
-function said(value: unknown): string {
+function valueText(value: unknown): string {
   return Array.isArray(value) ? value.join(", ") : String(value);
 }

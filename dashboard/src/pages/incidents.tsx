@@ -1,39 +1,39 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, type Query, get, me } from "../api";
-import { count, day, dollars, duration, total, words } from "../format";
-import { useResource } from "../live/resource";
-import { amend, link } from "../route";
-import { Empty, Failed, Loading } from "../ui/empty";
+import { count, day, dollars, duration, total, humanize } from "../format";
+import { useResource } from "../live/use_resource";
+import { updateParams, hrefTo } from "../route";
+import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Ago, Badge, Select } from "../ui/parts";
-import { complain } from "../ui/toast";
+import { showError } from "../ui/toast";
 import type { IncidentOut, IncidentPage } from "../wire";
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 const STATUSES = ["open", "recovered", "partial", "blocked", "failed", "succeeded"];
-const SAID: Record<string, string> = { fingerprint: "group", rung: "rung", kind: "kind", tool: "tool", prompt: "recovery prompt", pattern: "prompt", since: "since", until: "until", session: "session" };
+const FILTER_LABELS: Record<string, string> = { fingerprint: "group", rung: "rung", kind: "kind", tool: "tool", prompt: "recovery prompt", pattern: "prompt", since: "since", until: "until", session: "session" };
 
 export default function Incidents({ params }: { params: URLSearchParams }) {
   const { all, ...named } = Object.fromEntries(params);
   // Incidents without failures are hidden by default.
   const filter: Query = { ...named, troubled: all || named["status"] ? null : true };
   const key = `incidents ${params}`;
-  const [more, setMore] = useState<{ key: string; items: IncidentOut[]; cursor: string | null }>({ key, items: [], cursor: null });
-  const first = useResource(key, (signal) => get<IncidentPage>("incidents", { ...filter, limit: PAGE }, signal), () => true);
-  useEffect(() => setMore({ key, items: [], cursor: null }), [key]);
+  const [later, setLater] = useState<{ key: string; items: IncidentOut[]; cursor: string | null }>({ key, items: [], cursor: null });
+  const first = useResource(key, (signal) => get<IncidentPage>("incidents", { ...filter, limit: PAGE_SIZE }, signal), () => true);
+  useEffect(() => setLater({ key, items: [], cursor: null }), [key]);
 
-  const cursor = more.items.length > 0 ? more.cursor : (first.data?.nextCursor ?? null);
-  const next = async () => {
+  const cursor = later.items.length > 0 ? later.cursor : (first.data?.nextCursor ?? null);
+  const loadMore = async () => {
     try {
-      const page = await get<IncidentPage>("incidents", { ...filter, cursor, limit: PAGE });
-      setMore((old) => ({ key, items: [...old.items, ...page.items], cursor: page.nextCursor }));
+      const page = await get<IncidentPage>("incidents", { ...filter, cursor, limit: PAGE_SIZE });
+      setLater((old) => ({ key, items: [...old.items, ...page.items], cursor: page.nextCursor }));
     } catch (error) {
-      if (error instanceof ApiError) complain(error);
+      if (error instanceof ApiError) showError(error);
     }
   };
 
-  const head = first.data?.items ?? [];
-  const seen = new Set(head.map((one) => one.id));
-  const items = [...head, ...more.items.filter((one) => !seen.has(one.id))];
+  const firstItems = first.data?.items ?? [];
+  const firstIds = new Set(firstItems.map((one) => one.id));
+  const items = [...firstItems, ...later.items.filter((one) => !firstIds.has(one.id))];
   return (
     <section class="page">
       <header>
@@ -44,19 +44,19 @@ export default function Incidents({ params }: { params: URLSearchParams }) {
       </header>
       <Filters params={params} />
       {first.error && !first.data ? (
-        <Failed error={first.error} again={first.again} />
+        <LoadError error={first.error} retry={first.reload} />
       ) : !first.data ? (
         <Loading rows={8} />
       ) : items.length === 0 ? (
-        <Empty title="No matching incidents">
+        <EmptyState title="No matching incidents">
           <p>{[...params].length > 0 ? "No incident in the journal matches these filters." : "An incident is one recovery. It appears here when an attempt fails."}</p>
-          {[...params].length > 0 ? <a class="button" href={link(["incidents"])}>Show all incidents</a> : null}
-        </Empty>
+          {[...params].length > 0 ? <a class="button" href={hrefTo(["incidents"])}>Show all incidents</a> : null}
+        </EmptyState>
       ) : (
         <Table items={items} />
       )}
       {cursor !== null && items.length > 0 ? (
-        <p class="center"><button class="button" onClick={next}>Show more</button></p>
+        <p class="center"><button class="button" onClick={loadMore}>Show more</button></p>
       ) : null}
     </section>
   );
@@ -64,19 +64,19 @@ export default function Incidents({ params }: { params: URLSearchParams }) {
 
 function Filters({ params }: { params: URLSearchParams }) {
   const value = (name: string) => params.get(name) ?? "";
-  const any = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name === "open" ? "in progress" : name }))];
-  const chips = Object.keys(SAID).filter((name) => value(name));
+  const options = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name === "open" ? "in progress" : name }))];
+  const chips = Object.keys(FILTER_LABELS).filter((name) => value(name));
   return (
     <div class="filters">
-      <Select label="Status" value={value("status")} choices={any("All statuses", STATUSES)} pick={(status) => amend({ status })} />
-      <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
-      <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
-      <button class="button" aria-pressed={value("all") !== ""} onClick={() => amend({ all: value("all") ? null : "1" })}>
+      <Select label="Status" value={value("status")} choices={options("All statuses", STATUSES)} pick={(status) => updateParams({ status })} />
+      <Select label="Project" value={value("project")} choices={options("All projects", me.value?.projects ?? [])} pick={(project) => updateParams({ project })} />
+      <Select label="Model" value={value("model")} choices={options("All models", me.value?.models ?? [])} pick={(model) => updateParams({ model })} />
+      <button class="button" aria-pressed={value("all") !== ""} onClick={() => updateParams({ all: value("all") ? null : "1" })}>
         Include incidents without failures
       </button>
       {chips.map((name) => (
-        <button key={name} class="button tiny" onClick={() => amend({ [name]: null })} aria-label={`Remove filter: ${SAID[name]}`}>
-          {SAID[name]}: {name === "since" || name === "until" ? day(Number(value(name))) : words(value(name)).slice(0, 40)} ×
+        <button key={name} class="button tiny" onClick={() => updateParams({ [name]: null })} aria-label={`Remove filter: ${FILTER_LABELS[name]}`}>
+          {FILTER_LABELS[name]}: {name === "since" || name === "until" ? day(Number(value(name))) : humanize(value(name)).slice(0, 40)} ×
         </button>
       ))}
     </div>
@@ -104,11 +104,11 @@ function Table({ items }: { items: IncidentOut[] }) {
             <tr key={one.id}>
               <td class="status-cell"><Badge status={one.status} /></td>
               <td class="failure-cell">
-                <a class="row-name" href={link(["incidents", one.id])}>{one.kind ? words(one.kind) : "no failure"}</a>
+                <a class="row-name" href={hrefTo(["incidents", one.id])}>{one.kind ? humanize(one.kind) : "no failure"}</a>
                 <span class="quiet small cut">{one.message}</span>
               </td>
               <td>
-                {one.session ? <a href={link(["sessions", one.session])}>{one.session}</a> : <span class="quiet">none</span>}
+                {one.session ? <a href={hrefTo(["sessions", one.session])}>{one.session}</a> : <span class="quiet">none</span>}
                 <span class="quiet small block">{one.project}</span>
               </td>
               <td>{one.ladder}<span class="quiet small block">{one.rung}</span></td>

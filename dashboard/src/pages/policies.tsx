@@ -1,24 +1,24 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, call, get, mayNot, me } from "../api";
+import { ApiError, call, get, deniedReason, me } from "../api";
 import { duration } from "../format";
-import { useResource } from "../live/resource";
-import { amend, link } from "../route";
+import { useResource } from "../live/use_resource";
+import { updateParams, hrefTo } from "../route";
 import { Dialog } from "../ui/dialog";
 import { Diff } from "../ui/diff";
-import { Failed, Loading } from "../ui/empty";
+import { LoadError, Loading } from "../ui/empty";
 import { Ago, Select } from "../ui/parts";
 import { Backtest } from "../ui/backtest";
-import { PolicyForm, type Settings } from "../ui/policyform";
-import { say } from "../ui/toast";
+import { PolicyForm, type Settings } from "../ui/policy_form";
+import { showToast } from "../ui/toast";
 import type { EffectivePolicy, PolicyIn, PolicyOut, ProjectPolicy, Template, Valid } from "../wire";
 
-const PAUSE_MS = 350;
+const DEBOUNCE_MS = 350;
 
 export default function Policies({ params }: { params: URLSearchParams }) {
   const project = params.get("project") ?? "";
   const path = project ? `projects/${encodeURIComponent(project)}/retry-policy` : "retry-policy";
   const stored = useResource(path, async (signal) => call<PolicyOut>("GET", path, { signal }));
-  const own = useResource("project policies", (signal) => get<ProjectPolicy[]>("projects/retry-policies", {}, signal));
+  const overrides = useResource("project policies", (signal) => get<ProjectPolicy[]>("projects/retry-policies", {}, signal));
   const templates = useResource("templates", (signal) => get<Template[]>("retry-policy/templates", {}, signal));
   return (
     <section class="page">
@@ -27,30 +27,30 @@ export default function Policies({ params }: { params: URLSearchParams }) {
           <h1>Policies</h1>
           <p class="muted small">How failures are recovered, by default and per project.</p>
         </div>
-        <Choose project={project} own={own.data ?? []} />
+        <PolicySelect project={project} overrides={overrides.data ?? []} />
       </header>
       {stored.data ? (
         <Editor key={`${path} ${stored.data.etag}`} path={path} project={project} stored={stored.data.data} etag={stored.data.etag ?? '"0"'} templates={templates.data ?? []}
-          again={() => { stored.again(); own.again(); }} />
+          reload={() => { stored.reload(); overrides.reload(); }} />
       ) : stored.error ? (
-        <Failed error={stored.error} again={stored.again} />
+        <LoadError error={stored.error} retry={stored.reload} />
       ) : (
         <Loading rows={8} />
       )}
-      {project ? <Effective project={project} /> : null}
+      {project ? <EffectiveValues project={project} /> : null}
     </section>
   );
 }
 
-function Choose({ project, own }: { project: string; own: ProjectPolicy[] }) {
-  const differs = new Map(own.map((one) => [one.project, one]));
-  const names = [...new Set([...differs.keys(), ...(me.value?.projects ?? []), ...(project ? [project] : [])])].filter(Boolean).sort();
-  const chosen = differs.get(project);
+function PolicySelect({ project, overrides }: { project: string; overrides: ProjectPolicy[] }) {
+  const overridesByProject = new Map(overrides.map((one) => [one.project, one]));
+  const names = [...new Set([...overridesByProject.keys(), ...(me.value?.projects ?? []), ...(project ? [project] : [])])].filter(Boolean).sort();
+  const chosen = overridesByProject.get(project);
   return (
     <div class="actions">
       {chosen ? <span class="quiet small">version {chosen.version}, by {chosen.who}, <Ago at={chosen.at} /></span> : null}
-      <Select label="Policy" value={project} pick={(name) => amend({ project: name })}
-        choices={[{ value: "", label: "Default" }, ...names.map((name) => ({ value: name, label: differs.has(name) ? `${name} (overrides)` : name }))]} />
+      <Select label="Policy" value={project} pick={(name) => updateParams({ project: name })}
+        choices={[{ value: "", label: "Default" }, ...names.map((name) => ({ value: name, label: overridesByProject.has(name) ? `${name} (overrides)` : name }))]} />
     </div>
   );
 }
@@ -61,49 +61,49 @@ interface EditorProps {
   stored: PolicyOut;
   etag: string;
   templates: Template[];
-  again: () => void;
+  reload: () => void;
 }
 
-/** Form and TOML are two views of one draft; the service itself turns each into the other. */
-function Editor({ path, project, stored, etag, templates, again }: EditorProps) {
+/** Form and TOML are two views of one draft; the service converts between them. */
+function Editor({ path, project, stored, etag, templates, reload }: EditorProps) {
   const [toml, setToml] = useState(stored.toml);
   const [policy, setPolicy] = useState(stored);
   const [problem, setProblem] = useState<Valid | null>(null);
   const [saving, setSaving] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const turn = useRef(0);
-  const refused = mayNot("admin");
-  const dirty = toml.trim() !== stored.toml.trim();
+  const latestCheck = useRef(0);
+  const denied = deniedReason("admin");
+  const isModified = toml.trim() !== stored.toml.trim();
 
   const check = async (draft: PolicyIn) => {
-    const mine = ++turn.current;
+    const current = ++latestCheck.current;
     try {
       const query = project ? { project } : {};
       const { data } = await call<Valid>("POST", "retry-policy/validate", { query, body: draft });
-      if (mine !== turn.current) return; // typed on meanwhile
+      if (current !== latestCheck.current) return; // a newer draft is being checked
       setProblem(data.valid ? null : data);
       if (data.valid && data.policy) {
         setPolicy(data.policy);
         if (draft.toml === undefined) setToml(data.policy.toml);
       }
     } catch (error) {
-      if (mine !== turn.current) return;
-      const told = error instanceof ApiError ? error : new ApiError(0, String(error));
-      setProblem({ valid: false, field: told.field, message: told.message });
+      if (current !== latestCheck.current) return;
+      const apiError = error instanceof ApiError ? error : new ApiError(0, String(error));
+      setProblem({ valid: false, field: apiError.field, message: apiError.message });
     }
   };
-  const write = (text: string) => {
+  const editToml = (text: string) => {
     setToml(text);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => void check({ toml: text }), PAUSE_MS);
+    timer.current = setTimeout(() => void check({ toml: text }), DEBOUNCE_MS);
   };
-  const fill = (settings: Settings) => {
+  const editSettings = (settings: Settings) => {
     setPolicy((old) => ({ ...old, settings }));
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => void check({ settings }), PAUSE_MS);
+    timer.current = setTimeout(() => void check({ settings }), DEBOUNCE_MS);
   };
   const reset = () => {
-    turn.current++;
+    latestCheck.current++;
     setToml(stored.toml);
     setPolicy(stored);
     setProblem(null);
@@ -112,46 +112,46 @@ function Editor({ path, project, stored, etag, templates, again }: EditorProps) 
 
   return (
     <>
-      <TemplateRow templates={templates} now={policy.settings["template"]} pick={fill} disabled={refused !== null} />
+      <TemplateRow templates={templates} selected={policy.settings["template"]} pick={editSettings} disabled={denied !== null} />
       <div class="policy">
         <section class="card">
           <header><h2>Settings</h2></header>
           <div class="inside">
-            <PolicyForm policy={policy} templates={templates.map((one) => one.id)} wrong={problem} change={fill} disabled={refused !== null} />
+            <PolicyForm policy={policy} templates={templates.map((one) => one.id)} problem={problem} change={editSettings} disabled={denied !== null} />
           </div>
         </section>
         <div class="beside">
           <section class="card">
             <header>
               <h2>TOML</h2>
-              {dirty ? <span class="tag">modified</span> : null}
+              {isModified ? <span class="tag">modified</span> : null}
             </header>
             <div class="inside">
-              <textarea class="textarea toml" aria-label="Policy as TOML" spellcheck={false} rows={Math.max(9, Math.min(24, toml.split("\n").length + 1))} value={toml} readOnly={refused !== null}
-                placeholder={project ? "# no overrides: the default policy applies" : "# no settings: defaults of the ladder and template apply"} onInput={(event) => write(event.currentTarget.value)} />
+              <textarea class="textarea toml" aria-label="Policy as TOML" spellcheck={false} rows={Math.max(9, Math.min(24, toml.split("\n").length + 1))} value={toml} readOnly={denied !== null}
+                placeholder={project ? "# no overrides: the default policy applies" : "# no settings: defaults of the ladder and template apply"} onInput={(event) => editToml(event.currentTarget.value)} />
               {problem ? <p class="wrong" role="alert">{problem.field ? <b>{problem.field}: </b> : null}{problem.message}</p> : null}
             </div>
           </section>
           <Schedule policy={policy} />
-          <Backtest toml={toml} project={project} ready={problem === null} />
+          <Backtest toml={toml} project={project} valid={problem === null} />
         </div>
       </div>
-      {dirty || refused ? <div class="save-bar">
-        {refused ? <span class="why-not">{refused}</span> : problem ? <span class="wrong">The policy is invalid.</span> : <span class="muted small">Unsaved changes.</span>}
-        <button class="button" disabled={!dirty} onClick={reset}>Discard changes</button>
-        <button class="button primary" disabled={!dirty || problem !== null || refused !== null} onClick={() => setSaving(true)}>Review and save</button>
+      {isModified || denied ? <div class="save-bar">
+        {denied ? <span class="why-not">{denied}</span> : problem ? <span class="wrong">The policy is invalid.</span> : <span class="muted small">Unsaved changes.</span>}
+        <button class="button" disabled={!isModified} onClick={reset}>Discard changes</button>
+        <button class="button primary" disabled={!isModified || problem !== null || denied !== null} onClick={() => setSaving(true)}>Review and save</button>
       </div> : null}
-      {saving ? <Save path={path} before={stored.toml} after={toml} etag={etag} close={() => setSaving(false)} saved={() => { setSaving(false); again(); }} /> : null}
+      {saving ? <SaveDialog path={path} before={stored.toml} after={toml} etag={etag} close={() => setSaving(false)} saved={() => { setSaving(false); reload(); }} /> : null}
     </>
   );
 }
 
-function TemplateRow({ templates, now, pick, disabled }: { templates: Template[]; now: unknown; pick: (settings: Settings) => void; disabled: boolean }) {
+function TemplateRow({ templates, selected, pick, disabled }: { templates: Template[]; selected: unknown; pick: (settings: Settings) => void; disabled: boolean }) {
   if (templates.length === 0) return null;
   return (
     <div class="templates" role="group" aria-label="Start from a template">
       {templates.map((one) => (
-        <button key={one.id} class="card template" aria-pressed={now === one.id} disabled={disabled} onClick={() => pick(one.policy.settings)}>
+        <button key={one.id} class="card template" aria-pressed={selected === one.id} disabled={disabled} onClick={() => pick(one.policy.settings)}>
           <b>{one.id}</b>
           <span class="muted small">{one.about}</span>
         </button>
@@ -160,10 +160,10 @@ function TemplateRow({ templates, now, pick, disabled }: { templates: Template[]
   );
 }
 
-/** The pauses as they would be, and the worst the policy allows. */
+/** The waits between retries and the upper limits of the policy. */
 function Schedule({ policy }: { policy: PolicyOut }) {
-  const most = Math.max(...policy.waits, 0.001);
-  const worst = [
+  const max = Math.max(...policy.waits, 0.001);
+  const limits = [
     policy.worstAttempts === null ? null : `${policy.worstAttempts} attempts`,
     policy.worstSeconds === null ? null : duration(policy.worstSeconds),
     policy.worstDollars === null ? null : `$${policy.worstDollars.toFixed(2)}`,
@@ -178,7 +178,7 @@ function Schedule({ policy }: { policy: PolicyOut }) {
             <ol class="pauses">
               {policy.waits.map((wait, n) => (
                 <li key={n}>
-                  <span class="pause-track" aria-hidden="true"><span style={{ height: `${Math.max(4, (wait / most) * 100)}%` }} /></span>
+                  <span class="pause-track" aria-hidden="true"><span style={{ height: `${Math.max(4, (wait / max) * 100)}%` }} /></span>
                   <span class="quiet small">{duration(wait)}</span>
                 </li>
               ))}
@@ -187,24 +187,24 @@ function Schedule({ policy }: { policy: PolicyOut }) {
         ) : (
           <p class="muted small">This policy never retries a request unchanged.</p>
         )}
-        <p class="small">Maximum per incident: {worst.length > 0 ? <b>{worst.join(", ")}</b> : "no limit"}.</p>
+        <p class="small">Maximum per incident: {limits.length > 0 ? <b>{limits.join(", ")}</b> : "no limit"}.</p>
       </div>
     </section>
   );
 }
 
-function Save({ path, before, after, etag, close, saved }: { path: string; before: string; after: string; etag: string; close: () => void; saved: () => void }) {
-  const [wrong, setWrong] = useState<string | null>(null);
+function SaveDialog({ path, before, after, etag, close, saved }: { path: string; before: string; after: string; etag: string; close: () => void; saved: () => void }) {
+  const [error, setError] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const save = async () => {
     setBusy(true);
     try {
       await call<PolicyOut>("PUT", path, { body: { toml: after }, headers: { "If-Match": etag } });
-      say("Saved. The policy applies from the next recovery.");
+      showToast("Saved. The policy applies from the next recovery.");
       saved();
     } catch (error) {
       const stale = error instanceof ApiError && (error.status === 412 || error.status === 409);
-      setWrong(stale ? "Someone else saved this policy in the meantime. Copy your changes, reload the page and compare." : error instanceof Error ? error.message : String(error));
+      setError(stale ? "Someone else saved this policy in the meantime. Copy your changes, reload the page and compare." : error instanceof Error ? error.message : String(error));
       setBusy(false);
     }
   };
@@ -212,7 +212,7 @@ function Save({ path, before, after, etag, close, saved }: { path: string; befor
     <Dialog title="Save these changes?" close={close}>
       <Diff before={before.trim()} after={after.trim()} label="Policy changes" />
       <footer>
-        {wrong ? <span class="wrong" role="alert">{wrong}</span> : null}
+        {error ? <span class="wrong" role="alert">{error}</span> : null}
         <button class="button" onClick={close}>Cancel</button>
         <button class="button primary" disabled={busy} onClick={save}>Save</button>
       </footer>
@@ -220,23 +220,23 @@ function Save({ path, before, after, etag, close, saved }: { path: string; befor
   );
 }
 
-const ORIGINS: Record<string, string> = { preset: "preset", file: "rung.toml", service: "default policy", "project file": "rung.toml (project)", project: "project override" };
+const ORIGIN_LABELS: Record<string, string> = { preset: "preset", file: "rung.toml", service: "default policy", "project file": "rung.toml (project)", project: "project override" };
 
-function Effective({ project }: { project: string }) {
-  const found = useResource(`effective ${project}`, (signal) => get<EffectivePolicy>(`projects/${encodeURIComponent(project)}/retry-policy/effective`, {}, signal), ({ name }) => name === "act");
-  if (!found.data) return null;
+function EffectiveValues({ project }: { project: string }) {
+  const effective = useResource(`effective ${project}`, (signal) => get<EffectivePolicy>(`projects/${encodeURIComponent(project)}/retry-policy/effective`, {}, signal), ({ name }) => name === "act");
+  if (!effective.data) return null;
   return (
     <section class="card">
-      <header><h2>Effective policy for {project}</h2><a class="small" href={link(["sessions"], { project })}>View sessions</a></header>
+      <header><h2>Effective policy for {project}</h2><a class="small" href={hrefTo(["sessions"], { project })}>View sessions</a></header>
       <div class="inside scroll-x" tabIndex={0} role="region" aria-label="Effective values">
         <table class="table">
           <thead><tr><th>Key</th><th>Value</th><th>Source</th></tr></thead>
           <tbody>
-            {found.data.values.map((one) => (
+            {effective.data.values.map((one) => (
               <tr key={one.key}>
                 <td><code>{one.key}</code></td>
-                <td class="wrap">{shown(one.value)}</td>
-                <td><span class={one.origin === "preset" ? "quiet" : ""}>{ORIGINS[one.origin]}</span></td>
+                <td class="wrap">{valueText(one.value)}</td>
+                <td><span class={one.origin === "preset" ? "quiet" : ""}>{ORIGIN_LABELS[one.origin]}</span></td>
               </tr>
             ))}
           </tbody>
@@ -246,7 +246,7 @@ function Effective({ project }: { project: string }) {
   );
 }
 
-function shown(value: unknown): string {
+function valueText(value: unknown): string {
   if (value === null) return "none";
   if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(", ") || "none";
   return typeof value === "object" ? JSON.stringify(value) : String(value);

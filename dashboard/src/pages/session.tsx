@@ -1,18 +1,18 @@
 import { useState } from "preact/hooks";
-import { get, mayNot, post } from "../api";
-import { count, dollars, duration, exactly, plural, time, words } from "../format";
-import { useResource } from "../live/resource";
-import { link } from "../route";
-import { Failed, Loading } from "../ui/empty";
+import { get, deniedReason, post } from "../api";
+import { count, dollars, duration, fullDateTime, plural, time, humanize } from "../format";
+import { useResource } from "../live/use_resource";
+import { hrefTo } from "../route";
+import { LoadError, Loading } from "../ui/empty";
 import { EscalateDialog } from "../ui/escalate";
 import { Icon } from "../ui/icons";
-import { useKeys } from "../ui/keys";
+import { useKeys } from "../ui/shortcuts";
 import { Ago, Badge, Countdown, Facts, Model, Since } from "../ui/parts";
 import { RetryDialog } from "../ui/retry";
-import { complain, say } from "../ui/toast";
+import { showError, showToast } from "../ui/toast";
 import type { AttemptOut, Done, Escalation, SessionDetail } from "../wire";
 
-const LIVE = new Set(["running", "retrying", "waiting", "open"]);
+const ACTIVE_STATUSES = new Set(["running", "retrying", "waiting", "open"]);
 
 export default function Session({ path }: { path: readonly string[] }) {
   const id = path[0] ?? "";
@@ -28,18 +28,18 @@ export default function Session({ path }: { path: readonly string[] }) {
   return (
     <section class="page">
       <nav class="crumbs" aria-label="Breadcrumb">
-        <a href={link(["sessions"])}>Sessions</a> <span aria-hidden="true">/</span> <span class="cut">{id}</span>
+        <a href={hrefTo(["sessions"])}>Sessions</a> <span aria-hidden="true">/</span> <span class="cut">{id}</span>
       </nav>
       {data ? (
         <>
-          <Head data={data} open={setDialog} />
+          <Header data={data} open={setDialog} />
           <div class="columns">
             <Attempts data={data} />
-            <Beside data={data} />
+            <Sidebar data={data} />
           </div>
         </>
       ) : session.error ? (
-        <Failed error={session.error} again={session.again} />
+        <LoadError error={session.error} retry={session.reload} />
       ) : (
         <Loading rows={7} />
       )}
@@ -49,7 +49,7 @@ export default function Session({ path }: { path: readonly string[] }) {
   );
 }
 
-function Head({ data, open }: { data: SessionDetail; open: (what: "retry" | "escalate") => void }) {
+function Header({ data, open }: { data: SessionDetail; open: (what: "retry" | "escalate") => void }) {
   return (
     <>
       <div class="page-head">
@@ -59,12 +59,12 @@ function Head({ data, open }: { data: SessionDetail; open: (what: "retry" | "esc
         </div>
         <div class="actions">
           <button class="button" onClick={() => open("retry")} title="r">
-            <Icon name="again" size={15} /> Retry with error context
+            <Icon name="retry" size={15} /> Retry with error context
           </button>
           <button class="button" onClick={() => open("escalate")} title="e">
             <Icon name="up" size={15} /> Escalate
           </button>
-          <Stop data={data} />
+          <StopButton data={data} />
         </div>
       </div>
       <Facts
@@ -82,85 +82,85 @@ function Head({ data, open }: { data: SessionDetail; open: (what: "retry" | "esc
   );
 }
 
-function Stop({ data }: { data: SessionDetail }) {
+function StopButton({ data }: { data: SessionDetail }) {
   const [busy, setBusy] = useState(false);
   const live = data.recoveries.find((one) => one.endedAt === null);
-  const whyNot = mayNot("act") ?? (live ? null : "no recovery is running");
+  const disabledReason = deniedReason("act") ?? (live ? null : "no recovery is running");
   const stop = async () => {
     if (!live || !confirm("Stop this recovery? Completed work is kept.")) return;
     setBusy(true);
     try {
-      const done = await post<Done>(`incidents/${encodeURIComponent(live.id)}/cancel`);
-      say(done.note || "The recovery stops at its next step");
+      const result = await post<Done>(`incidents/${encodeURIComponent(live.id)}/cancel`);
+      showToast(result.note || "The recovery stops at its next step");
     } catch (error) {
-      complain(error);
+      showError(error);
     }
     setBusy(false);
   };
   return (
     <>
-      <button class="button danger" disabled={busy || whyNot !== null} onClick={stop}>
+      <button class="button danger" disabled={busy || disabledReason !== null} onClick={stop}>
         <Icon name="stop" size={14} /> Stop
       </button>
-      {whyNot ? <span class="why-not">{whyNot}</span> : null}
+      {disabledReason ? <span class="why-not">{disabledReason}</span> : null}
     </>
   );
 }
 
-type Piece = { at: number; attempt: AttemptOut } | { at: number; change: Escalation };
+type Entry = { at: number; attempt: AttemptOut } | { at: number; change: Escalation };
 
-interface Part {
+interface Recovery {
   incident: string;
-  pieces: Piece[];
+  entries: Entry[];
 }
 
-const SHOWN_PARTS = 6;
+const MAX_RECOVERIES = 6;
 
-/** Attempts and changes of model in the order of time, those of one recovery together. */
-function parts(data: SessionDetail): Part[] {
-  const made: Piece[] = data.attemptsMade.map((attempt) => ({ at: attempt.timestamp, attempt }));
-  const changes: Piece[] = data.modelChanges.map((change) => ({ at: change.timestamp, change }));
-  const found: Part[] = [];
-  for (const piece of [...made, ...changes].sort((one, other) => one.at - other.at)) {
-    const incident = "attempt" in piece ? piece.attempt.incident : (found.at(-1)?.incident ?? "");
-    if (found.at(-1)?.incident !== incident) found.push({ incident, pieces: [] });
-    found.at(-1)?.pieces.push(piece);
+/** Returns attempts and model changes in chronological order, grouped by recovery. */
+function groupByRecovery(data: SessionDetail): Recovery[] {
+  const attempts: Entry[] = data.attemptsMade.map((attempt) => ({ at: attempt.timestamp, attempt }));
+  const changes: Entry[] = data.modelChanges.map((change) => ({ at: change.timestamp, change }));
+  const recoveries: Recovery[] = [];
+  for (const entry of [...attempts, ...changes].sort((one, other) => one.at - other.at)) {
+    const incident = "attempt" in entry ? entry.attempt.incident : (recoveries.at(-1)?.incident ?? "");
+    if (recoveries.at(-1)?.incident !== incident) recoveries.push({ incident, entries: [] });
+    recoveries.at(-1)?.entries.push(entry);
   }
-  return found;
+  return recoveries;
 }
 
 function Attempts({ data }: { data: SessionDetail }) {
   const [all, setAll] = useState(false);
-  const found = parts(data);
-  const shown = all ? found : found.slice(-SHOWN_PARTS);
-  const names = new Map(data.recoveries.map((one) => [one.id, one]));
+  const recoveries = groupByRecovery(data);
+  const shown = all ? recoveries : recoveries.slice(-MAX_RECOVERIES);
+  const incidents = new Map(data.recoveries.map((one) => [one.id, one]));
   return (
     <section aria-label="Attempts">
-      {shown.length < found.length ? (
-        <p class="part"><button class="button tiny" onClick={() => setAll(true)}>Show {plural(found.length - shown.length, "earlier recovery", "earlier recoveries")}</button></p>
+      {shown.length < recoveries.length ? (
+        <p class="part"><button class="button tiny" onClick={() => setAll(true)}>Show {plural(recoveries.length - shown.length, "earlier recovery", "earlier recoveries")}</button></p>
       ) : null}
-      {shown.map((part, n) => (
-        <div key={part.incident}>
-          {part.incident ? (
+      {shown.map((recovery, n) => (
+        <div key={recovery.incident}>
+          {recovery.incident ? (
             <p class="part">
-              <a href={link(["incidents", part.incident])}>{names.get(part.incident)?.ladder ?? "recovery"} · {part.incident}</a>
-              {names.has(part.incident) ? <Badge status={names.get(part.incident)?.status ?? ""} /> : null}
+              <a href={hrefTo(["incidents", recovery.incident])}>{incidents.get(recovery.incident)?.ladder ?? "recovery"} · {recovery.incident}</a>
+              {incidents.has(recovery.incident) ? <Badge status={incidents.get(recovery.incident)?.status ?? ""} /> : null}
             </p>
           ) : null}
           <ol class="talk">
-            {part.pieces.map((piece, m) =>
-              "attempt" in piece ? <Attempt key={`a${m}`} attempt={piece.attempt} /> : <Change key={`c${m}`} change={piece.change} />,
+            {recovery.entries.map((entry, m) =>
+              "attempt" in entry ? <Attempt key={`a${m}`} attempt={entry.attempt} /> : <ModelChange key={`c${m}`} change={entry.change} />,
             )}
             {n === shown.length - 1 ? <Pending data={data} /> : null}
           </ol>
         </div>
       ))}
-      {found.length === 0 ? (LIVE.has(data.status) ? <ol class="talk"><Pending data={data} /></ol> : <p class="muted">No attempts recorded.</p>) : null}
+      {recoveries.length === 0 ? (ACTIVE_STATUSES.has(data.status) ? <ol class="talk"><Pending data={data} /></ol> : <p class="muted">No attempts recorded.</p>) : null}
     </section>
   );
 }
 
-/** What comes next, in its place: a retry must never look stuck. */
+/** The next attempt or pending question, so that a waiting session does not look stuck. */
 function Pending({ data }: { data: SessionDetail }) {
   if (data.retry) {
     return (
@@ -176,17 +176,17 @@ function Pending({ data }: { data: SessionDetail }) {
     );
   }
   if (data.status === "waiting") {
-    const asking = data.recoveries.find((one) => one.endedAt === null);
+    const openRecovery = data.recoveries.find((one) => one.endedAt === null);
     return (
       <li class="turn pending waiting">
         <span class="turn-mark" aria-hidden="true">?</span>
         <div class="turn-body">
-          <p>Waiting for your answer. {asking ? <a href={link(["incidents", asking.id])}>Answer</a> : null}</p>
+          <p>Waiting for your answer. {openRecovery ? <a href={hrefTo(["incidents", openRecovery.id])}>Answer</a> : null}</p>
         </div>
       </li>
     );
   }
-  if (!LIVE.has(data.status)) return null;
+  if (!ACTIVE_STATUSES.has(data.status)) return null;
   return (
     <li class="turn pending running">
       <span class="turn-mark breathing" aria-hidden="true" />
@@ -204,9 +204,9 @@ function Attempt({ attempt }: { attempt: AttemptOut }) {
       <span class="turn-mark" aria-hidden="true">{good ? <Icon name="check" size={13} /> : attempt.attemptNumber}</span>
       <div class="turn-body">
         <p class="turn-head">
-          <b>{good ? "Succeeded" : words(attempt.error || "failed")}</b>
-          {attempt.rung ? <a class="tag" href={link(["incidents", attempt.incident])}>{attempt.rung}</a> : null}
-          <span class="quiet small turn-time" title={exactly(attempt.timestamp)}>{time(attempt.timestamp)}</span>
+          <b>{good ? "Succeeded" : humanize(attempt.error || "failed")}</b>
+          {attempt.rung ? <a class="tag" href={hrefTo(["incidents", attempt.incident])}>{attempt.rung}</a> : null}
+          <span class="quiet small turn-time" title={fullDateTime(attempt.timestamp)}>{time(attempt.timestamp)}</span>
         </p>
         {good || !attempt.errorMessage ? null : <pre class="said">{attempt.errorMessage}</pre>}
         <p class="quiet small dots">
@@ -223,7 +223,7 @@ function Attempt({ attempt }: { attempt: AttemptOut }) {
   );
 }
 
-function Change({ change }: { change: Escalation }) {
+function ModelChange({ change }: { change: Escalation }) {
   return (
     <li class="turn change">
       <span class="turn-mark" aria-hidden="true">
@@ -234,8 +234,8 @@ function Change({ change }: { change: Escalation }) {
           <b>
             {change.fromModel || "unknown"} → {change.toModel}
           </b>
-          <span class="tag">{words(change.reason)}</span>
-          <span class="quiet small turn-time" title={exactly(change.timestamp)}>{time(change.timestamp)}</span>
+          <span class="tag">{humanize(change.reason)}</span>
+          <span class="quiet small turn-time" title={fullDateTime(change.timestamp)}>{time(change.timestamp)}</span>
         </p>
         <p class="quiet small dots">
           {change.costEstimate !== null ? <span>estimated {dollars(change.costEstimate)}</span> : null}
@@ -247,15 +247,15 @@ function Change({ change }: { change: Escalation }) {
   );
 }
 
-function Beside({ data }: { data: SessionDetail }) {
-  const most = Math.max(...data.cost.map((one) => one.dollars), 1e-9);
+function Sidebar({ data }: { data: SessionDetail }) {
+  const max = Math.max(...data.cost.map((one) => one.dollars), 1e-9);
   return (
     <aside class="beside">
       {data.lastFailure ? (
         <section class="card">
           <header><h2>Last failure</h2></header>
           <div class="inside">
-            <p><span class="kind">{words(data.lastFailure.kind)}</span></p>
+            <p><span class="kind">{humanize(data.lastFailure.kind)}</span></p>
             <p class="muted small wrap">{data.lastFailure.message}</p>
             <p class="quiet small">Classified by rule <code>{data.lastFailure.rule || "none"}</code></p>
           </div>
@@ -266,9 +266,9 @@ function Beside({ data }: { data: SessionDetail }) {
         <ul class="inside list">
           {data.recoveries.map((one) => (
             <li key={one.id}>
-              <a class="list-link" href={link(["incidents", one.id])}>
+              <a class="list-link" href={hrefTo(["incidents", one.id])}>
                 <span class="list-main">
-                  <b>{one.kind ? words(one.kind) : "no failure"}</b>
+                  <b>{one.kind ? humanize(one.kind) : "no failure"}</b>
                   <span class="quiet small">{one.ladder}{one.rung ? ` · ${one.rung}` : ""} · {plural(one.attempts, "attempt")} · <Ago at={one.openedAt} /></span>
                 </span>
                 <Badge status={one.status} />
@@ -287,7 +287,7 @@ function Beside({ data }: { data: SessionDetail }) {
                 <span class="cut">{one.model || "unknown"}</span>
                 <span class="quiet small">{plural(one.attempts, "attempt")}</span>
                 <b>{dollars(one.dollars)}</b>
-                <meter value={one.dollars} max={most} aria-label={`${one.model}: ${dollars(one.dollars)}`} />
+                <meter value={one.dollars} max={max} aria-label={`${one.model}: ${dollars(one.dollars)}`} />
               </li>
             ))}
           </ul>

@@ -1,13 +1,13 @@
 import { memo } from "preact/compat";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { me } from "../api";
-import { count, dollars, total, words } from "../format";
-import { useSessions } from "../live/sessions";
-import { amend, go, link } from "../route";
+import { count, dollars, total, humanize } from "../format";
+import { useSessions } from "../live/use_sessions";
+import { updateParams, navigate, hrefTo } from "../route";
 import { EscalateDialog } from "../ui/escalate";
-import { Empty, Failed, Loading } from "../ui/empty";
+import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Icon } from "../ui/icons";
-import { useKeys } from "../ui/keys";
+import { useKeys } from "../ui/shortcuts";
 import { Ago, Badge, Countdown, Model, Select, Tabs } from "../ui/parts";
 import { RetryDialog } from "../ui/retry";
 import type { SessionOut } from "../wire";
@@ -30,12 +30,12 @@ export default function Sessions({ params }: { params: URLSearchParams }) {
   const [selected, setSelected] = useState(0);
   const [dialog, setDialog] = useState<{ what: "retry" | "escalate"; id: string } | null>(null);
   const search = useRef<HTMLInputElement>(null);
-  const shown = useRef<readonly string[]>([]);
+  const visibleIds = useRef<readonly string[]>([]);
   const filter = {
     status: params.get("status"), project: params.get("project"), model: params.get("model"),
     q: params.get("q"), sort: params.get("sort"),
   };
-  const list = useSessions(filter, paused, () => shown.current);
+  const list = useSessions(filter, paused, () => visibleIds.current);
   const current = list.rows[selected];
 
   const move = (by: number) => setSelected((n) => Math.max(0, Math.min(list.rows.length - 1, n + by)));
@@ -44,7 +44,7 @@ export default function Sessions({ params }: { params: URLSearchParams }) {
     PageDown: () => move(10), PageUp: () => move(-10), Home: () => setSelected(0), End: () => setSelected(list.rows.length - 1),
     Enter: (event) => {
       if (event.target instanceof HTMLButtonElement || event.target instanceof HTMLAnchorElement) event.target.click();
-      else if (current) go(["sessions", current.id]);
+      else if (current) navigate(["sessions", current.id]);
     },
     "/": () => search.current?.focus(),
     p: () => setPaused((on) => !on),
@@ -63,24 +63,24 @@ export default function Sessions({ params }: { params: URLSearchParams }) {
             {list.loading && list.rows.length === 0 ? "Loading" : `${total(list.total)} ${filtered ? "matching" : "total"}`}
           </p>
         </div>
-        <Pause paused={paused} held={list.held} toggle={() => setPaused((on) => !on)} />
+        <PauseButton paused={paused} pendingChanges={list.pendingChanges} toggle={() => setPaused((on) => !on)} />
       </header>
       <Filters params={params} search={search} />
       {list.error && list.rows.length === 0 ? (
-        <Failed error={list.error} again={list.again} />
+        <LoadError error={list.error} retry={list.reload} />
       ) : list.loading && list.rows.length === 0 ? (
         <Loading rows={8} />
       ) : list.rows.length === 0 ? (
-        <Nothing filtered={filtered} />
+        <NoSessions filtered={filtered} />
       ) : (
-        <Rows
+        <SessionGrid
           rows={list.rows}
           total={list.total}
           selected={selected}
           sort={filter.sort ?? "touched"}
           select={setSelected}
-          more={list.more}
-          report={(ids) => (shown.current = ids)}
+          loadMore={list.loadMore}
+          onVisible={(ids) => (visibleIds.current = ids)}
         />
       )}
       {dialog?.what === "retry" ? <RetryDialog session={dialog.id} close={() => setDialog(null)} /> : null}
@@ -89,56 +89,56 @@ export default function Sessions({ params }: { params: URLSearchParams }) {
   );
 }
 
-function Pause({ paused, held, toggle }: { paused: boolean; held: number; toggle: () => void }) {
+function PauseButton({ paused, pendingChanges, toggle }: { paused: boolean; pendingChanges: number; toggle: () => void }) {
   return (
     <button class="button" aria-pressed={paused} onClick={toggle} title="p">
       <Icon name={paused ? "play" : "pause"} size={15} />
-      {paused ? (held ? `Paused, ${count(held)} changed` : "Paused") : "Pause"}
+      {paused ? (pendingChanges ? `Paused, ${count(pendingChanges)} changed` : "Paused") : "Pause"}
     </button>
   );
 }
 
 function Filters({ params, search }: { params: URLSearchParams; search: { current: HTMLInputElement | null } }) {
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const type = (text: string) => {
+  const updateQuery = (text: string) => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => amend({ q: text.trim() }), 200);
+    timer.current = setTimeout(() => updateParams({ q: text.trim() }), 200);
   };
-  const any = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name || "(none)" }))];
+  const options = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name || "(none)" }))];
   const value = (name: string) => params.get(name) ?? "";
   return (
     <div class="filters">
       <label class="search">
         <span class="unseen">Search sessions</span>
         <Icon name="search" size={16} />
-        <input ref={search} class="input" type="search" placeholder="Search" value={value("q")} onInput={(event) => type(event.currentTarget.value)}
+        <input ref={search} class="input" type="search" placeholder="Search" value={value("q")} onInput={(event) => updateQuery(event.currentTarget.value)}
           onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()} />
       </label>
-      <Select label="Project" value={value("project")} choices={any("All projects", me.value?.projects ?? [])} pick={(project) => amend({ project })} />
-      <Select label="Model" value={value("model")} choices={any("All models", me.value?.models ?? [])} pick={(model) => amend({ model })} />
-      <Tabs label="Status" value={value("status")} pick={(status) => amend({ status })}
+      <Select label="Project" value={value("project")} choices={options("All projects", me.value?.projects ?? [])} pick={(project) => updateParams({ project })} />
+      <Select label="Model" value={value("model")} choices={options("All models", me.value?.models ?? [])} pick={(model) => updateParams({ model })} />
+      <Tabs label="Status" value={value("status")} pick={(status) => updateParams({ status })}
         choices={[{ value: "", label: "All" }, ...STATUSES.map((name) => ({ value: name, label: name === "waiting" ? "needs input" : name }))]} />
     </div>
   );
 }
 
-interface RowsProps {
+interface SessionGridProps {
   rows: SessionOut[];
   total: number;
   selected: number;
   sort: string;
   select: (index: number) => void;
-  more: () => void;
-  report: (ids: readonly string[]) => void;
+  loadMore: () => void;
+  onVisible: (ids: readonly string[]) => void;
 }
 
-/** Only the rows in sight are in the document, however many there are. */
-function Rows({ rows, total, selected, sort, select, more, report }: RowsProps) {
-  const box = useRef<HTMLDivElement>(null);
+/** Virtualised grid: only visible rows are in the document. */
+function SessionGrid({ rows, total, selected, sort, select, loadMore, onVisible }: SessionGridProps) {
+  const scroller = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800, row: 58 });
 
   const measure = useCallback(() => {
-    const element = box.current;
+    const element = scroller.current;
     if (!element) return;
     const row = parseFloat(getComputedStyle(element).getPropertyValue("--row")) || 58;
     setView((old) => {
@@ -149,22 +149,22 @@ function Rows({ rows, total, selected, sort, select, more, report }: RowsProps) 
 
   useLayoutEffect(() => {
     measure();
-    const watch = new ResizeObserver(measure);
-    if (box.current) watch.observe(box.current);
-    return () => watch.disconnect();
+    const observer = new ResizeObserver(measure);
+    if (scroller.current) observer.observe(scroller.current);
+    return () => observer.disconnect();
   }, []);
 
   const first = Math.max(0, Math.floor(view.top / view.row) - OVERSCAN);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / view.row) + OVERSCAN);
   const visible = rows.slice(first, last);
-  report(visible.map((row) => row.id));
+  onVisible(visible.map((row) => row.id));
   useEffect(() => {
-    if (last > rows.length - 30) more();
+    if (last > rows.length - 30) loadMore();
   }, [last, rows.length]);
 
-  // Keys move the choice; the list follows it, and the focus too if it was in the list.
+  // Scroll to the selected row, and move the focus if it is inside the grid.
   useEffect(() => {
-    const element = box.current;
+    const element = scroller.current;
     if (!element) return;
     const top = selected * view.row;
     if (top < element.scrollTop) element.scrollTop = top;
@@ -176,10 +176,10 @@ function Rows({ rows, total, selected, sort, select, more, report }: RowsProps) 
     <div class="grid card" role="grid" aria-label="Sessions" aria-rowcount={total + 1}>
       <div class="grid-head" role="row" aria-rowindex={1}>
         {COLUMNS.map((column) => (
-          <Heading key={column.name} column={column} sort={sort} />
+          <ColumnHeader key={column.name} column={column} sort={sort} />
         ))}
       </div>
-      <div class="grid-body" role="rowgroup" ref={box} onScroll={measure}>
+      <div class="grid-body" role="rowgroup" ref={scroller} onScroll={measure}>
         <div class="grid-space" role="presentation" style={{ height: `${rows.length * view.row}px` }}>
           <div class="grid-window" role="presentation" style={{ transform: `translateY(${first * view.row}px)` }}>
             {visible.map((row, n) => (
@@ -192,8 +192,8 @@ function Rows({ rows, total, selected, sort, select, more, report }: RowsProps) 
   );
 }
 
-/** The largest or the latest first: nobody looks for the cheapest session. */
-function Heading({ column, sort }: { column: (typeof COLUMNS)[number]; sort: string }) {
+/** Column header; sorting is always descending. */
+function ColumnHeader({ column, sort }: { column: (typeof COLUMNS)[number]; sort: string }) {
   if (!column.sort) {
     return (
       <span role="columnheader" class={`col-${column.name}`}>
@@ -204,7 +204,7 @@ function Heading({ column, sort }: { column: (typeof COLUMNS)[number]; sort: str
   const chosen = sort === column.sort;
   return (
     <span role="columnheader" class={`col-${column.name}`} aria-sort={chosen ? "descending" : "none"}>
-      <button onClick={() => amend({ sort: column.sort === "touched" ? null : column.sort })}>
+      <button onClick={() => updateParams({ sort: column.sort === "touched" ? null : column.sort })}>
         {column.label}
         <span aria-hidden="true" class="sort-mark">{chosen ? "↓" : ""}</span>
       </button>
@@ -222,12 +222,12 @@ interface RowProps {
 const Row = memo(function Row({ row, index, chosen, select }: RowProps) {
   return (
     <div class={`grid-row ${chosen ? "chosen" : ""}`} role="row" aria-rowindex={index + 2} aria-selected={chosen} tabIndex={chosen ? 0 : -1}
-      data-index={index} onFocus={() => select(index)} onClick={() => go(["sessions", row.id])}>
+      data-index={index} onFocus={() => select(index)} onClick={() => navigate(["sessions", row.id])}>
       <span role="gridcell" class="col-status">
         <Badge status={row.status} />
       </span>
       <span role="gridcell" class="col-session">
-        <a class="cut row-name" href={link(["sessions", row.id])} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
+        <a class="cut row-name" href={hrefTo(["sessions", row.id])} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
           {row.id}
         </a>
         <span class="cut quiet small">{[row.project, row.agent].filter(Boolean).join(" · ") || "no project"}</span>
@@ -236,7 +236,7 @@ const Row = memo(function Row({ row, index, chosen, select }: RowProps) {
         <Model model={row.model} former={row.formerModel} />
       </span>
       <span role="gridcell" class="col-now">
-        <Now row={row} />
+        <Activity row={row} />
       </span>
       <span role="gridcell" class="col-tries number">
         {count(row.attempts)}
@@ -250,7 +250,7 @@ const Row = memo(function Row({ row, index, chosen, select }: RowProps) {
   );
 }, (before, after) => before.row === after.row && before.index === after.index && before.chosen === after.chosen);
 
-function Now({ row }: { row: SessionOut }) {
+function Activity({ row }: { row: SessionOut }) {
   const failure = row.lastFailure;
   return (
     <>
@@ -262,7 +262,7 @@ function Now({ row }: { row: SessionOut }) {
       ) : null}
       {failure ? (
         <span class="cut small last-failure" title={failure.message}>
-          <span class={`kind ${row.status === "recovered" || row.status === "succeeded" ? "past" : ""}`}>{words(failure.kind)}</span>{" "}
+          <span class={`kind ${row.status === "recovered" || row.status === "succeeded" ? "past" : ""}`}>{humanize(failure.kind)}</span>{" "}
           <span class="muted">{failure.message}</span>
         </span>
       ) : row.retry ? null : (
@@ -272,22 +272,22 @@ function Now({ row }: { row: SessionOut }) {
   );
 }
 
-function Nothing({ filtered }: { filtered: boolean }) {
+function NoSessions({ filtered }: { filtered: boolean }) {
   if (filtered) {
     return (
-      <Empty title="No matching sessions">
+      <EmptyState title="No matching sessions">
         <p>No session in the journal matches the search and filters.</p>
-        <button class="button" onClick={() => amend({ status: null, project: null, model: null, q: null })}>
+        <button class="button" onClick={() => updateParams({ status: null, project: null, model: null, q: null })}>
           Show all sessions
         </button>
-      </Empty>
+      </EmptyState>
     );
   }
   return (
-    <Empty title="No sessions yet">
+    <EmptyState title="No sessions yet">
       <p>A session appears here when an agent runs under Rung and writes to this journal. Try it:</p>
       <pre>{`rung run --journal ${me.value?.journal || "rung.db"} -- my-agent`}</pre>
       <p class="small">Or, in Python: <code>rung.recover(attempt, request, journal=rung.journal())</code></p>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -1,29 +1,29 @@
 import { get } from "../api";
-import { exactly, time, words } from "../format";
-import { usePoll } from "../live/poll";
-import { useResource } from "../live/resource";
-import { link } from "../route";
-import { Say, StateBadge } from "../ui/crew";
-import { Failed, Loading } from "../ui/empty";
+import { fullDateTime, time, humanize } from "../format";
+import { usePoll } from "../live/use_poll";
+import { useResource } from "../live/use_resource";
+import { hrefTo } from "../route";
+import { TaskActions, StateBadge } from "../ui/crew";
+import { LoadError, Loading } from "../ui/empty";
 import { Ago, Facts } from "../ui/parts";
 import type { CrewMessage, TaskDetail, WorkerOut } from "../wire";
 
 export default function Task({ path }: { path: readonly string[] }) {
   const [crew = "", id = ""] = path;
   const task = useResource(`${crew}/${id}`, (signal) => get<TaskDetail>(`crews/${encodeURIComponent(crew)}/tasks/${encodeURIComponent(id)}`, {}, signal));
-  usePoll(task.again);
+  usePoll(task.reload);
   return (
     <section class="page">
       <nav class="crumbs" aria-label="Breadcrumb">
-        <a href={link(["crew"], { crew })}>Crew</a> <span aria-hidden="true">/</span>
+        <a href={hrefTo(["crew"], { crew })}>Crew</a> <span aria-hidden="true">/</span>
         <span class="cut">{id}</span>
       </nav>
-      {task.data ? <Whole task={task.data} again={task.again} /> : task.error ? <Failed error={task.error} again={task.again} /> : <Loading rows={7} />}
+      {task.data ? <Details task={task.data} reload={task.reload} /> : task.error ? <LoadError error={task.error} retry={task.reload} /> : <Loading rows={7} />}
     </section>
   );
 }
 
-function Whole({ task, again }: { task: TaskDetail; again: () => void }) {
+function Details({ task, reload }: { task: TaskDetail; reload: () => void }) {
   return (
     <>
       <div class="page-head">
@@ -42,33 +42,33 @@ function Whole({ task, again }: { task: TaskDetail; again: () => void }) {
           ["Total errors", `${task.errorTries}`],
           ["Owner changes", `${task.generation}`],
           ["Checkpoint", task.checkpoint === null ? "none" : `${task.checkpoint}, review cycle ${task.reviewCycles}`],
-          ["Depends on", task.dependsOn.length > 0 ? <Others crew={task.crew} ids={task.dependsOn} /> : "none"],
+          ["Depends on", task.dependsOn.length > 0 ? <TaskLinks crew={task.crew} ids={task.dependsOn} /> : "none"],
         ]}
       />
       <div class="columns">
         <div class="beside">
           <section class="card ask" aria-labelledby="task-actions">
             <header><h2 id="task-actions">Actions</h2></header>
-            <div class="inside task-actions"><Say task={task} again={again} /></div>
+            <div class="inside task-actions"><TaskActions task={task} reload={reload} /></div>
           </section>
           <Messages messages={task.messages} worker={task.session} />
         </div>
         <div class="beside">
-          <Story task={task} />
+          <History task={task} />
           <Workers workers={task.workers} />
-          <Places task={task} />
+          <Files task={task} />
         </div>
       </div>
     </>
   );
 }
 
-function Others({ crew, ids }: { crew: string; ids: readonly string[] }) {
-  return <>{ids.map((id, n) => <span key={id}>{n > 0 ? ", " : ""}<a href={link(["crew", crew, id])}>{id}</a></span>)}</>;
+function TaskLinks({ crew, ids }: { crew: string; ids: readonly string[] }) {
+  return <>{ids.map((id, n) => <span key={id}>{n > 0 ? ", " : ""}<a href={hrefTo(["crew", crew, id])}>{id}</a></span>)}</>;
 }
 
-const FROM: Record<string, string> = { "task-00": "conductor", souffleur: "watchdog", person: "person" };
-const LOUD = new Set(["error", "emergency", "rejection", "claim_blocked", "context_warning"]);
+const SENDERS: Record<string, string> = { "task-00": "conductor", souffleur: "watchdog", person: "person" };
+const ALERT_TYPES = new Set(["error", "emergency", "rejection", "claim_blocked", "context_warning"]);
 
 function Messages({ messages, worker }: { messages: CrewMessage[]; worker: string }) {
   return (
@@ -77,11 +77,11 @@ function Messages({ messages, worker }: { messages: CrewMessage[]; worker: strin
       {messages.length === 0 ? <p class="inside muted small">No messages yet.</p> : (
         <ol class="inside messages">
           {[...messages].reverse().map((one) => (
-            <li key={one.id} class={LOUD.has(one.kind) ? "failed" : ""}>
+            <li key={one.id} class={ALERT_TYPES.has(one.kind) ? "failed" : ""}>
               <p class="small dots">
-                <span><b class="wrap">{FROM[one.sender] ?? (one.sender === worker ? "worker" : one.sender)}</b></span>
-                <span class="quiet">{words(one.kind)}</span>
-                {one.at !== null ? <time class="quiet" title={exactly(one.at)}>{time(one.at)}</time> : null}
+                <span><b class="wrap">{SENDERS[one.sender] ?? (one.sender === worker ? "worker" : one.sender)}</b></span>
+                <span class="quiet">{humanize(one.kind)}</span>
+                {one.at !== null ? <time class="quiet" title={fullDateTime(one.at)}>{time(one.at)}</time> : null}
               </p>
               <pre class="said" tabIndex={0}>{one.text}</pre>
             </li>
@@ -92,7 +92,7 @@ function Messages({ messages, worker }: { messages: CrewMessage[]; worker: strin
   );
 }
 
-function Story({ task }: { task: TaskDetail }) {
+function History({ task }: { task: TaskDetail }) {
   if (task.story.length === 0) return null;
   return (
     <section class="card" aria-labelledby="history">
@@ -100,7 +100,7 @@ function Story({ task }: { task: TaskDetail }) {
       <ol class="inside list">
         {task.story.map((one) => (
           <li key={one.n} class="small">
-            <time class="quiet" title={exactly(one.at)}>{time(one.at)}</time> <b>{one.subject}</b> <span class="muted wrap">{one.text}</span>
+            <time class="quiet" title={fullDateTime(one.at)}>{time(one.at)}</time> <b>{one.subject}</b> <span class="muted wrap">{one.text}</span>
           </li>
         ))}
       </ol>
@@ -126,15 +126,15 @@ function Workers({ workers }: { workers: WorkerOut[] }) {
   );
 }
 
-function Places({ task }: { task: TaskDetail }) {
-  const places: [string, string][] = [["Instructions", task.instructionPath], ["Working directory", task.workdir], ["Writes", task.writes.join(", ")], ["Report", task.reportPath], ["Last error", task.lastError]];
-  const known = places.filter(([, value]) => value);
-  if (known.length === 0) return null;
+function Files({ task }: { task: TaskDetail }) {
+  const files: [string, string][] = [["Instructions", task.instructionPath], ["Working directory", task.workdir], ["Writes", task.writes.join(", ")], ["Report", task.reportPath], ["Last error", task.lastError]];
+  const present = files.filter(([, value]) => value);
+  if (present.length === 0) return null;
   return (
     <section class="card" aria-labelledby="files">
       <header><h2 id="files">Files</h2></header>
       <dl class="inside contract">
-        {known.map(([name, value]) => (
+        {present.map(([name, value]) => (
           <>
             <dt>{name}</dt>
             <dd class="wrap">{value}</dd>

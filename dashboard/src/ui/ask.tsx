@@ -1,22 +1,22 @@
-// A question that waits for a person, answered where it stands.
+// Form to answer a recovery's question.
 import { useState } from "preact/hooks";
-import { mayNot, post } from "../api";
+import { deniedReason, post } from "../api";
 import { dollars } from "../format";
 import type { AskOut, Done } from "../wire";
-import { complain, say } from "./toast";
+import { showError, showToast } from "./toast";
 
-export function Ask({ ask, answered }: { ask: AskOut; answered: () => void }) {
+export function AskForm({ ask, onAnswered }: { ask: AskOut; onAnswered: () => void }) {
   const [note, setNote] = useState("");
   const [busy, setBusy] = useState("");
-  const refused = mayNot("act");
+  const denied = deniedReason("act");
   const answer = async (option: string, label: string) => {
     setBusy(option);
     try {
-      const done = await post<Done>(`incidents/${encodeURIComponent(ask.incident)}/answer`, note ? { option, note } : { option });
-      say(done.note || `Answered: ${label}`);
-      answered();
+      const result = await post<Done>(`incidents/${encodeURIComponent(ask.incident)}/answer`, note ? { option, note } : { option });
+      showToast(result.note || `Answered: ${label}`);
+      onAnswered();
     } catch (error) {
-      complain(error);
+      showError(error);
     }
     setBusy("");
   };
@@ -30,11 +30,11 @@ export function Ask({ ask, answered }: { ask: AskOut; answered: () => void }) {
       </label>
       <div class="actions">
         {ask.options.map((one, n) => (
-          <button key={one.id} class={`button ${n === 0 ? "primary" : ""}`} disabled={busy !== "" || refused !== null} onClick={() => answer(one.id, one.label)}>
+          <button key={one.id} class={`button ${n === 0 ? "primary" : ""}`} disabled={busy !== "" || denied !== null} onClick={() => answer(one.id, one.label)}>
             {one.label}
           </button>
         ))}
-        {refused ? <span class="why-not">{refused}</span> : null}
+        {denied ? <span class="why-not">{denied}</span> : null}
       </div>
     </div>
   );

@@ -1,10 +1,10 @@
-// What the crew's pages share: how a state looks, who leads, and what a person says to a task.
+// Components shared by the crew pages: task states, conductor and watchdog status, task actions.
 import { useState } from "preact/hooks";
-import { mayNot, post } from "../api";
-import { words } from "../format";
+import { deniedReason, post } from "../api";
+import { humanize } from "../format";
 import type { Done, LeaderOut, TaskDetail, TaskOut } from "../wire";
 import { Ago } from "./parts";
-import { complain, say } from "./toast";
+import { showError, showToast } from "./toast";
 
 const TONES: Record<string, string> = {
   working: "running", error: "failed", needs_review: "waiting", fix_proposed: "retrying", review_failed: "retrying",
@@ -12,57 +12,57 @@ const TONES: Record<string, string> = {
   reviewing: "running", context_recovery: "partial",
 };
 
-/** What there is, most urgent first; as the service sorts tasks. */
+/** Task states, most urgent first, in the order of the service. */
 export const STATES = ["error", "needs_review", "exit_requested", "fix_proposed", "review_failed", "review_approved", "working", "watching", "exited", "complete"];
 
 export function StateBadge({ task }: { task: Pick<TaskOut, "state" | "outcome" | "needsPerson"> }) {
   if (task.needsPerson) return <span class="badge blocked">{task.outcome === "escalated" ? "escalated" : "needs input"}</span>;
-  const said = task.state === "exited" && task.outcome ? task.outcome : task.state;
-  return <span class={`badge ${TONES[task.state] ?? "succeeded"}`}>{words(said)}</span>;
+  const label = task.state === "exited" && task.outcome ? task.outcome : task.state;
+  return <span class={`badge ${TONES[task.state] ?? "succeeded"}`}>{humanize(label)}</span>;
 }
 
 export function Leader({ name, leader }: { name: string; leader: LeaderOut | null }) {
-  const never = leader?.heartbeatAt === null;
-  const tone = !leader || leader.stale ? "failed" : never ? "succeeded" : (TONES[leader.state] ?? "succeeded");
+  const hasNoHeartbeat = leader?.heartbeatAt === null;
+  const tone = !leader || leader.stale ? "failed" : hasNoHeartbeat ? "succeeded" : (TONES[leader.state] ?? "succeeded");
   return (
     <span class="leader">
-      <span class="quiet small">{name}</span> <span class={`badge ${tone}`}>{!leader ? "not running" : never ? "not started" : words(leader.state)}</span>{" "}
+      <span class="quiet small">{name}</span> <span class={`badge ${tone}`}>{!leader ? "not running" : hasNoHeartbeat ? "not started" : humanize(leader.state)}</span>{" "}
       {leader?.heartbeatAt ? <span class="quiet small"><Ago at={leader.heartbeatAt} /></span> : null}
     </span>
   );
 }
 
-type Act = TaskDetail["can"][number];
+type TaskAction = TaskDetail["can"][number];
 
-const ACTS: Record<Act, { label: string; sure?: string; empty?: string }> = {
+const ACTIONS: Record<TaskAction, { label: string; confirmation?: string; defaultText?: string }> = {
   tell: { label: "Send message" },
   fix: { label: "Propose fix" },
-  approve: { label: "Approve", empty: "approved by a person" },
+  approve: { label: "Approve", defaultText: "approved by a person" },
   reject: { label: "Reject" },
-  reset: { label: "Restart", sure: "Restart this task with a new worker?", empty: "restart from the beginning" },
-  exit: { label: "Stop", sure: "Stop this task's worker? Its work so far is kept.", empty: "stopped by a person" },
+  reset: { label: "Restart", confirmation: "Restart this task with a new worker?", defaultText: "restart from the beginning" },
+  exit: { label: "Stop", confirmation: "Stop this task's worker? Its work so far is kept.", defaultText: "stopped by a person" },
 };
 
-/** The acts that are possible as the task is now; refused if it has moved on meanwhile. */
-export function Say({ task, again }: { task: TaskDetail; again: () => void }) {
+/** The actions that the task's state allows. The service rejects an action if the state has changed. */
+export function TaskActions({ task, reload }: { task: TaskDetail; reload: () => void }) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
-  const refused = mayNot("act");
-  const act = async (how: Act) => {
-    const { sure, empty } = ACTS[how];
-    const said = text.trim() || empty || "";
-    if (sure && !confirm(sure)) return;
+  const denied = deniedReason("act");
+  const send = async (action: TaskAction) => {
+    const { confirmation, defaultText } = ACTIONS[action];
+    const message = text.trim() || defaultText || "";
+    if (confirmation && !confirm(confirmation)) return;
     setBusy(true);
     try {
-      const path = `crews/${encodeURIComponent(task.crew)}/tasks/${encodeURIComponent(task.id)}/${how}`;
-      const done = await post<Done>(path, { words: said }, { "If-Match": `"${task.version}"` });
-      say(done.note ?? "");
+      const path = `crews/${encodeURIComponent(task.crew)}/tasks/${encodeURIComponent(task.id)}/${action}`;
+      const result = await post<Done>(path, { words: message }, { "If-Match": `"${task.version}"` });
+      showToast(result.note ?? "");
       setText("");
     } catch (error) {
-      complain(error);
+      showError(error);
     }
     setBusy(false);
-    again();
+    reload();
   };
   if (task.can.length === 0) return <p class="muted small">This task is complete and cannot change. Create a new task for later problems.</p>;
   return (
@@ -72,13 +72,13 @@ export function Say({ task, again }: { task: TaskDetail; again: () => void }) {
         <textarea class="textarea" rows={3} maxLength={20_000} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <div class="actions">
-        {task.can.map((how) => (
-          <button key={how} class={`button ${how === "approve" || how === "fix" || (how === "reset" && task.needsPerson) ? "primary" : ""} ${how === "exit" ? "danger" : ""}`}
-            disabled={busy || refused !== null || (text.trim() === "" && ACTS[how].empty === undefined)} onClick={() => act(how)}>
-            {ACTS[how].label}
+        {task.can.map((action) => (
+          <button key={action} class={`button ${action === "approve" || action === "fix" || (action === "reset" && task.needsPerson) ? "primary" : ""} ${action === "exit" ? "danger" : ""}`}
+            disabled={busy || denied !== null || (text.trim() === "" && ACTIONS[action].defaultText === undefined)} onClick={() => send(action)}>
+            {ACTIONS[action].label}
           </button>
         ))}
-        {refused ? <span class="why-not">{refused}</span> : null}
+        {denied ? <span class="why-not">{denied}</span> : null}
       </div>
     </>
   );

@@ -1,4 +1,4 @@
-// A modal window: the browser's own, which keeps the focus inside and closes on Escape.
+// Modal dialog. The native element traps the focus and closes on Escape.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon } from "./icons";

@@ -1,28 +1,28 @@
-// What stands where there is nothing to show: why, and what to do next.
+// Empty states, load errors, sign-in and loading placeholders.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { type ApiError, signIn } from "../api";
-import { Mark } from "./icons";
+import { Logo } from "./icons";
 
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+export function EmptyState({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
-      <Mark size={40} />
+      <Logo size={40} />
       <h2>{title}</h2>
       {children}
     </div>
   );
 }
 
-export function Failed({ error, again }: { error: ApiError; again: () => void }) {
-  const missing = error.status === 404;
+export function LoadError({ error, retry }: { error: ApiError; retry: () => void }) {
+  const notFound = error.status === 404;
   return (
     <div class="empty" role="alert">
-      <Mark size={40} />
-      <h2>{missing ? "Not found" : "Could not load the data"}</h2>
+      <Logo size={40} />
+      <h2>{notFound ? "Not found" : "Could not load the data"}</h2>
       <p>{error.message}</p>
-      {missing ? null : (
-        <button class="button" onClick={again}>
+      {notFound ? null : (
+        <button class="button" onClick={retry}>
           Try again
         </button>
       )}
@@ -30,29 +30,29 @@ export function Failed({ error, again }: { error: ApiError; again: () => void })
   );
 }
 
-export function SignedOut() {
+export function SignInForm() {
   const [token, setToken] = useState("");
-  const [wrong, setWrong] = useState<string | null>(null);
-  const enter = async (event: Event) => {
+  const [message, setMessage] = useState<string | null>(null);
+  const submit = async (event: Event) => {
     event.preventDefault();
     try {
       await signIn(token.trim());
     } catch (error) {
-      setWrong(error instanceof Error ? error.message : String(error));
+      setMessage(error instanceof Error ? error.message : String(error));
     }
   };
   return (
     <section class="page">
-      <Empty title="You are not signed in">
+      <EmptyState title="You are not signed in">
         <p>
           Open the address that <code>rung up</code> printed at startup; it contains the token. Or enter the token here.
         </p>
-        <form class="actions" onSubmit={enter}>
-          <input class="input" type="password" autocomplete="current-password" aria-label="Token" aria-invalid={wrong !== null} value={token} onInput={(event) => setToken(event.currentTarget.value)} />
+        <form class="actions" onSubmit={submit}>
+          <input class="input" type="password" autocomplete="current-password" aria-label="Token" aria-invalid={message !== null} value={token} onInput={(event) => setToken(event.currentTarget.value)} />
           <button class="button primary" disabled={token.trim() === ""}>Sign in</button>
         </form>
-        {wrong ? <p class="wrong" role="alert">{wrong}</p> : null}
-      </Empty>
+        {message ? <p class="wrong" role="alert">{message}</p> : null}
+      </EmptyState>
     </section>
   );
 }

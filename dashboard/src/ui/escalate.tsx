@@ -1,32 +1,32 @@
-// To a dearer model: from which, to which, for how much, out of what is left. Nothing happens before it is confirmed.
+// Dialog for escalating a session to another model. Shows the estimated cost and the remaining budget first.
 import { useState } from "preact/hooks";
-import { mayNot, me, post } from "../api";
+import { deniedReason, me, post } from "../api";
 import { dollars } from "../format";
-import { useResource } from "../live/resource";
-import { link } from "../route";
+import { useResource } from "../live/use_resource";
+import { hrefTo } from "../route";
 import type { EscalateOut } from "../wire";
 import { Dialog } from "./dialog";
 import { Icon } from "./icons";
-import { complain, say } from "./toast";
+import { showError, showToast } from "./toast";
 
 export function EscalateDialog({ session, close }: { session: string; close: () => void }) {
   const path = `sessions/${encodeURIComponent(session)}/escalate`;
-  const refused = mayNot("act");
+  const denied = deniedReason("act");
   const [to, setTo] = useState("");
   const [busy, setBusy] = useState(false);
-  const estimate = useResource(refused ? null : `${path} ${to}`, () => post<EscalateOut>(path, to ? { toModel: to } : {}));
+  const estimate = useResource(denied ? null : `${path} ${to}`, () => post<EscalateOut>(path, to ? { toModel: to } : {}));
   const data = estimate.data;
-  const over = data?.costEstimate != null && data.budgetLeft !== null && data.costEstimate > data.budgetLeft;
+  const exceedsBudget = data?.costEstimate != null && data.budgetLeft !== null && data.costEstimate > data.budgetLeft;
   const models = [...new Set([...(data ? [data.toModel] : to ? [to] : []), ...(me.value?.models ?? [])])].filter((name) => name && name !== data?.fromModel);
 
   const confirm = async () => {
     setBusy(true);
     try {
-      const done = await post<EscalateOut>(path, { confirm: data?.token });
-      say(done.note || `The session now uses ${done.toModel}`);
+      const result = await post<EscalateOut>(path, { confirm: data?.token });
+      showToast(result.note || `The session now uses ${result.toModel}`);
       close();
     } catch (error) {
-      complain(error);
+      showError(error);
       setBusy(false);
     }
   };
@@ -65,10 +65,10 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
         </>
       ) : null}
       {estimate.error ? <p class="notice failed" role="alert">{estimate.error.message}</p> : null}
-      {estimate.error && models.length === 0 ? <p class="muted small">Add models to <a href={link(["policies"])}>the policy</a>, cheapest first: <code>models = ["small", "large"]</code></p> : null}
-      {!data && !estimate.error && !refused ? <p class="muted" role="status">Loading the estimate</p> : null}
+      {estimate.error && models.length === 0 ? <p class="muted small">Add models to <a href={hrefTo(["policies"])}>the policy</a>, cheapest first: <code>models = ["small", "large"]</code></p> : null}
+      {!data && !estimate.error && !denied ? <p class="muted" role="status">Loading the estimate</p> : null}
       <footer>
-        {refused ? <span class="why-not">{refused}</span> : over ? <span class="wrong">Exceeds the remaining budget.</span> : null}
+        {denied ? <span class="why-not">{denied}</span> : exceedsBudget ? <span class="wrong">Exceeds the remaining budget.</span> : null}
         <button class="button" onClick={close}>Cancel</button>
         <button class="button primary" disabled={busy || !data?.token || estimate.loading} onClick={confirm}>
           {data?.costEstimate != null ? `Escalate for about ${dollars(data.costEstimate)}` : "Escalate"}

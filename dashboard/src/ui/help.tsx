@@ -28,7 +28,7 @@ export function Help() {
   return (
     <Dialog title="Keyboard shortcuts" close={() => (open.value = false)}>
       <div class="keys">
-        {KEYS.map(([keys, does]) => (
+        {KEYS.map(([keys, description]) => (
           <>
             <span>
               {keys.map((key) => (
@@ -37,7 +37,7 @@ export function Help() {
                 </>
               ))}
             </span>
-            <span>{does}</span>
+            <span>{description}</span>
           </>
         ))}
       </div>

@@ -1,4 +1,4 @@
-// The page's few pictures, drawn in the text's colour.
+// Icons as SVG paths in the current text colour.
 import type { JSX } from "preact";
 
 const PATHS = {
@@ -15,7 +15,7 @@ const PATHS = {
   close: "M5 5l10 10M15 5L5 15",
   search: "M9 14.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11zM13.2 13.2L17 17",
   up: "M10 16V4M5 9l5-5 5 5",
-  again: "M16 6.5V3.2M16 6.5h-3.3M15.6 6.5A6.5 6.5 0 1 0 16.5 10",
+  retry: "M16 6.5V3.2M16 6.5h-3.3M15.6 6.5A6.5 6.5 0 1 0 16.5 10",
   stop: "M5.5 5.5h9v9h-9z",
   bell: "M10 3a4.5 4.5 0 0 0-4.5 4.5c0 4-1.5 5-1.5 6h12c0-1-1.5-2-1.5-6A4.5 4.5 0 0 0 10 3zM8.5 16a1.6 1.6 0 0 0 3 0",
   help: "M7.6 7.6a2.4 2.4 0 1 1 3.5 2.2c-.8.4-1.1.9-1.1 1.8M10 14.4v.2",
@@ -34,7 +34,7 @@ export function Icon({ name, size = 18 }: { name: IconName; size?: number }): JS
   );
 }
 
-export function Mark({ size = 24 }: { size?: number }): JSX.Element {
+export function Logo({ size = 24 }: { size?: number }): JSX.Element {
   return (
     <svg width={size} height={size} viewBox="0 0 24 24" fill="none" stroke-linecap="round" aria-hidden="true">
       <path d="M7 2.5v19M17 2.5v19" stroke="var(--ink-3)" stroke-width="2" />

@@ -1,10 +1,10 @@
-// The small things every page is made of.
+// Small components shared by all pages.
 import type { ComponentChildren } from "preact";
-import { ago, duration, exactly, words } from "../format";
+import { ago, duration, fullDateTime, humanize } from "../format";
 import { now } from "../live/clock";
 import { Icon } from "./icons";
 
-const SAID: Record<string, string> = {
+const STATUS_LABELS: Record<string, string> = {
   waiting: "needs input", // "waiting" could be mistaken for a scheduled retry
   open: "running",
   "": "idle",
@@ -12,25 +12,25 @@ const SAID: Record<string, string> = {
 
 export function Badge({ status }: { status: string }) {
   const name = status === "open" ? "running" : status || "succeeded";
-  return <span class={`badge ${name}`}>{SAID[status] ?? words(status)}</span>;
+  return <span class={`badge ${name}`}>{STATUS_LABELS[status] ?? humanize(status)}</span>;
 }
 
-/** How long ago, going on by itself; the exact time is its title. */
+/** Relative time that updates itself; the exact time is in its title. */
 export function Ago({ at }: { at: number }) {
   return (
-    <time title={exactly(at)} dateTime={new Date(at * 1000).toISOString()}>
+    <time title={fullDateTime(at)} dateTime={new Date(at * 1000).toISOString()}>
       {ago(at, now.value)}
     </time>
   );
 }
 
-/** The seconds until then, counted down. */
+/** Countdown to a point in time. */
 export function Countdown({ until }: { until: number }) {
-  const left = until - now.value;
-  return <span class="countdown">{left > 0.5 ? `in ${duration(Math.ceil(left))}` : "starting"}</span>;
+  const remaining = until - now.value;
+  return <span class="countdown">{remaining > 0.5 ? `in ${duration(Math.ceil(remaining))}` : "starting"}</span>;
 }
 
-/** How long something has been going on. */
+/** Elapsed time that updates itself. */
 export function Since({ at }: { at: number }) {
   return <>{duration(Math.max(0, Math.floor(now.value - at)))}</>;
 }
@@ -64,7 +64,7 @@ export function Select({ label, value, choices, pick }: { label: string; value: 
   );
 }
 
-/** One of several, as a row of buttons. */
+/** Single choice as a row of buttons. */
 export function Tabs({ label, value, choices, pick }: { label: string; value: string; choices: readonly Choice[]; pick: (value: string) => void }) {
   return (
     <div class="tabs" role="group" aria-label={label}>

@@ -1,19 +1,19 @@
-// "Retry with error context": what will be sent is shown, and may be changed, before it is sent.
+// Dialog "Retry with error context": shows the prompt and lets the user edit it before it is sent.
 import { useState } from "preact/hooks";
-import { get, mayNot, post } from "../api";
+import { get, deniedReason, post } from "../api";
 import { count } from "../format";
-import { useResource } from "../live/resource";
+import { useResource } from "../live/use_resource";
 import type { Done, Preview, RetryIn } from "../wire";
 import { Dialog } from "./dialog";
-import { Failed } from "./empty";
-import { complain, say } from "./toast";
+import { LoadError } from "./empty";
+import { showError, showToast } from "./toast";
 
 type Mode = "context" | "plain" | "model";
 
-const MODES: { mode: Mode; label: string; about: string }[] = [
-  { mode: "context", label: "With error context", about: "Adds the error to the prompt of the next attempt." },
-  { mode: "plain", label: "Unchanged", about: "Sends the recorded request again." },
-  { mode: "model", label: "On another model", about: "Sends the recorded request to the model you choose." },
+const MODES: { mode: Mode; label: string; description: string }[] = [
+  { mode: "context", label: "With error context", description: "Adds the error to the prompt of the next attempt." },
+  { mode: "plain", label: "Unchanged", description: "Sends the recorded request again." },
+  { mode: "model", label: "On another model", description: "Sends the recorded request to the model you choose." },
 ];
 
 export function RetryDialog({ session, close }: { session: string; close: () => void }) {
@@ -27,26 +27,26 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
   const data = preview.data;
   const others = data?.models.filter((name) => name !== data.model) ?? [];
   const chosen = model || others[0] || "";
-  const whyNot = mayNot("act") ?? (data && !data.possible ? data.whyNot : null) ?? (mode === "model" && !chosen ? "The policy lists no other model." : null);
+  const disabledReason = deniedReason("act") ?? (data && !data.possible ? data.whyNot : null) ?? (mode === "model" && !chosen ? "The policy lists no other model." : null);
 
   const send = async () => {
     const edited = prompt !== null && prompt !== data?.prompt;
-    const order: RetryIn =
+    const body: RetryIn =
       mode === "plain" ? { mode } : mode === "model" ? { mode, model: chosen } : edited ? { mode: "prompt", prompt } : { mode };
     setBusy(true);
     try {
-      const done = await post<Done>(`${path}/retry`, order);
-      say(done.note || "Retry requested");
+      const result = await post<Done>(`${path}/retry`, body);
+      showToast(result.note || "Retry requested");
       close();
     } catch (error) {
-      complain(error);
+      showError(error);
       setBusy(false);
     }
   };
 
   return (
     <Dialog title="Retry" close={close}>
-      {preview.error ? <Failed error={preview.error} again={preview.again} /> : null}
+      {preview.error ? <LoadError error={preview.error} retry={preview.reload} /> : null}
       <fieldset class="choices">
         <legend class="unseen">Retry mode</legend>
         {MODES.map((one) => (
@@ -54,7 +54,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
             <input type="radio" name="mode" checked={mode === one.mode} onChange={() => setMode(one.mode)} />
             <span>
               <b>{one.label}</b>
-              <small>{one.about}</small>
+              <small>{one.description}</small>
             </span>
           </label>
         ))}
@@ -81,9 +81,9 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
         </label>
       ) : null}
       <footer>
-        {whyNot ? <span class="why-not">{whyNot}</span> : null}
+        {disabledReason ? <span class="why-not">{disabledReason}</span> : null}
         <button class="button" onClick={close}>Cancel</button>
-        <button class="button primary" disabled={busy || !data || whyNot !== null} onClick={send}>
+        <button class="button primary" disabled={busy || !data || disabledReason !== null} onClick={send}>
           {busy ? "Sending" : "Retry"}
         </button>
       </footer>

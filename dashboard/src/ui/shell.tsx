@@ -1,15 +1,15 @@
 import type { ComponentChildren } from "preact";
-import { connection, heardAt } from "../live/bus";
+import { connection, lastMessageAt } from "../live/bus";
 import { time } from "../format";
 import type { Me } from "../wire";
-import { Icon, type IconName, Mark } from "./icons";
-import { go } from "../route";
-import { hasCrew, waiting } from "../live/waiting";
+import { Icon, type IconName, Logo } from "./icons";
+import { navigate } from "../route";
+import { hasCrew, inboxCount } from "../live/inbox";
 import { Help, openHelp } from "./help";
-import { useKeys } from "./keys";
+import { useKeys } from "./shortcuts";
 import { ThemeSwitch } from "./theme";
 
-const PLACES: { name: IconName & string; label: string }[] = [
+const SECTIONS: { name: IconName & string; label: string }[] = [
   { name: "sessions", label: "Sessions" },
   { name: "inbox", label: "Inbox" },
   { name: "incidents", label: "Incidents" },
@@ -17,18 +17,18 @@ const PLACES: { name: IconName & string; label: string }[] = [
   { name: "policies", label: "Policies" },
 ];
 
-const LINE = {
+const CONNECTION_LABELS = {
   connecting: { text: "connecting", tone: "succeeded" },
   live: { text: "live", tone: "recovered" },
   stale: { text: "stale", tone: "retrying" },
   lost: { text: "reconnecting", tone: "failed" },
 } as const;
 
-export function Shell({ here, me, children }: { here: string; me: Me | null; children: ComponentChildren }) {
-  const places = hasCrew.value ? [...PLACES, { name: "crew" as const, label: "Crew" }] : PLACES;
+export function Shell({ current, me, children }: { current: string; me: Me | null; children: ComponentChildren }) {
+  const sections = hasCrew.value ? [...SECTIONS, { name: "crew" as const, label: "Crew" }] : SECTIONS;
   useKeys({
-    "g s": () => go(["sessions"]), "g i": () => go(["inbox"]), "g n": () => go(["incidents"]),
-    "g a": () => go(["analytics"]), "g p": () => go(["policies"]), "g c": () => go(["crew"]), "?": openHelp,
+    "g s": () => navigate(["sessions"]), "g i": () => navigate(["inbox"]), "g n": () => navigate(["incidents"]),
+    "g a": () => navigate(["analytics"]), "g p": () => navigate(["policies"]), "g c": () => navigate(["crew"]), "?": openHelp,
   });
   return (
     <div class="shell">
@@ -37,17 +37,17 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
       </a>
       <header class="side">
         <a class="brand" href="#/sessions">
-          <Mark /> Rung
+          <Logo /> Rung
         </a>
         <nav aria-label="Pages">
           <ul>
-            {places.map(({ name, label }) => (
+            {sections.map(({ name, label }) => (
               <li key={name}>
-                <a href={`#/${name}`} aria-current={here === name ? "page" : undefined}>
+                <a href={`#/${name}`} aria-current={current === name ? "page" : undefined}>
                   <Icon name={name} /> {label}
-                  {name === "inbox" && waiting.value > 0 ? (
+                  {name === "inbox" && inboxCount.value > 0 ? (
                     <span class="bubble">
-                      {waiting.value}
+                      {inboxCount.value}
                       <span class="unseen"> items</span>
                     </span>
                   ) : null}
@@ -57,7 +57,7 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
           </ul>
         </nav>
         <div class="side-foot">
-          <Line />
+          <ConnectionStatus />
           <div class="actions">
             <ThemeSwitch />
             <button class="button plain tiny" onClick={openHelp} aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)">
@@ -68,7 +68,7 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
         </div>
       </header>
       <main id="content" tabIndex={-1}>
-        <Stale />
+        <StaleBanner />
         {me?.demo ? (
           <p class="banner">
             <span>Demo: scripted agents fail and recover.</span>
@@ -83,21 +83,21 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
   );
 }
 
-function Line() {
-  const { text, tone } = LINE[connection.value];
+function ConnectionStatus() {
+  const { text, tone } = CONNECTION_LABELS[connection.value];
   return (
-    <span class={`line ${tone}`} role="status" title={`Last update from the service at ${time(heardAt.value / 1000)}`}>
+    <span class={`line ${tone}`} role="status" title={`Last update from the service at ${time(lastMessageAt.value / 1000)}`}>
       {text}
     </span>
   );
 }
 
-function Stale() {
+function StaleBanner() {
   const state = connection.value;
   if (state !== "stale" && state !== "lost") return null;
   return (
     <p class={`banner ${state === "stale" ? "retrying" : "failed"}`} role="status">
-      {state === "stale" ? "No updates from the service" : "Connection to the service lost; reconnecting"}. The data is from {time(heardAt.value / 1000)}; countdowns are paused.
+      {state === "stale" ? "No updates from the service" : "Connection to the service lost; reconnecting"}. The data is from {time(lastMessageAt.value / 1000)}; countdowns are paused.
     </p>
   );
 }

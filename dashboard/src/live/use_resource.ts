@@ -1,31 +1,31 @@
-// What a page has asked the service for: kept while it is asked again, asked again when an event says it changed.
+// Data from the service: kept during a reload, and reloaded when an event affects it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
-import { RELOAD, listen } from "./bus";
+import { RELOAD, subscribe } from "./bus";
 import type { Message } from "./stream";
 
 export interface Resource<T> {
   data: T | null;
   error: ApiError | null;
   loading: boolean;
-  again: () => void;
+  reload: () => void;
 }
 
-const APART_MS = 1_000;
+const RELOAD_DELAY_MS = 1_000;
 
-/** Load under a key; a null key loads nothing. `when` says which events make it stale. */
+/** Loads data under a key; a null key loads nothing. `isAffectedBy` selects the events that cause a reload. */
 export function useResource<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
-  when: (message: Message) => boolean = () => false,
-  apart = APART_MS,
+  isAffectedBy: (message: Message) => boolean = () => false,
+  delayMs = RELOAD_DELAY_MS,
 ): Resource<T> {
   const [state, set] = useState<{ key: string | null; data: T | null; error: ApiError | null; loading: boolean }>({
     key, data: null, error: null, loading: true,
   });
-  const [turn, setTurn] = useState(0);
-  const latest = useRef({ load, when });
-  latest.current = { load, when };
+  const [version, setVersion] = useState(0);
+  const latest = useRef({ load, isAffectedBy });
+  latest.current = { load, isAffectedBy };
 
   useEffect(() => {
     if (key === null) return;
@@ -35,23 +35,23 @@ export function useResource<T>(
       (data) => !stop.signal.aborted && set({ key, data, error: null, loading: false }),
       (error: unknown) => {
         if (stop.signal.aborted) return;
-        const told = error instanceof ApiError ? error : new ApiError(0, String(error));
-        set((old) => ({ ...old, error: told, loading: false }));
+        const apiError = error instanceof ApiError ? error : new ApiError(0, String(error));
+        set((old) => ({ ...old, error: apiError, loading: false }));
       },
     );
     return () => stop.abort();
-  }, [key, turn]);
+  }, [key, version]);
 
   useEffect(() => {
     if (key === null) return;
     let timer: ReturnType<typeof setTimeout> | null = null;
-    const stop = listen((messages) => {
+    const stop = subscribe((messages) => {
       if (timer !== null) return;
-      if (!messages.some((one) => one.name === RELOAD || latest.current.when(one))) return;
+      if (!messages.some((one) => one.name === RELOAD || latest.current.isAffectedBy(one))) return;
       timer = setTimeout(() => {
         timer = null;
-        setTurn((n) => n + 1);
-      }, apart);
+        setVersion((n) => n + 1);
+      }, delayMs);
     });
     return () => {
       stop();
@@ -59,11 +59,11 @@ export function useResource<T>(
     };
   }, [key]);
 
-  const mine = state.key === key;
+  const isCurrent = state.key === key;
   return {
-    data: mine ? state.data : null,
-    error: mine ? state.error : null,
-    loading: mine ? state.loading : true,
-    again: () => setTurn((n) => n + 1),
+    data: isCurrent ? state.data : null,
+    error: isCurrent ? state.error : null,
+    loading: isCurrent ? state.loading : true,
+    reload: () => setVersion((n) => n + 1),
   };
 }
