@@ -24,7 +24,7 @@ TABS = 12
 def test_twelve_tabs_share_one_stream(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
     """Each of twelve tabs is live over one connection, and the next takes over when its tab is closed."""
     first = open_page(service)
-    expect(first.locator(".line")).to_have_text("live")
+    expect(first.locator(".connection")).to_have_text("live")
     streams: list[str] = []
     first.context.on("request", lambda request: streams.append(request.url) if "/api/events" in request.url else None)
     tabs = [first]
@@ -33,7 +33,7 @@ def test_twelve_tabs_share_one_stream(service: Service, stage: Stage, open_page:
         tab.goto(service.url("/sessions"))
         tabs.append(tab)
     for tab in tabs:
-        expect(tab.locator(".line")).to_have_text("live")
+        expect(tab.locator(".connection")).to_have_text("live")
         expect(tab.locator(".grid-row").first).to_be_visible()
     assert not streams
     stage.recovered("many-1")
@@ -53,11 +53,11 @@ def test_twelve_tabs_share_one_stream(service: Service, stage: Stage, open_page:
 def test_silence_is_called_stale(service: Service, open_page: Callable[..., Page]) -> None:
     """When nothing came for thirty seconds the page says so, and its clocks stand still."""
     page = open_page(service)
-    expect(page.locator(".line")).to_have_text("live")
+    expect(page.locator(".connection")).to_have_text("live")
     page.clock.install()
     page.clock.pause_at(time.time() + 1)
     page.clock.fast_forward(32_000)
-    expect(page.locator(".line")).to_have_text("stale")
+    expect(page.locator(".connection")).to_have_text("stale")
     expect(page.locator(".banner", has_text="No updates")).to_contain_text("countdowns are paused")
 
 
@@ -70,11 +70,11 @@ def test_a_service_that_comes_back_is_found_again(tmp_path: Path, open_page: Cal
             expect(page.locator(".grid-row", has_text="mended-1")).to_be_visible()
             service.process.kill()
             service.process.wait()
-            expect(page.locator(".line")).to_have_text("reconnecting")
+            expect(page.locator(".connection")).to_have_text("reconnecting")
             expect(page.locator(".banner", has_text="lost")).to_be_visible()
             stage.recovered("meanwhile-1")
         with up("--port", port, journal=stage.place):
-            expect(page.locator(".line")).to_have_text("live")
+            expect(page.locator(".connection")).to_have_text("live")
             expect(page.locator(".grid-row", has_text="meanwhile-1")).to_be_visible()
             page.goto("about:blank")
 
@@ -126,7 +126,7 @@ def test_ctrl_c_ends_it_with_pages_open(tmp_path: Path, open_page: Callable[...,
     """With a page listening the service ends cleanly when it is told to."""
     with up(journal=tmp_path / "journal.db") as service:
         page = open_page(service, expects="ERR_|Failed to load|net::")
-        expect(page.locator(".line")).to_have_text("live")
+        expect(page.locator(".connection")).to_have_text("live")
         expect(page.get_by_text("No sessions yet")).to_be_visible()
         service.end()  # raises when it does not end
-        expect(page.locator(".line")).to_have_text("reconnecting")
+        expect(page.locator(".connection")).to_have_text("reconnecting")

@@ -50,7 +50,7 @@ def settle(page: Page) -> None:
     """All there is to show is shown."""
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator(".skeleton")).to_have_count(0)
-    expect(page.locator(".line.recovered")).to_have_text("live")
+    expect(page.locator(".connection.recovered")).to_have_text("live")
 
 
 def look(page: Page, name: str) -> None:
@@ -92,7 +92,7 @@ def test_a_session_and_its_incident_can_be_used_by_everybody(
         assert audit(page) == []
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
-    page.locator(".beside .list-link", has_text="attempts").first.click()
+    page.locator(".sidebar .list-link", has_text="attempts").first.click()
     expect(page.locator(".rung").first).to_be_visible()
     if page.locator("details summary").count():
         page.locator("details summary").first.click()

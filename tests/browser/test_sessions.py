@@ -55,7 +55,7 @@ def test_a_retry_that_is_not_possible_says_why(service: Service, open_page: Call
     page = open_page(service, "/sessions/broken-1")
     page.get_by_role("button", name="Retry with error context").click()
     expect(page.get_by_role("button", name="Retry", exact=True)).to_be_disabled()
-    expect(page.locator("dialog .why-not")).not_to_be_empty()
+    expect(page.locator("dialog .disabled-reason")).not_to_be_empty()
 
 
 def test_an_escalation_is_priced_before_it_is_done(
@@ -68,7 +68,7 @@ def test_an_escalation_is_priced_before_it_is_done(
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label("to")).to_have_value("large")
     expect(dialog).to_contain_text("small")
-    expect(dialog.locator(".sums")).to_contain_text("$0.20")
+    expect(dialog.locator(".summary")).to_contain_text("$0.20")
     expect(dialog).to_contain_text("Remaining budget")
     dialog.locator(".button.primary").click()
     expect(page.locator(".turn.change").first).to_contain_text("small → large")

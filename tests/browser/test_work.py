@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def test_an_incident_is_drawn_as_a_ladder(service: Service, open_page: Callable[..., Page]) -> None:
     """The rung that helped is lit, the ones ahead are not; what it changed in the request is a diff; the contract is there."""
     page = open_page(service, "/sessions/mended-1")
-    page.locator(".beside .list-link").first.click()
-    expect(page.locator(".rung.ended-well")).to_contain_text("nudge")
-    expect(page.locator(".rung.ended-well")).to_contain_text("1 of 3 tries")
+    page.locator(".sidebar .list-link").first.click()
+    expect(page.locator(".rung.ended-success")).to_contain_text("nudge")
+    expect(page.locator(".rung.ended-success")).to_contain_text("1 of 3 tries")
     expect(page.locator(".rung.ahead")).to_have_count(3)
     expect(page.locator(".rung.skipped")).to_contain_text("retry")
     page.locator("summary", has_text="Request changes").click()
     expect(page.locator(".diff").first).to_contain_text("cart.py")
-    expect(page.locator(".contract")).to_contain_text("recovered")
+    expect(page.locator(".outcome-fields")).to_contain_text("recovered")
     page.get_by_role("button", name="JSON").click()
     expect(page.locator("pre", has_text="escalationPath")).to_be_visible()
 
@@ -35,19 +35,19 @@ def test_an_incident_is_live(service: Service, stage: Stage, open_page: Callable
     """While it waits its rung glows and the next attempt is counted down; then it ends before one's eyes."""
     again = stage.waits("limited-9", seconds=8)
     page = open_page(service, "/sessions/limited-9")
-    page.locator(".beside .list-link").first.click()
+    page.locator(".sidebar .list-link").first.click()
     expect(page.locator(".rung.here.live")).to_contain_text("retry")
-    expect(page.locator(".next-try .countdown")).to_have_text(re.compile(r"in \d+ s"))
+    expect(page.locator(".next-attempt .countdown")).to_have_text(re.compile(r"in \d+ s"))
     assert again.wait(20)
     expect(page.locator("h1 + .badge")).to_have_text("recovered")
-    expect(page.locator(".rung.ended-well")).to_contain_text("retry")
+    expect(page.locator(".rung.ended-success")).to_contain_text("retry")
 
 
 def test_a_question_is_answered_in_the_inbox(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
     """It appears with a number in the menu; one click, and the agent that waited goes on."""
     stage.asks("asking-1")
     page = open_page(service, "/inbox")
-    question = page.locator(".wait", has_text="hand over from small to large")
+    question = page.locator(".inbox-item", has_text="hand over from small to large")
     expect(question).to_be_visible()
     expect(page.locator(".bubble")).to_contain_text(re.compile(r"\d"))
     question.get_by_label("Note").fill("go ahead")
@@ -69,7 +69,7 @@ def test_a_group_that_comes_back_is_in_the_inbox(
     stage.failed("broken-2")
     expect(group).to_contain_text("regression")
     page.goto(service.url("/inbox"))
-    back = page.locator(".wait", has_text="back after it was resolved")
+    back = page.locator(".inbox-item", has_text="back after it was resolved")
     back.get_by_role("button", name="Resolve").click()
     expect(back).to_have_count(0)
 
@@ -80,7 +80,7 @@ def test_a_webhook_can_be_set(service: Service, open_page: Callable[..., Page]) 
     field = page.get_by_label("Webhook URL")
     field.fill("ftp://example.invalid/hook")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator(".setting .wrong")).to_contain_text("webhook")
+    expect(page.locator(".setting .error-text")).to_contain_text("webhook")
     field.fill("http://127.0.0.1:9/hook")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Webhook saved")).to_be_visible()
@@ -96,7 +96,7 @@ def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[.
         ".bars[aria-label='Failures by kind'] a": "kind=",
         ".bars[aria-label='Recoveries by rung'] a": "rung=",
         ".groups .row-name": "fingerprint=",
-        ".bar:has(.ends)": "kind=",
+        ".bar:has(.outcome-bar)": "kind=",
         ".bars[aria-label='Escalation by model'] a": "rung=",
     }
     page = open_page(demo, "/analytics?period=all")
@@ -148,13 +148,13 @@ def test_form_and_toml_are_one_draft(service: Service, open_page: Callable[..., 
     toml = page.get_by_label("Policy as TOML")
     page.get_by_label("Retries", exact=True).fill("5")
     expect(toml).to_have_value(re.compile(r"retries = 5"))
-    expect(page.locator(".pauses li")).to_have_count(5)
+    expect(page.locator(".wait-chart li")).to_have_count(5)
     toml.fill("retries = 2\ndollars = 1.5\n")
     expect(page.get_by_label("Retries", exact=True)).to_have_value("2")
     expect(page.get_by_label("Dollars")).to_have_value("1.5")
-    expect(page.locator(".pauses li")).to_have_count(2)
+    expect(page.locator(".wait-chart li")).to_have_count(2)
     toml.fill("retries = -1\n")
-    expect(page.locator("small .wrong")).to_contain_text("whole number")
+    expect(page.locator("small .error-text")).to_contain_text("whole number")
     expect(page.get_by_role("button", name="Review and save")).to_be_disabled()
     toml.fill("retries = 2\n")
     page.get_by_role("button", name="Review and save").click()
@@ -176,7 +176,7 @@ def test_two_people_do_not_overwrite_each_other(service: Service, open_page: Cal
     service.ask("PUT", "projects/team%2Frace/retry-policy", {"settings": {"retries": 1}}, {"If-Match": '"0"'})
     page.get_by_role("button", name="Review and save").click()
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator("dialog .wrong")).to_contain_text("Someone else")
+    expect(page.locator("dialog .error-text")).to_contain_text("Someone else")
 
 
 def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callable[..., Page]) -> None:
@@ -187,8 +187,8 @@ def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callab
     expect(page.locator(".template", has_text="off")).to_have_attribute("aria-pressed", "true")
     page.get_by_label("Period").select_option("30")
     page.get_by_role("button", name="Run backtest").click()
-    expect(page.locator(".backtest .sums")).to_contain_text("Incidents replayed")
-    expect(page.locator(".backtest .sums div", has_text="Incidents replayed")).not_to_contain_text(
+    expect(page.locator(".backtest .summary")).to_contain_text("Incidents replayed")
+    expect(page.locator(".backtest .summary div", has_text="Incidents replayed")).not_to_contain_text(
         re.compile(r"replayed0$")
     )
     page.get_by_role("button", name="Discard changes").click()
@@ -203,11 +203,11 @@ def test_whoever_may_only_read_is_told_so(service: Service, open_page: Callable[
     page.goto(f"{service.address}?token={made['token']}")
     page.goto(service.url("/sessions/broken-1"))
     page.get_by_role("button", name="Escalate").click()
-    expect(page.locator("dialog .why-not")).to_have_text("Your token is read-only.")
+    expect(page.locator("dialog .disabled-reason")).to_have_text("Your token is read-only.")
     expect(page.locator("dialog .button.primary")).to_be_disabled()
     page.keyboard.press("Escape")
     page.goto(service.url("/policies"))
-    expect(page.locator(".save-bar .why-not")).to_have_text("Your token does not permit changing policies.")
+    expect(page.locator(".save-bar .disabled-reason")).to_have_text("Your token does not permit changing policies.")
     expect(page.get_by_label("Retries", exact=True)).to_be_disabled()
 
 

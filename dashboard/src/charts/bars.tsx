@@ -25,12 +25,12 @@ function BarContent({ bar, max }: { bar: Bar; max: number }) {
   const width = (value: number) => ({ width: `${Math.max(0.6, (value / max) * 100)}%` });
   return (
     <>
-      <span class="bar-label cut">{bar.label}</span>
+      <span class="bar-label truncate">{bar.label}</span>
       <span class="bar-track" aria-hidden="true">
         <span class={bar.part === undefined ? "bar-fill" : "bar-fill faint"} style={width(bar.value)} />
         {bar.part === undefined ? null : <span class="bar-fill over" style={width(bar.part)} />}
       </span>
-      <span class="bar-said">{bar.valueText}</span>
+      <span class="bar-value">{bar.valueText}</span>
     </>
   );
 }

@@ -41,7 +41,7 @@ export function DailyChart({ days, label, format = (value: number) => percent(va
           return (
             <a key={one.at} href={one.href} aria-label={`${day(one.at)}: ${one.text}`}>
               <title>{`${day(one.at)}: ${one.text}`}</title>
-              <rect class="day-reach" x={AXIS_WIDTH + n * step} y="0" width={step} height={HEIGHT - AXIS_HEIGHT} />
+              <rect class="day-hit-area" x={AXIS_WIDTH + n * step} y="0" width={step} height={HEIGHT - AXIS_HEIGHT} />
               <rect class="day-bar" x={x} y={top} width={barWidth} height={Math.max(one.value ? 1.5 : 0, HEIGHT - AXIS_HEIGHT - top)} rx="2.5" />
               {n % labelInterval === 0 ? <text class="axis" x={x + barWidth / 2} y={HEIGHT - 5} text-anchor="middle" aria-hidden="true">{day(one.at)}</text> : null}
             </a>

@@ -5,7 +5,7 @@ const HEIGHT = 26;
 
 export function Sparkline({ values, label, width = WIDTH, height = HEIGHT }: { values: readonly (number | null)[]; label: string; width?: number; height?: number }) {
   const numbers = values.filter((value): value is number => value !== null);
-  if (numbers.length < 2) return <span class="spark-none" />;
+  if (numbers.length < 2) return <span class="sparkline-empty" />;
   const max = Math.max(...numbers);
   const min = Math.min(...numbers, 0);
   const span = max - min || 1;
@@ -23,7 +23,7 @@ export function Sparkline({ values, label, width = WIDTH, height = HEIGHT }: { v
   });
   const last = values.findLastIndex((value) => value !== null);
   return (
-    <svg class="spark" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+    <svg class="sparkline" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
       <path d={path} fill="none" stroke="currentColor" stroke-width="1.6" stroke-linejoin="round" stroke-linecap="round" />
       <circle cx={x(last)} cy={y(values[last] ?? 0)} r="2.4" fill="currentColor" />
     </svg>

@@ -159,12 +159,12 @@ function incidentsHref(filter: Query, extra: Record<string, string | number | nu
 
 function Card({ title, resource, fullWidth = false, tools, children }: { title: string; resource: Resource<unknown>; fullWidth?: boolean; tools?: ComponentChildren; children: ComponentChildren }) {
   return (
-    <section class={`card ${fullWidth ? "whole" : ""}`}>
+    <section class={`card ${fullWidth ? "full-width" : ""}`}>
       <header>
         <h2>{title}</h2>
         {tools}
       </header>
-      <div class="inside">
+      <div class="card-body">
         {resource.data ? children : resource.error ? <LoadError error={resource.error} retry={resource.reload} /> : <><p class="skeleton s0" /><p class="skeleton s1" /><p class="skeleton s2" /></>}
       </div>
     </section>
@@ -253,7 +253,7 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
         <div class="scroll-x" tabIndex={0} role="region" aria-label="Failure groups">
           <table class="table groups">
             <thead>
-              <tr><th>Failure</th><th>Last 14 days</th><th class="number">Count</th><th>Last seen</th><th>State</th><th><span class="unseen">Actions</span></th></tr>
+              <tr><th>Failure</th><th>Last 14 days</th><th class="number">Count</th><th>Last seen</th><th>State</th><th><span class="visually-hidden">Actions</span></th></tr>
             </thead>
             <tbody>
               {mostImportant(groups.data ?? []).map((group) => {
@@ -264,7 +264,7 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
                     <td class="failure-cell">
                       <a class="row-name" href={hrefTo(["incidents"], { fingerprint: group.fingerprint })}>{humanize(group.kind)}</a>
                       <span class="quiet small"> {group.project}</span>
-                      <span class="muted small cut" title={group.message}>{group.message}</span>
+                      <span class="muted small truncate" title={group.message}>{group.message}</span>
                     </td>
                     <td><Sparkline values={group.trend} label={`Count by day: ${group.trend.join(", ")}`} /></td>
                     <td class="number">{count(group.seen)}</td>
@@ -303,9 +303,9 @@ function OutcomesByKind({ recovery, filter }: { recovery: Resource<RecoveryOut[]
         {recovery.data?.slice(0, MAX_BARS).map((row) => (
           <li key={row.kind}>
             <a class="bar" href={incidentsHref(filter, { kind: row.kind })} title={tones.map((tone) => `${row[tone]} ${tone}`).join(", ")}>
-              <span class="bar-label cut">{humanize(row.kind)}</span>
-              <span class="ends" aria-hidden="true">{tones.map((tone) => <i key={tone} class={tone} style={{ width: `${(row[tone] / Math.max(1, row.incidents)) * 100}%` }} />)}</span>
-              <span class="bar-said"><b>{percent(row.rate)}</b> of {count(row.incidents)} · {duration(row.meanSeconds)}</span>
+              <span class="bar-label truncate">{humanize(row.kind)}</span>
+              <span class="outcome-bar" aria-hidden="true">{tones.map((tone) => <i key={tone} class={tone} style={{ width: `${(row[tone] / Math.max(1, row.incidents)) * 100}%` }} />)}</span>
+              <span class="bar-value"><b>{percent(row.rate)}</b> of {count(row.incidents)} · {duration(row.meanSeconds)}</span>
             </a>
           </li>
         ))}
@@ -321,7 +321,7 @@ function EscalationCost({ cost, filter }: { cost: Resource<RescueOut[]>; filter:
   const saved = sum((row) => row.saved);
   return (
     <Card title="Cost of escalation" resource={cost}>
-      <dl class="money">
+      <dl class="cost-summary">
         <div><dt>Hand-overs</dt><dd>{count(sum((row) => row.tried))}</dd></div>
         <div><dt>Recovered</dt><dd>{count(saved)}</dd></div>
         <div><dt>Cost</dt><dd>{dollars(spent)}</dd></div>

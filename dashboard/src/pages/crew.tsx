@@ -58,14 +58,14 @@ function Board({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; param
     <>
       {crew.trouble ? <p class="notice failed" role="alert">{crew.trouble}</p> : null}
       {Object.entries(crew.facts).map(([name, why]) => <p key={name} class="notice retrying">{name}: {why}</p>)}
-      <div class="leaders">
+      <div class="crew-leaders">
         <Leader name="conductor" leader={crew.conductor} />
         <Leader name="watchdog" leader={crew.watchdog} />
         <span class="quiet small">{plural(crew.tasks, "task")}{crew.counts.complete ? `, ${count(crew.counts.complete)} complete` : ""}</span>
       </div>
       <div class="filters">
         <label class="search">
-          <span class="unseen">Search tasks</span>
+          <span class="visually-hidden">Search tasks</span>
           <Icon name="search" size={16} />
           <input ref={search} class="input" type="search" placeholder="Search" value={params.get("q") ?? ""} onChange={(event) => updateParams({ q: event.currentTarget.value.trim() })}
             onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()} />
@@ -79,7 +79,7 @@ function Board({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; param
       {needingPerson.length > 0 ? (
         <section class="card ask" aria-labelledby="needs-attention">
           <header><h2 id="needs-attention">Needs attention</h2></header>
-          <ul class="inside list">
+          <ul class="card-body list">
             {needingPerson.map((row) => (
               <li key={row.id}>
                 <a class="list-link" href={hrefTo(["crew", row.crew, row.id])}>
@@ -114,17 +114,17 @@ function TaskCard({ row }: { row: TaskOut }) {
   const isActive = row.worker && row.state !== "complete" && row.state !== "exited" && row.state !== "watching";
   return (
     <a class="card task-card" href={hrefTo(["crew", row.crew, row.id])}>
-      <b class="cut">{row.id}</b>
+      <b class="truncate">{row.id}</b>
       {row.title ? <span class="small muted">{row.title}</span> : null}
       {row.state === "exited" && row.outcome ? <StateBadge task={row} /> : null}
-      {row.progress && isActive ? <span class="small cut">{row.progress}</span> : null}
+      {row.progress && isActive ? <span class="small truncate">{row.progress}</span> : null}
       {isActive ? (
-        <span class="quiet small dots">
-          <span class="cut">{row.worker}</span>
-          {row.heartbeatAt !== null ? <span class={row.stale ? "late" : ""}><Ago at={row.heartbeatAt} /></span> : null}
+        <span class="quiet small dot-separated">
+          <span class="truncate">{row.worker}</span>
+          {row.heartbeatAt !== null ? <span class={row.stale ? "overdue" : ""}><Ago at={row.heartbeatAt} /></span> : null}
         </span>
       ) : null}
-      {row.errorTries > 0 ? <span class="small late">{plural(row.errorTries, "error")} so far</span> : null}
+      {row.errorTries > 0 ? <span class="small overdue">{plural(row.errorTries, "error")} so far</span> : null}
     </a>
   );
 }
@@ -146,7 +146,7 @@ function StopButtons({ crew }: { crew: CrewOut }) {
       <button class="button danger" disabled={hasEnded || denied !== null} onClick={() => stop(false)}>
         <Icon name="stop" size={14} /> Stop
       </button>
-      {denied ? <span class="why-not">{denied}</span> : null}
+      {denied ? <span class="disabled-reason">{denied}</span> : null}
     </div>
   );
 }

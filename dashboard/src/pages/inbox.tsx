@@ -44,7 +44,7 @@ export default function Inbox() {
           <p>Questions, blocked work, budget alerts, hook crashes and regressions appear here.</p>
         </EmptyState>
       ) : (
-        <ul class="waits">
+        <ul class="inbox-items">
           {items.map((item) => (
             <Item key={item.id} item={item} reload={load} />
           ))}
@@ -58,12 +58,12 @@ export default function Inbox() {
 function Item({ item, reload }: { item: InboxItem; reload: () => void }) {
   const { icon, tone, label } = ITEM_TYPES[item.kind];
   return (
-    <li class={`card wait ${tone}`}>
-      <span class="wait-mark" aria-hidden="true"><Icon name={icon} /></span>
-      <div class="wait-body">
-        <div class="wait-head">
+    <li class={`card inbox-item ${tone}`}>
+      <span class="inbox-item-icon" aria-hidden="true"><Icon name={icon} /></span>
+      <div class="inbox-item-body">
+        <div class="inbox-item-head">
           <h2>{item.title}</h2>
-          <span class="quiet small dots">
+          <span class="quiet small dot-separated">
             <span>{label}</span>
             {item.project ? <span>{item.project}</span> : null}
             <span><Ago at={item.at} /></span>
@@ -98,7 +98,7 @@ function ItemActions({ item, reload }: { item: InboxItem; reload: () => void }) 
       {actions.map(({ label, path, confirmation }) => (
         <button key={label} class="button tiny" disabled={denied !== null} onClick={() => run(path, confirmation)}>{label}</button>
       ))}
-      {actions.length > 0 && denied ? <span class="why-not">{denied}</span> : null}
+      {actions.length > 0 && denied ? <span class="disabled-reason">{denied}</span> : null}
     </>
   );
 }
@@ -119,7 +119,7 @@ function NotificationSettings() {
   return (
     <section class="card" aria-labelledby="notifications">
       <header><h2 id="notifications">Notifications</h2></header>
-      <div class="inside settings">
+      <div class="card-body settings">
         <DesktopSetting />
         <WebhookSetting />
       </div>
@@ -134,7 +134,7 @@ function DesktopSetting() {
       <div>
         <h3>Desktop notifications</h3>
         <p class="muted small">Shown while the dashboard is open in any tab, including background tabs.</p>
-        {problem ? <p class="wrong" role="alert">{problem}</p> : null}
+        {problem ? <p class="error-text" role="alert">{problem}</p> : null}
       </div>
       <button class="button" aria-pressed={notificationsEnabled.value} onClick={() => void setNotificationsEnabled(!notificationsEnabled.value).then(setProblem)}>
         <Icon name="bell" size={16} /> {notificationsEnabled.value ? "On" : "Turn on"}
@@ -164,8 +164,8 @@ function WebhookSetting() {
       <div>
         <h3>Webhook</h3>
         <p class="muted small">Receives messages in Slack's format. Leave empty to disable.</p>
-        {error ? <p class="wrong" role="alert">{error}</p> : null}
-        {denied ? <p class="why-not">{denied}</p> : null}
+        {error ? <p class="error-text" role="alert">{error}</p> : null}
+        {denied ? <p class="disabled-reason">{denied}</p> : null}
       </div>
       <form onSubmit={save}>
         <input class="input" type="url" aria-label="Webhook URL" placeholder="https://" value={address ?? stored.data?.webhook ?? ""} disabled={denied !== null}

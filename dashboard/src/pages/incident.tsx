@@ -27,7 +27,7 @@ export default function Incident({ path }: { path: readonly string[] }) {
         <a href={hrefTo(["incidents"])}>Incidents</a> <span aria-hidden="true">/</span>
         {data?.session ? <a href={hrefTo(["sessions", data.session])}>{data.session}</a> : null}
         {data?.session ? <span aria-hidden="true">/</span> : null}
-        <span class="cut">{id}</span>
+        <span class="truncate">{id}</span>
       </nav>
       {data ? <Details data={data} reload={incident.reload} /> : incident.error ? <LoadError error={incident.error} retry={incident.reload} /> : <Loading rows={7} />}
     </section>
@@ -60,15 +60,15 @@ function Details({ data, reload }: { data: IncidentDetail; reload: () => void })
       />
       {data.ask ? (
         <section class="card ask" aria-label="Question">
-          <div class="inside"><AskForm ask={data.ask} onAnswered={reload} /></div>
+          <div class="card-body"><AskForm ask={data.ask} onAnswered={reload} /></div>
         </section>
       ) : null}
       <div class="columns">
-        <div class="beside">
+        <div class="sidebar">
           <Ladder data={data} live={live} />
           <Timeline data={data} />
         </div>
-        <div class="beside">
+        <div class="sidebar">
           <Outcome data={data} live={live} />
           {data.parent ? <p class="small">Part of <a href={hrefTo(["incidents", data.parent])}>{data.parent}</a></p> : null}
           {data.fingerprint ? (
@@ -96,7 +96,7 @@ function StopButton({ data }: { data: IncidentDetail }) {
       <button class="button danger" disabled={disabledReason !== null} onClick={stop}>
         <Icon name="stop" size={14} /> Stop
       </button>
-      {disabledReason ? <span class="why-not">{disabledReason}</span> : null}
+      {disabledReason ? <span class="disabled-reason">{disabledReason}</span> : null}
     </div>
   );
 }
@@ -110,7 +110,7 @@ function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
       <header>
         <h2>Ladder: {data.ladder}</h2>
         {data.retry ? (
-          <span class="next-try">
+          <span class="next-attempt">
             attempt {data.retry.attempt}
             {data.retry.of ? ` of ${data.retry.of}` : ""} <Countdown until={data.retry.until} />
           </span>
@@ -118,7 +118,7 @@ function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
       </header>
       <ol class="ladder">
         {data.rungs.map((rung, n) => (
-          <RungRow key={rung.name} rung={n < highest && rung.state === "ahead" ? { ...rung, state: "skipped" } : rung} mark={live ? (rung.state === "here" ? "live" : "") : rung.name === data.rung && rung.used > 0 ? (succeeded ? "here ended-well" : "here ended-badly") : ""} />
+          <RungRow key={rung.name} rung={n < highest && rung.state === "ahead" ? { ...rung, state: "skipped" } : rung} mark={live ? (rung.state === "here" ? "live" : "") : rung.name === data.rung && rung.used > 0 ? (succeeded ? "here ended-success" : "here ended-failure") : ""} />
         ))}
       </ol>
     </section>
@@ -133,7 +133,7 @@ function RungRow({ rung, mark }: { rung: RungOut; mark: string }) {
     <li class={`rung ${rung.state} ${mark}`}>
       <span class="rung-drawing" aria-hidden="true"><span class="rung-bar" /></span>
       <div class="rung-text">
-        <b>{rung.name}</b> <span class="unseen">{STATE_LABELS[rung.state]}</span>
+        <b>{rung.name}</b> <span class="visually-hidden">{STATE_LABELS[rung.state]}</span>
         <p>{rung.about}</p>
       </div>
       <div class="rung-figures">
@@ -163,7 +163,7 @@ function Timeline({ data }: { data: IncidentDetail }) {
   return (
     <section class="card">
       <header><h2>Timeline</h2></header>
-      <ol class="inside moments">
+      <ol class="card-body timeline">
         {data.timeline.map((moment) => (
           <TimelineEntry key={moment.n} moment={moment} changes={data.changes.filter((change) => change.n === moment.n)} />
         ))}
@@ -181,7 +181,7 @@ function TimelineEntry({ moment, changes }: { moment: Moment; changes: FieldChan
   return (
     <li>
       <time class="quiet small" title={fullDateTime(moment.at)}>{time(moment.at)}</time>
-      <span class={`moment-mark ${MARKS[moment.mark]?.tone ?? ""}`} aria-hidden="true">{MARKS[moment.mark]?.sign ?? "·"}</span>
+      <span class={`timeline-mark ${MARKS[moment.mark]?.tone ?? ""}`} aria-hidden="true">{MARKS[moment.mark]?.sign ?? "·"}</span>
       <div>
         <p>
           <b>{moment.subject}</b> <span class="muted wrap">{moment.text}</span>
@@ -224,11 +224,11 @@ function Outcome({ data, live }: { data: IncidentDetail; live: boolean }) {
           <button class="button plain tiny" aria-pressed={raw} onClick={() => setRaw(!raw)}>JSON</button>
         ) : null}
       </header>
-      <div class="inside">
+      <div class="card-body">
         {raw ? (
-          <pre class="said" tabIndex={0}>{JSON.stringify(data.outcome, null, 2)}</pre>
+          <pre class="output" tabIndex={0}>{JSON.stringify(data.outcome, null, 2)}</pre>
         ) : present.length > 0 ? (
-          <dl class="contract">
+          <dl class="outcome-fields">
             {present.map(([name, label]) => (
               <>
                 <dt>{label}</dt>
@@ -242,7 +242,7 @@ function Outcome({ data, live }: { data: IncidentDetail; live: boolean }) {
         {data.result ? (
           <details>
             <summary>Result</summary>
-            <pre class="said" tabIndex={0}>{data.result}</pre>
+            <pre class="output" tabIndex={0}>{data.result}</pre>
           </details>
         ) : null}
       </div>

@@ -105,7 +105,7 @@ function Table({ items }: { items: IncidentOut[] }) {
               <td class="status-cell"><Badge status={one.status} /></td>
               <td class="failure-cell">
                 <a class="row-name" href={hrefTo(["incidents", one.id])}>{one.kind ? humanize(one.kind) : "no failure"}</a>
-                <span class="quiet small cut">{one.message}</span>
+                <span class="quiet small truncate">{one.message}</span>
               </td>
               <td>
                 {one.session ? <a href={hrefTo(["sessions", one.session])}>{one.session}</a> : <span class="quiet">none</span>}

@@ -116,20 +116,20 @@ function Editor({ path, project, stored, etag, templates, reload }: EditorProps)
       <div class="policy">
         <section class="card">
           <header><h2>Settings</h2></header>
-          <div class="inside">
+          <div class="card-body">
             <PolicyForm policy={policy} templates={templates.map((one) => one.id)} problem={problem} change={editSettings} disabled={denied !== null} />
           </div>
         </section>
-        <div class="beside">
+        <div class="sidebar">
           <section class="card">
             <header>
               <h2>TOML</h2>
               {isModified ? <span class="tag">modified</span> : null}
             </header>
-            <div class="inside">
+            <div class="card-body">
               <textarea class="textarea toml" aria-label="Policy as TOML" spellcheck={false} rows={Math.max(9, Math.min(24, toml.split("\n").length + 1))} value={toml} readOnly={denied !== null}
                 placeholder={project ? "# no overrides: the default policy applies" : "# no settings: defaults of the ladder and template apply"} onInput={(event) => editToml(event.currentTarget.value)} />
-              {problem ? <p class="wrong" role="alert">{problem.field ? <b>{problem.field}: </b> : null}{problem.message}</p> : null}
+              {problem ? <p class="error-text" role="alert">{problem.field ? <b>{problem.field}: </b> : null}{problem.message}</p> : null}
             </div>
           </section>
           <Schedule policy={policy} />
@@ -137,7 +137,7 @@ function Editor({ path, project, stored, etag, templates, reload }: EditorProps)
         </div>
       </div>
       {isModified || denied ? <div class="save-bar">
-        {denied ? <span class="why-not">{denied}</span> : problem ? <span class="wrong">The policy is invalid.</span> : <span class="muted small">Unsaved changes.</span>}
+        {denied ? <span class="disabled-reason">{denied}</span> : problem ? <span class="error-text">The policy is invalid.</span> : <span class="muted small">Unsaved changes.</span>}
         <button class="button" disabled={!isModified} onClick={reset}>Discard changes</button>
         <button class="button primary" disabled={!isModified || problem !== null || denied !== null} onClick={() => setSaving(true)}>Review and save</button>
       </div> : null}
@@ -171,14 +171,14 @@ function Schedule({ policy }: { policy: PolicyOut }) {
   return (
     <section class="card">
       <header><h2>Retry schedule</h2></header>
-      <div class="inside">
+      <div class="card-body">
         {policy.waits.length > 0 ? (
           <>
             <p class="muted small">Maximum wait before each retry</p>
-            <ol class="pauses">
+            <ol class="wait-chart">
               {policy.waits.map((wait, n) => (
                 <li key={n}>
-                  <span class="pause-track" aria-hidden="true"><span style={{ height: `${Math.max(4, (wait / max) * 100)}%` }} /></span>
+                  <span class="wait-bar" aria-hidden="true"><span style={{ height: `${Math.max(4, (wait / max) * 100)}%` }} /></span>
                   <span class="quiet small">{duration(wait)}</span>
                 </li>
               ))}
@@ -212,7 +212,7 @@ function SaveDialog({ path, before, after, etag, close, saved }: { path: string;
     <Dialog title="Save these changes?" close={close}>
       <Diff before={before.trim()} after={after.trim()} label="Policy changes" />
       <footer>
-        {error ? <span class="wrong" role="alert">{error}</span> : null}
+        {error ? <span class="error-text" role="alert">{error}</span> : null}
         <button class="button" onClick={close}>Cancel</button>
         <button class="button primary" disabled={busy} onClick={save}>Save</button>
       </footer>
@@ -228,7 +228,7 @@ function EffectiveValues({ project }: { project: string }) {
   return (
     <section class="card">
       <header><h2>Effective policy for {project}</h2><a class="small" href={hrefTo(["sessions"], { project })}>View sessions</a></header>
-      <div class="inside scroll-x" tabIndex={0} role="region" aria-label="Effective values">
+      <div class="card-body scroll-x" tabIndex={0} role="region" aria-label="Effective values">
         <table class="table">
           <thead><tr><th>Key</th><th>Value</th><th>Source</th></tr></thead>
           <tbody>

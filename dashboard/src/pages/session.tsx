@@ -28,7 +28,7 @@ export default function Session({ path }: { path: readonly string[] }) {
   return (
     <section class="page">
       <nav class="crumbs" aria-label="Breadcrumb">
-        <a href={hrefTo(["sessions"])}>Sessions</a> <span aria-hidden="true">/</span> <span class="cut">{id}</span>
+        <a href={hrefTo(["sessions"])}>Sessions</a> <span aria-hidden="true">/</span> <span class="truncate">{id}</span>
       </nav>
       {data ? (
         <>
@@ -54,7 +54,7 @@ function Header({ data, open }: { data: SessionDetail; open: (what: "retry" | "e
     <>
       <div class="page-head">
         <div class="title">
-          <h1 class="cut">{data.id}</h1>
+          <h1 class="truncate">{data.id}</h1>
           <Badge status={data.status} />
         </div>
         <div class="actions">
@@ -102,7 +102,7 @@ function StopButton({ data }: { data: SessionDetail }) {
       <button class="button danger" disabled={busy || disabledReason !== null} onClick={stop}>
         <Icon name="stop" size={14} /> Stop
       </button>
-      {disabledReason ? <span class="why-not">{disabledReason}</span> : null}
+      {disabledReason ? <span class="disabled-reason">{disabledReason}</span> : null}
     </>
   );
 }
@@ -147,7 +147,7 @@ function Attempts({ data }: { data: SessionDetail }) {
               {incidents.has(recovery.incident) ? <Badge status={incidents.get(recovery.incident)?.status ?? ""} /> : null}
             </p>
           ) : null}
-          <ol class="talk">
+          <ol class="turns">
             {recovery.entries.map((entry, m) =>
               "attempt" in entry ? <Attempt key={`a${m}`} attempt={entry.attempt} /> : <ModelChange key={`c${m}`} change={entry.change} />,
             )}
@@ -155,7 +155,7 @@ function Attempts({ data }: { data: SessionDetail }) {
           </ol>
         </div>
       ))}
-      {recoveries.length === 0 ? (ACTIVE_STATUSES.has(data.status) ? <ol class="talk"><Pending data={data} /></ol> : <p class="muted">No attempts recorded.</p>) : null}
+      {recoveries.length === 0 ? (ACTIVE_STATUSES.has(data.status) ? <ol class="turns"><Pending data={data} /></ol> : <p class="muted">No attempts recorded.</p>) : null}
     </section>
   );
 }
@@ -165,7 +165,7 @@ function Pending({ data }: { data: SessionDetail }) {
   if (data.retry) {
     return (
       <li class="turn pending retrying">
-        <span class="turn-mark" aria-hidden="true">{data.retry.attempt}</span>
+        <span class="turn-icon" aria-hidden="true">{data.retry.attempt}</span>
         <div class="turn-body">
           <p>
             Attempt {data.retry.attempt}
@@ -179,7 +179,7 @@ function Pending({ data }: { data: SessionDetail }) {
     const openRecovery = data.recoveries.find((one) => one.endedAt === null);
     return (
       <li class="turn pending waiting">
-        <span class="turn-mark" aria-hidden="true">?</span>
+        <span class="turn-icon" aria-hidden="true">?</span>
         <div class="turn-body">
           <p>Waiting for your answer. {openRecovery ? <a href={hrefTo(["incidents", openRecovery.id])}>Answer</a> : null}</p>
         </div>
@@ -189,7 +189,7 @@ function Pending({ data }: { data: SessionDetail }) {
   if (!ACTIVE_STATUSES.has(data.status)) return null;
   return (
     <li class="turn pending running">
-      <span class="turn-mark breathing" aria-hidden="true" />
+      <span class="turn-icon pulsing" aria-hidden="true" />
       <div class="turn-body">
         <p>Attempt running for <Since at={data.touchedAt} /></p>
       </div>
@@ -201,15 +201,15 @@ function Attempt({ attempt }: { attempt: AttemptOut }) {
   const good = attempt.succeeded;
   return (
     <li class={`turn ${good ? "recovered" : "failed"}`}>
-      <span class="turn-mark" aria-hidden="true">{good ? <Icon name="check" size={13} /> : attempt.attemptNumber}</span>
+      <span class="turn-icon" aria-hidden="true">{good ? <Icon name="check" size={13} /> : attempt.attemptNumber}</span>
       <div class="turn-body">
         <p class="turn-head">
           <b>{good ? "Succeeded" : humanize(attempt.error || "failed")}</b>
           {attempt.rung ? <a class="tag" href={hrefTo(["incidents", attempt.incident])}>{attempt.rung}</a> : null}
           <span class="quiet small turn-time" title={fullDateTime(attempt.timestamp)}>{time(attempt.timestamp)}</span>
         </p>
-        {good || !attempt.errorMessage ? null : <pre class="said">{attempt.errorMessage}</pre>}
-        <p class="quiet small dots">
+        {good || !attempt.errorMessage ? null : <pre class="output">{attempt.errorMessage}</pre>}
+        <p class="quiet small dot-separated">
           <span>attempt {attempt.attemptNumber}</span>
           {attempt.model ? <span>{attempt.model}</span> : null}
           <span>{duration(attempt.seconds)}</span>
@@ -226,7 +226,7 @@ function Attempt({ attempt }: { attempt: AttemptOut }) {
 function ModelChange({ change }: { change: Escalation }) {
   return (
     <li class="turn change">
-      <span class="turn-mark" aria-hidden="true">
+      <span class="turn-icon" aria-hidden="true">
         <Icon name="up" size={13} />
       </span>
       <div class="turn-body">
@@ -237,7 +237,7 @@ function ModelChange({ change }: { change: Escalation }) {
           <span class="tag">{humanize(change.reason)}</span>
           <span class="quiet small turn-time" title={fullDateTime(change.timestamp)}>{time(change.timestamp)}</span>
         </p>
-        <p class="quiet small dots">
+        <p class="quiet small dot-separated">
           {change.costEstimate !== null ? <span>estimated {dollars(change.costEstimate)}</span> : null}
           {change.cost !== null ? <span>cost {dollars(change.cost)}</span> : null}
           {change.by ? <span>by {change.by}</span> : null}
@@ -250,11 +250,11 @@ function ModelChange({ change }: { change: Escalation }) {
 function Sidebar({ data }: { data: SessionDetail }) {
   const max = Math.max(...data.cost.map((one) => one.dollars), 1e-9);
   return (
-    <aside class="beside">
+    <aside class="sidebar">
       {data.lastFailure ? (
         <section class="card">
           <header><h2>Last failure</h2></header>
-          <div class="inside">
+          <div class="card-body">
             <p><span class="kind">{humanize(data.lastFailure.kind)}</span></p>
             <p class="muted small wrap">{data.lastFailure.message}</p>
             <p class="quiet small">Classified by rule <code>{data.lastFailure.rule || "none"}</code></p>
@@ -263,7 +263,7 @@ function Sidebar({ data }: { data: SessionDetail }) {
       ) : null}
       <section class="card">
         <header><h2>Recoveries</h2></header>
-        <ul class="inside list">
+        <ul class="card-body list">
           {data.recoveries.map((one) => (
             <li key={one.id}>
               <a class="list-link" href={hrefTo(["incidents", one.id])}>
@@ -281,10 +281,10 @@ function Sidebar({ data }: { data: SessionDetail }) {
       {data.cost.length > 0 ? (
         <section class="card">
           <header><h2>Cost by model</h2></header>
-          <ul class="inside list">
+          <ul class="card-body list">
             {data.cost.map((one) => (
               <li key={one.model} class="cost-line">
-                <span class="cut">{one.model || "unknown"}</span>
+                <span class="truncate">{one.model || "unknown"}</span>
                 <span class="quiet small">{plural(one.attempts, "attempt")}</span>
                 <b>{dollars(one.dollars)}</b>
                 <meter value={one.dollars} max={max} aria-label={`${one.model}: ${dollars(one.dollars)}`} />

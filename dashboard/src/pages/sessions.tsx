@@ -19,10 +19,10 @@ const COLUMNS = [
   { name: "status", label: "Status", sort: "" },
   { name: "session", label: "Session", sort: "" },
   { name: "model", label: "Model", sort: "" },
-  { name: "now", label: "Activity", sort: "" },
-  { name: "tries", label: "Attempts", sort: "attempts" },
+  { name: "activity", label: "Activity", sort: "" },
+  { name: "attempts", label: "Attempts", sort: "attempts" },
   { name: "cost", label: "Cost", sort: "cost" },
-  { name: "touched", label: "Updated", sort: "touched" },
+  { name: "updated", label: "Updated", sort: "touched" },
 ] as const;
 
 export default function Sessions({ params }: { params: URLSearchParams }) {
@@ -109,7 +109,7 @@ function Filters({ params, search }: { params: URLSearchParams; search: { curren
   return (
     <div class="filters">
       <label class="search">
-        <span class="unseen">Search sessions</span>
+        <span class="visually-hidden">Search sessions</span>
         <Icon name="search" size={16} />
         <input ref={search} class="input" type="search" placeholder="Search" value={value("q")} onInput={(event) => updateQuery(event.currentTarget.value)}
           onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()} />
@@ -227,23 +227,23 @@ const Row = memo(function Row({ row, index, chosen, select }: RowProps) {
         <Badge status={row.status} />
       </span>
       <span role="gridcell" class="col-session">
-        <a class="cut row-name" href={hrefTo(["sessions", row.id])} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
+        <a class="truncate row-name" href={hrefTo(["sessions", row.id])} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
           {row.id}
         </a>
-        <span class="cut quiet small">{[row.project, row.agent].filter(Boolean).join(" · ") || "no project"}</span>
+        <span class="truncate quiet small">{[row.project, row.agent].filter(Boolean).join(" · ") || "no project"}</span>
       </span>
       <span role="gridcell" class="col-model">
         <Model model={row.model} former={row.formerModel} />
       </span>
-      <span role="gridcell" class="col-now">
+      <span role="gridcell" class="col-activity">
         <Activity row={row} />
       </span>
-      <span role="gridcell" class="col-tries number">
+      <span role="gridcell" class="col-attempts number">
         {count(row.attempts)}
         {row.failures ? <span class="quiet small"> · {count(row.failures)} failed</span> : null}
       </span>
       <span role="gridcell" class="col-cost number">{dollars(row.dollars)}</span>
-      <span role="gridcell" class="col-touched number quiet">
+      <span role="gridcell" class="col-updated number quiet">
         <Ago at={row.touchedAt} />
       </span>
     </div>
@@ -255,13 +255,13 @@ function Activity({ row }: { row: SessionOut }) {
   return (
     <>
       {row.retry ? (
-        <span class="cut retrying next-try">
+        <span class="truncate retrying next-attempt">
           attempt {row.retry.attempt}
           {row.retry.of ? ` of ${row.retry.of}` : ""} <Countdown until={row.retry.until} />
         </span>
       ) : null}
       {failure ? (
-        <span class="cut small last-failure" title={failure.message}>
+        <span class="truncate small last-failure" title={failure.message}>
           <span class={`kind ${row.status === "recovered" || row.status === "succeeded" ? "past" : ""}`}>{humanize(failure.kind)}</span>{" "}
           <span class="muted">{failure.message}</span>
         </span>

@@ -16,7 +16,7 @@ export default function Task({ path }: { path: readonly string[] }) {
     <section class="page">
       <nav class="crumbs" aria-label="Breadcrumb">
         <a href={hrefTo(["crew"], { crew })}>Crew</a> <span aria-hidden="true">/</span>
-        <span class="cut">{id}</span>
+        <span class="truncate">{id}</span>
       </nav>
       {task.data ? <Details task={task.data} reload={task.reload} /> : task.error ? <LoadError error={task.error} retry={task.reload} /> : <Loading rows={7} />}
     </section>
@@ -37,7 +37,7 @@ function Details({ task, reload }: { task: TaskDetail; reload: () => void }) {
       <Facts
         items={[
           ["Worker", task.worker || "none"],
-          ["Last heartbeat", task.heartbeatAt === null ? "never" : <span class={task.stale ? "late" : ""}><Ago at={task.heartbeatAt} /></span>],
+          ["Last heartbeat", task.heartbeatAt === null ? "never" : <span class={task.stale ? "overdue" : ""}><Ago at={task.heartbeatAt} /></span>],
           ["Progress", task.progress || "none reported"],
           ["Total errors", `${task.errorTries}`],
           ["Owner changes", `${task.generation}`],
@@ -46,14 +46,14 @@ function Details({ task, reload }: { task: TaskDetail; reload: () => void }) {
         ]}
       />
       <div class="columns">
-        <div class="beside">
+        <div class="sidebar">
           <section class="card ask" aria-labelledby="task-actions">
             <header><h2 id="task-actions">Actions</h2></header>
-            <div class="inside task-actions"><TaskActions task={task} reload={reload} /></div>
+            <div class="card-body task-actions"><TaskActions task={task} reload={reload} /></div>
           </section>
           <Messages messages={task.messages} worker={task.session} />
         </div>
-        <div class="beside">
+        <div class="sidebar">
           <History task={task} />
           <Workers workers={task.workers} />
           <Files task={task} />
@@ -74,16 +74,16 @@ function Messages({ messages, worker }: { messages: CrewMessage[]; worker: strin
   return (
     <section class="card" aria-labelledby="messages">
       <header><h2 id="messages">Messages</h2></header>
-      {messages.length === 0 ? <p class="inside muted small">No messages yet.</p> : (
-        <ol class="inside messages">
+      {messages.length === 0 ? <p class="card-body muted small">No messages yet.</p> : (
+        <ol class="card-body messages">
           {[...messages].reverse().map((one) => (
             <li key={one.id} class={ALERT_TYPES.has(one.kind) ? "failed" : ""}>
-              <p class="small dots">
+              <p class="small dot-separated">
                 <span><b class="wrap">{SENDERS[one.sender] ?? (one.sender === worker ? "worker" : one.sender)}</b></span>
                 <span class="quiet">{humanize(one.kind)}</span>
                 {one.at !== null ? <time class="quiet" title={fullDateTime(one.at)}>{time(one.at)}</time> : null}
               </p>
-              <pre class="said" tabIndex={0}>{one.text}</pre>
+              <pre class="output" tabIndex={0}>{one.text}</pre>
             </li>
           ))}
         </ol>
@@ -97,7 +97,7 @@ function History({ task }: { task: TaskDetail }) {
   return (
     <section class="card" aria-labelledby="history">
       <header><h2 id="history">Recovery history</h2></header>
-      <ol class="inside list">
+      <ol class="card-body list">
         {task.story.map((one) => (
           <li key={one.n} class="small">
             <time class="quiet" title={fullDateTime(one.at)}>{time(one.at)}</time> <b>{one.subject}</b> <span class="muted wrap">{one.text}</span>
@@ -112,7 +112,7 @@ function Workers({ workers }: { workers: WorkerOut[] }) {
   return (
     <section class="card" aria-labelledby="workers">
       <header><h2 id="workers">Workers</h2></header>
-      <ul class="inside list">
+      <ul class="card-body list">
         {workers.length === 0 ? <li class="muted small">The conductor started no worker for this task.</li> : null}
         {workers.map((one) => (
           <li key={one.session} class="small">
@@ -133,7 +133,7 @@ function Files({ task }: { task: TaskDetail }) {
   return (
     <section class="card" aria-labelledby="files">
       <header><h2 id="files">Files</h2></header>
-      <dl class="inside contract">
+      <dl class="card-body outcome-fields">
         {present.map(([name, value]) => (
           <>
             <dt>{name}</dt>

@@ -34,7 +34,7 @@ export function AskForm({ ask, onAnswered }: { ask: AskOut; onAnswered: () => vo
             {one.label}
           </button>
         ))}
-        {denied ? <span class="why-not">{denied}</span> : null}
+        {denied ? <span class="disabled-reason">{denied}</span> : null}
       </div>
     </div>
   );

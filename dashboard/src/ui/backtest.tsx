@@ -35,13 +35,13 @@ export function Backtest({ toml, project, valid }: { toml: string; project: stri
       <header>
         <h2>Backtest</h2>
       </header>
-      <div class="inside backtest">
+      <div class="card-body backtest">
         <div class="actions">
           <Select label="Period" value={days} choices={PERIODS} pick={setDays} />
           <button class="button" disabled={busy || !valid || denied !== null} onClick={run}>{busy ? "Running backtest" : "Run backtest"}</button>
-          {denied ? <span class="why-not">{denied}</span> : null}
+          {denied ? <span class="disabled-reason">{denied}</span> : null}
         </div>
-        {error ? <p class="wrong" role="alert">{error}</p> : null}
+        {error ? <p class="error-text" role="alert">{error}</p> : null}
         {result ? <Result out={result.out} outdated={result.toml !== toml} /> : <p class="muted small">Replays recorded incidents with this draft. No model is called, and nothing changes.</p>}
       </div>
     </section>
@@ -58,7 +58,7 @@ function Result({ out, outdated }: { out: BacktestOut; outdated: boolean }) {
   return (
     <div class="backtest" role="status">
       {outdated ? <p class="notice retrying">The draft has changed since this backtest. Run it again.</p> : null}
-      <dl class="sums">
+      <dl class="summary">
         <div><dt>Incidents replayed</dt><dd>{count(out.incidents)}</dd></div>
         <div><dt>Unchanged</dt><dd>{count(out.same)}</dd></div>
         <div><dt>Ended earlier</dt><dd>{count(out.fewer)}</dd></div>

@@ -78,7 +78,7 @@ export function TaskActions({ task, reload }: { task: TaskDetail; reload: () => 
             {ACTIONS[action].label}
           </button>
         ))}
-        {denied ? <span class="why-not">{denied}</span> : null}
+        {denied ? <span class="disabled-reason">{denied}</span> : null}
       </div>
     </>
   );

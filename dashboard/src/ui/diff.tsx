@@ -8,7 +8,7 @@ export function Diff({ before, after, label }: { before: string; after: string; 
     <div class="diff" role="group" aria-label={label} tabIndex={0}>
       {lines.map(({ type, text }, n) => (
         <div key={n} class={CLASS[type]}>
-          {type === "add" || type === "remove" ? <span class="unseen">{type === "add" ? "added: " : "removed: "}</span> : null}
+          {type === "add" || type === "remove" ? <span class="visually-hidden">{type === "add" ? "added: " : "removed: "}</span> : null}
           {text || " "}
         </div>
       ))}

@@ -51,7 +51,7 @@ export function SignInForm() {
           <input class="input" type="password" autocomplete="current-password" aria-label="Token" aria-invalid={message !== null} value={token} onInput={(event) => setToken(event.currentTarget.value)} />
           <button class="button primary" disabled={token.trim() === ""}>Sign in</button>
         </form>
-        {message ? <p class="wrong" role="alert">{message}</p> : null}
+        {message ? <p class="error-text" role="alert">{message}</p> : null}
       </EmptyState>
     </section>
   );
@@ -60,10 +60,10 @@ export function SignInForm() {
 export function Loading({ rows = 4 }: { rows?: number }) {
   return (
     <div class="card" aria-busy="true">
-      <span class="unseen" role="status">
+      <span class="visually-hidden" role="status">
         Loading
       </span>
-      <div class="inside">
+      <div class="card-body">
         {Array.from({ length: rows }, (_, n) => (
           <p key={n} class={`skeleton s${n % 4}`} />
         ))}

@@ -33,10 +33,10 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
 
   return (
     <Dialog title="Escalate to another model" close={close}>
-      <div class="from-to">
+      <div class="model-transition">
         <div>
           <small>from</small>
-          <b class="cut">{data?.fromModel || "current model"}</b>
+          <b class="truncate">{data?.fromModel || "current model"}</b>
         </div>
         <Icon name="arrow" size={20} />
         <label>
@@ -51,7 +51,7 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
       </div>
       {data ? (
         <>
-          <dl class="sums">
+          <dl class="summary">
             <div>
               <dt>Estimated cost of the next attempt</dt>
               <dd>{dollars(data.costEstimate)}</dd>
@@ -68,7 +68,7 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
       {estimate.error && models.length === 0 ? <p class="muted small">Add models to <a href={hrefTo(["policies"])}>the policy</a>, cheapest first: <code>models = ["small", "large"]</code></p> : null}
       {!data && !estimate.error && !denied ? <p class="muted" role="status">Loading the estimate</p> : null}
       <footer>
-        {denied ? <span class="why-not">{denied}</span> : exceedsBudget ? <span class="wrong">Exceeds the remaining budget.</span> : null}
+        {denied ? <span class="disabled-reason">{denied}</span> : exceedsBudget ? <span class="error-text">Exceeds the remaining budget.</span> : null}
         <button class="button" onClick={close}>Cancel</button>
         <button class="button primary" disabled={busy || !data?.token || estimate.loading} onClick={confirm}>
           {data?.costEstimate != null ? `Escalate for about ${dollars(data.costEstimate)}` : "Escalate"}

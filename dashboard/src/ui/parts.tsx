@@ -36,13 +36,13 @@ export function Since({ at }: { at: number }) {
 }
 
 export function Model({ model, former }: { model: string; former: string }) {
-  if (!former || former === model) return <span class="cut">{model || "–"}</span>;
+  if (!former || former === model) return <span class="truncate">{model || "–"}</span>;
   return (
-    <span class="model-change cut" title={`Changed from ${former} to ${model}`}>
-      <span class="former cut">{former}</span>
+    <span class="model-change truncate" title={`Changed from ${former} to ${model}`}>
+      <span class="former truncate">{former}</span>
       <Icon name="arrow" size={12} />
-      <span class="cut">{model}</span>
-      <span class="unseen">(changed)</span>
+      <span class="truncate">{model}</span>
+      <span class="visually-hidden">(changed)</span>
     </span>
   );
 }

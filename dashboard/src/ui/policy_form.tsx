@@ -93,7 +93,7 @@ function FieldInput({ field, policy, error, set }: { field: Field; policy: Polic
           ))}
         </select>
       )}
-      <small id={`${id}-about`}>{error !== null ? <span class="wrong">{error}</span> : field.description}</small>
+      <small id={`${id}-about`}>{error !== null ? <span class="error-text">{error}</span> : field.description}</small>
     </div>
   );
 }

@@ -48,7 +48,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
     <Dialog title="Retry" close={close}>
       {preview.error ? <LoadError error={preview.error} retry={preview.reload} /> : null}
       <fieldset class="choices">
-        <legend class="unseen">Retry mode</legend>
+        <legend class="visually-hidden">Retry mode</legend>
         {MODES.map((one) => (
           <label key={one.mode} class="choice">
             <input type="radio" name="mode" checked={mode === one.mode} onChange={() => setMode(one.mode)} />
@@ -81,7 +81,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
         </label>
       ) : null}
       <footer>
-        {disabledReason ? <span class="why-not">{disabledReason}</span> : null}
+        {disabledReason ? <span class="disabled-reason">{disabledReason}</span> : null}
         <button class="button" onClick={close}>Cancel</button>
         <button class="button primary" disabled={busy || !data || disabledReason !== null} onClick={send}>
           {busy ? "Sending" : "Retry"}

@@ -48,7 +48,7 @@ export function Shell({ current, me, children }: { current: string; me: Me | nul
                   {name === "inbox" && inboxCount.value > 0 ? (
                     <span class="bubble">
                       {inboxCount.value}
-                      <span class="unseen"> items</span>
+                      <span class="visually-hidden"> items</span>
                     </span>
                   ) : null}
                 </a>
@@ -86,7 +86,7 @@ export function Shell({ current, me, children }: { current: string; me: Me | nul
 function ConnectionStatus() {
   const { text, tone } = CONNECTION_LABELS[connection.value];
   return (
-    <span class={`line ${tone}`} role="status" title={`Last update from the service at ${time(lastMessageAt.value / 1000)}`}>
+    <span class={`connection ${tone}`} role="status" title={`Last update from the service at ${time(lastMessageAt.value / 1000)}`}>
       {text}
     </span>
   );
