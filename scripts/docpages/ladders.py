@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from docpages.kinds import entries
 from docpages.markdown import code, codes, count, fence, page, remarks, table
+from rung.core.error_size import Size
 from rung.core.failures import GROUPS, Kind
 from rung.core.ladder import DOES, ENDINGS, Ladder, Rung, Scope
 from rung.core.policy import TEMPLATES, preset, worst_case
@@ -55,6 +56,7 @@ def _page(ladder: Ladder) -> str:
         "## Where each kind enters",
         f"What is not named in the ladder's `entry` enters at {code(ladder.otherwise)}.",
         table(("kind", "group", "level", "rung"), _entry_rows(ladder)),
+        *_sizes(ladder),
         "## At the very most",
         "What one incident can take, the policy's caps applied, when the policy lists no other models or agents; "
         "each one listed adds a hand-over, where the ladder has a rung for that. Dollars depend on the prices listed.",
@@ -98,7 +100,11 @@ def _restricted(ladder: Ladder) -> str:
         if rung.helps is not None:
             most = "" if rung.most_missing is None else f", while at most {rung.most_missing} parts are missing"
             rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.helps) + most))
-    return table(("rung", "helps only with"), rows) if rows else ""
+    parts = [table(("rung", "helps only with"), rows)] if rows else []
+    parts += [
+        f"{code(rung.name)} is spent as soon as {code(rung.spent_with)} is." for rung in ladder.rungs if rung.spent_with
+    ]
+    return "\n\n".join(parts)
 
 
 def _entry_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:
@@ -107,6 +113,23 @@ def _entry_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:
             for when, index in entries(ladder, kind):
                 name = f"[{code(kind)}](../kinds/{kind}.md)" + (f", {when}" if when else "")
                 yield name, group, str(ladder.level(index)), code(ladder.rungs[index].name)
+
+
+def _sizes(ladder: Ladder) -> Iterator[str]:
+    """The second dimension of the entry table, where the ladder has one."""
+    if not ladder.sizes:
+        return
+    top = code(max(ladder.sizes.values(), key=ladder.index))
+    yield "## Where an error enters by its size"
+    yield (
+        f"The words of an error's report may state how large the problem is. A kind that enters at {top} or above "
+        "enters there whatever its size; every other error whose report states a size enters at the rung of this table."
+    )
+    rows = [
+        (code(size), remarks(Size)[size.value], str(ladder.level(ladder.index(name))), code(name))
+        for size, name in ladder.sizes.items()
+    ]
+    yield table(("size", "meaning", "level", "rung"), rows)
 
 
 def _worst_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:

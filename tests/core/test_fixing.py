@@ -1,22 +1,14 @@
-"""Errors of workers: how large, what is proposed, when it is enough."""
+"""Errors of workers: what is reported, what is proposed, when it is enough."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify import classify
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.fixing import ErrorReport, Proposal, Size, entering, no_progress, size
-from rung.core.presets import LADDERS
+from rung.core.fixing import ErrorReport, Proposal, no_progress
 
 TEXTS = st.text(max_size=60).map(str.strip)
 SOME = TEXTS.filter(bool)
-
-
-def failure(kind: Kind, text: str = "") -> Failure:
-    return Failure(kind, retryable=False, rule="test", message=text, evidence=Evidence(text=text))
 
 
 @given(SOME, SOME, SOME, st.integers(1, 5))
@@ -31,7 +23,6 @@ def test_any_text_is_read(text: str) -> None:
     """No text stops a reader; one without cause or fix is no proposal."""
     assert Proposal.parse(text) is None or "root cause" in text.lower()
     assert isinstance(ErrorReport.parse(text).error, str)
-    assert size(failure(Kind.UNKNOWN, text), text) in Size
 
 
 def test_a_proposal_needs_a_cause_and_a_fix() -> None:
@@ -68,36 +59,6 @@ def test_an_error_in_a_workers_own_words() -> None:
     assert ErrorReport.parse(" it broke\n").error == "it broke"
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "expected"),
-    [
-        (Kind.NOT_FOUND, "no such file: a.py", Size.SIMPLE),
-        (Kind.UNKNOWN, "ModuleNotFoundError: No module named x", Size.SIMPLE),
-        (Kind.UNKNOWN, "it broke", Size.UNCERTAIN),
-        (Kind.TEST_FAILURE, "1 failed", Size.COMPLEX),
-        (Kind.TOOL_ERROR, "7 tests failed after the merge", Size.COMPLEX),
-        (Kind.TOOL_ERROR, "it deadlocks", Size.COMPLEX),
-        (Kind.TEST_FAILURE, "not sure why, flaky", Size.UNCERTAIN),
-        (Kind.TEST_FAILURE, "needs an architectural decision", Size.BEYOND),
-        (Kind.TOOL_ERROR, "the fix is out of scope: another task's files", Size.BEYOND),
-        (Kind.BEYOND_AUTHORITY, "a typo", Size.BEYOND),
-        (Kind.MISSING_CREDENTIALS, "", Size.BEYOND),
-        (Kind.TIMEOUT, "", Size.SIMPLE),
-        (Kind.LOW_QUALITY, "", Size.COMPLEX),
-    ],
-)
-def test_how_large_a_problem_is(kind: Kind, text: str, expected: Size) -> None:
-    """Its kind and the words of the report decide, the larger first."""
-    assert size(failure(kind), text) is expected
-    assert size(failure(kind, text)) is expected
-
-
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_has_a_size(kind: Kind) -> None:
-    """No kind falls through; what nobody could name is uncertain."""
-    assert (size(failure(kind)) is Size.UNCERTAIN) == (kind is Kind.UNKNOWN)
-
-
 def test_two_corrections_in_vain_are_no_progress() -> None:
     """The third time the same error comes it is said; other errors between do not hide it."""
     assert not no_progress([])
@@ -105,23 +66,3 @@ def test_two_corrections_in_vain_are_no_progress() -> None:
     assert no_progress(["a", "a", "a"])
     assert no_progress(["a", "b", "a", "b", "a"])
     assert not no_progress(["a", "a", "b"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "how_large", "tries", "rung"),
-    [
-        (Kind.NOT_FOUND, Size.SIMPLE, 1, "fix"),
-        (Kind.UNKNOWN, Size.SIMPLE, 5, "fix"),
-        (Kind.TEST_FAILURE, Size.SIMPLE, 1, "fix"),
-        (Kind.TOOL_ERROR, Size.COMPLEX, 1, "investigate"),
-        (Kind.NOT_FOUND, Size.UNCERTAIN, 1, "investigate"),
-        (Kind.NOT_FOUND, Size.BEYOND, 1, "replan"),
-        (Kind.NOT_FOUND, Size.SIMPLE, 6, "replan"),
-        (Kind.AUTH_ERROR, Size.BEYOND, 1, "person"),
-    ],
-)
-def test_where_an_error_enters_the_crews_ladder(kind: Kind, how_large: Size, tries: int, rung: str) -> None:
-    """By its size, and after five tries of the task's life at the plan; what only a person can mend goes to one."""
-    ladder = LADDERS["crew"]
-    failure = entering(classify(Evidence(text="x", finding=kind)), how_large, tries, ladder)
-    assert ladder.rungs[ladder.enter(failure)].name == rung

@@ -12,7 +12,7 @@ from rung.core.classify import classify
 from rung.core.context_report import ContextReport, Weighed, weigh
 from rung.core.crew import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, REVIEW_CYCLES, MessageType, State
 from rung.core.failures import Evidence, Kind
-from rung.core.fixing import CONSIDER_REPLANNING, size
+from rung.core.fixing import CONSIDER_REPLANNING
 from rung.core.ladder import Action
 from rung.core.review import Judged, ReviewRequest, judge_review, sent_back
 
@@ -36,7 +36,7 @@ def answer_error(crew: Crew, task: Task) -> None:
 def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
     """One step of the task's ladder: fix, investigate, replan, or a person."""
     stuck = crew.stories.stuck(task, failure)
-    decision, story = crew.stories.failed(task, failure, size(failure, report))
+    decision, story = crew.stories.failed(task, failure)
     trouble = Trouble(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=stuck)
     if isinstance(decision, ev.Change) and decision.action in (Action.FIX, Action.INVESTIGATE):
         looked_for = decision.action is Action.INVESTIGATE

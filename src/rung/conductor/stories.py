@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rung.core import events as ev
 from rung.core.codec import from_json, to_json
 from rung.core.decide import decide
-from rung.core.fixing import Size, entering, no_progress
+from rung.core.fixing import no_progress
 from rung.core.incident import Incident
+from rung.core.ladder import Scope
 from rung.core.request import Request
 from rung.engine.numbers import NUMBERS
 
@@ -42,7 +43,7 @@ class Stories:
         self._attended = attended
         self._say = say
 
-    def failed(self, task: Task, failure: Failure, size: Size) -> tuple[ev.Decision, Story]:
+    def failed(self, task: Task, failure: Failure) -> tuple[ev.Decision, Story]:
         """What to do after this error of the task's worker, and the story to write down with it."""
         told = _read(task.history)
         before = len(told)
@@ -50,8 +51,7 @@ class Stories:
         if not told:
             told.append(self._opened(task, now))
         told.append(ev.AttemptFailed(now, failure, 0.0, 0.0, may_retry=True))
-        enters = entering(failure, size, task.error_tries, self.policy.ladder)
-        decision = decide(Incident.of(told), enters, self.policy, now, _EITHER)
+        decision = decide(Incident.of(told), failure, self.policy, now, _EITHER)
         told.append(ev.Decided(now, decision))
         self._tell(told, before)
         return decision, _written(told)
@@ -73,11 +73,12 @@ class Stories:
         )
 
     def _opened(self, task: Task, now: float) -> ev.Opened:
-        """The fixes of earlier trouble count: they are for the life of the task."""
+        """The opening event. A task is the session of its incidents: each earlier error was a try on a session rung."""
         ladder = self.policy.ladder
         rungs = tuple(rung.name for rung in ladder.rungs)
         terms = ev.Terms(ladder.name, self.policy.name, rungs=rungs, attended=self._attended)
-        used = (("fix", max(0, task.error_tries - 1)),)
+        earlier = max(0, task.error_tries - 1)
+        used = tuple((rung.name, earlier) for rung in ladder.rungs if earlier and rung.scope is Scope.SESSION)
         asked = Request(prompt=task.title or task.task_id, agent=task.worked_by or task.task_id)
         return ev.Opened(now, NUMBERS.next(), terms, asked, None, None, used=used)
 

@@ -139,6 +139,8 @@ def _time_up(rung: Rung, since: float, now: float) -> bool:
 
 def _rung_spent(incident: Incident, policy: Policy, index: int, now: float) -> bool:
     rung = policy.ladder.rungs[index]
+    if rung.spent_with and _rung_spent(incident, policy, policy.ladder.index(rung.spent_with), now):
+        return True
     used = incident.used.get(index, 0)
     if rung.scope is Scope.SESSION:
         used += dict(incident.session_used).get(rung.name, 0)
