@@ -35,8 +35,8 @@ class Crew:
     say: Callable[[str], None] = lambda _: None
     loops: dict[str, Any] = field(default_factory=dict)  # what the detectors know of each worker
 
-    def write(self, name: str, text: str) -> Path:
-        """A file beside the table, whole or not at all."""
+    def write(self, name: str | Path, text: str) -> Path:
+        """Write a file beside the table, or at an absolute path: whole or not at all."""
         file = self.runtime / name
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f"{file.name}.new")

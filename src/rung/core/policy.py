@@ -146,6 +146,7 @@ _BUDGETS: Final = MappingProxyType(
         "pipeline": Budget(attempts=20, seconds=7200),
         "model": Budget(attempts=16, seconds=3600),
         "crew": Budget(attempts=30, seconds=None),
+        "helper": Budget(attempts=3, seconds=None),
     }
 )
 

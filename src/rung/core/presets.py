@@ -169,6 +169,35 @@ CREW: Final = Ladder(
     },
 )
 
+# For a conductor's own helpers. It serves no user's work, so it is not one of those that ship.
+HELPER: Final = Ladder(
+    name="helper",
+    about="A helper command that a conductor asks.",
+    rungs=(
+        Rung(action=Action.RETRY, tries=2, scope=Scope.ACTION),
+        Rung(action=Action.FIX, tries=5),
+        Rung(action=Action.ASK, name="person", tries=1),
+    ),
+    entry={
+        **_enter("retry", *GROUPS["transient"]),
+        **_enter(
+            "person",
+            *_HOPELESS,
+            Kind.QUOTA_EXHAUSTED,
+            Kind.SERVICE_DOWN,
+            Kind.CONTENT_FILTER,
+            Kind.REFUSAL,
+            Kind.GOAL_MISALIGNED,
+            Kind.CAPABILITY_MISMATCH,
+            Kind.SCOPE_CONFLICT,
+            Kind.STRATEGIC_AMBIGUITY,
+            Kind.BEYOND_AUTHORITY,
+            Kind.REVIEW_EXHAUSTED,
+        ),
+    },
+    otherwise="fix",
+)
+
 LADDERS: Final[Mapping[str, Ladder]] = MappingProxyType(
     {ladder.name: ladder for ladder in (TASK, CALL, PIPELINE, MODEL, CREW)}
 )
