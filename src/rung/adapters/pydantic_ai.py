@@ -8,7 +8,6 @@ whose output says PARTIAL, why, and what the tools had found. Give the provider'
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.capabilities import AbstractCapability
@@ -46,7 +45,6 @@ class Recovering(AbstractCapability[Any]):
         journal: Any = None,
         partial: bool = False,
     ) -> None:
-        import_module("rung.wiring.readers").register()
         self.policy, self.models, self.journal, self.partial = policy, dict(models or {}), journal, partial
         self._recoveries: dict[tuple[str, int], ExternalRecovery] = {}
         self._watches: dict[str, Watch] = {}
