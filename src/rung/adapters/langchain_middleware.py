@@ -7,7 +7,6 @@ chat model `max_retries=0`: one owner of retries.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -35,7 +34,6 @@ class Recovering(AgentMiddleware[Any, Any]):
 
     def __init__(self, policy: Policy | str = "call", *, models: Mapping[str, Any] | None = None, **ports: Any) -> None:
         super().__init__()
-        import_module("rung.wiring.readers").register()
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
         self.models = dict(models or {})
         self.ports = ports

@@ -6,7 +6,6 @@ with a partial outcome in the state instead of losing the whole graph. Give the 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langgraph.errors import NodeError  # noqa: TC002  # LangGraph reads the annotation
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 def retry_policy(policy: Policy | str = "call") -> RetryPolicy:
     """A policy's retry rung and backoff, as LangGraph takes them."""
-    import_module("rung.wiring.readers").register()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     tries = max((rung.tries for rung in chosen.ladder.rungs if rung.action is Action.RETRY), default=0)
     backoff = chosen.backoff

@@ -8,7 +8,6 @@ whose output says PARTIAL, why, and what the tools had found. Give the provider'
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.capabilities import AbstractCapability
@@ -22,9 +21,10 @@ from rung.core.failures import Evidence, Phase
 from rung.core.incident import Incident
 from rung.core.ladder import Action
 from rung.core.prompts import prompt_id, render
+from rung.core.request import Request
 from rung.detectors.step import Step
 from rung.detectors.watch import Watch
-from rung.engine.walk import Walk
+from rung.engine.walk import ExternalRecovery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,22 +45,23 @@ class Recovering(AbstractCapability[Any]):
         journal: Any = None,
         partial: bool = False,
     ) -> None:
-        import_module("rung.wiring.readers").register()
         self.policy, self.models, self.journal, self.partial = policy, dict(models or {}), journal, partial
-        self._walks: dict[tuple[str, int], Walk] = {}
+        self._recoveries: dict[tuple[str, int], ExternalRecovery] = {}
         self._watches: dict[str, Watch] = {}
         self._found: dict[str, list[str]] = {}
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
         """The same request again, another model, or the error."""
         key = (str(ctx.run_id), int(ctx.run_step))
-        if len(self._walks) >= _RUNS:
-            self._walks.clear()
-        walk = self._walks.get(key)
-        if walk is None:
+        if len(self._recoveries) >= _RUNS:
+            self._recoveries.clear()
+        recovery = self._recoveries.get(key)
+        if recovery is None:
             name = str(getattr(request_context.model, "model_name", ""))
-            walk = self._walks[key] = Walk(self.policy, model=name, journal=self.journal)
-        decision = walk.failed(error)
+            recovery = self._recoveries[key] = ExternalRecovery(
+                self.policy, request=Request(model=name), journal=self.journal
+            )
+        decision = recovery.failed(error)
         if isinstance(decision, Repeat):
             await asyncio.sleep(decision.wait)
             raise RetryModelRequest from error
