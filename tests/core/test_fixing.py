@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rung.core.failures import Phase
 from rung.core.fixing import ErrorReport, Proposal, no_progress
 
 TEXTS = st.text(max_size=60).map(str.strip)
@@ -36,7 +37,15 @@ def test_a_proposal_needs_a_cause_and_a_fix() -> None:
 @given(SOME, st.one_of(st.none(), st.integers(0, 100)), st.sampled_from([True, False, None]))
 def test_an_error_is_read_as_it_was_written(error: str, context: float | None, corrected: bool | None) -> None:
     """The report of an error comes back from its message."""
-    report = ErrorReport(error=f"x {error} y", context=context, self_correction=corrected, report="docs/e.md")
+    report = ErrorReport(
+        error=f"x {error} y",
+        context=context,
+        self_correction=corrected,
+        tool="bash",
+        exit_code=137,
+        phase=Phase.TOOL,
+        report="docs/e.md",
+    )
     assert ErrorReport.parse(report.body(2)) == report
 
 
@@ -66,3 +75,12 @@ def test_two_corrections_in_vain_are_no_progress() -> None:
     assert no_progress(["a", "a", "a"])
     assert no_progress(["a", "b", "a", "b", "a"])
     assert not no_progress(["a", "a", "b"])
+
+
+def test_evidence_of_an_error_report() -> None:
+    """Tool, exit code and phase of a report are facts for classification; a tool alone implies its phase."""
+    found = ErrorReport.parse("Error: it stopped\nTool: bash\nExit Code: 137").evidence("all")
+    assert (found.text, found.tool, found.exit_code, found.phase) == ("all", "bash", 137, Phase.TOOL)
+    assert ErrorReport.parse("Error: x\nPhase: Limit").evidence("").phase is Phase.LIMIT
+    bare = ErrorReport.parse("Error: x\nPhase: nowhere\nExit Code: 999").evidence("")
+    assert (bare.phase, bare.exit_code, bare.tool) == (Phase.CALL, None, "")

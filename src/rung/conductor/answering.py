@@ -10,11 +10,10 @@ from rung.conductor.replanning import replan
 from rung.core import events as ev
 from rung.core.classify import classify
 from rung.core.context_report import ContextReport, Weighed, weigh
-from rung.core.crew import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, REVIEW_CYCLES, MessageType, State
-from rung.core.failures import Evidence, Kind
-from rung.core.fixing import CONSIDER_REPLANNING
+from rung.core.crew import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, MessageType, State
+from rung.core.fixing import CONSIDER_REPLANNING, ErrorReport
 from rung.core.ladder import Action
-from rung.core.review import Judged, ReviewRequest, judge_review, sent_back
+from rung.core.review import Judged, ReviewRequest, judge_review, review_exhausted, sent_back
 
 if TYPE_CHECKING:
     from rung.conductor.crew import Crew
@@ -29,7 +28,7 @@ def answer_error(crew: Crew, task: Task) -> None:
         return
     report = last(crew, task, MessageType.ERROR)
     text = report.message if report is not None else task.last_error or ""
-    failure = classify(Evidence(text=f"{task.last_error or ''}\n{text}".strip()))
+    failure = classify(ErrorReport.parse(text).evidence(f"{task.last_error or ''}\n{text}".strip()))
     recover(crew, task, failure, text)
 
 
@@ -74,12 +73,12 @@ def answer_warning(crew: Crew, task: Task) -> None:
 
 
 def answer_review(crew: Crew, task: Task) -> None:
-    """Approve, read deeply first, send back, or reject; after five rounds at one checkpoint it is no longer a review."""
+    """Approve, read deeply first, send back, or reject; a checkpoint whose reviews are exhausted goes up the ladder."""
     asked = last(crew, task, MessageType.REVIEW_REQUEST)
     request = ReviewRequest.parse(asked.message if asked is not None else "")
-    if task.review_cycles > REVIEW_CYCLES:
-        text = f"checkpoint {task.checkpoint}: {REVIEW_CYCLES} reviews without approval"
-        recover(crew, task, classify(Evidence(text=text, finding=Kind.REVIEW_EXHAUSTED)), text)
+    exhausted = review_exhausted(task.checkpoint, task.review_cycles)
+    if exhausted is not None:
+        recover(crew, task, classify(exhausted), exhausted.text)
         return
     if crew.settings.reviewed_by_person:
         crew.table.change(task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}")

@@ -45,7 +45,8 @@ class CommandWorker:
             try:
                 output = self._run(worker, told)
             except AttemptError as error:
-                report = ErrorReport(error=clip(str(error), 1_000))
+                code, phase = error.evidence.exit_code, error.evidence.phase
+                report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
                 tries = (worker.table.task(worker.task_id) or worker.table.known(worker.task_id)).error_tries + 1
                 worker.error(clip(str(error).splitlines()[0], 300), body=report.body(tries))
             else:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew import ERROR_TRIES
-from rung.core.labelled import fields_in, number_in, percent, written, yes_in, yes_or_no
+from rung.core.failures import Evidence, Phase
+from rung.core.labelled import fields_in, number_in, percent, whole_in, written, yes_in, yes_or_no
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,9 @@ _ERROR: Final = {
     "context": ("Context Usage", "Context"),
     "self_correction": ("Self-Correction", "Self Correction"),
     "error": ("Error",),
+    "tool": ("Tool",),
+    "exit_code": ("Exit Code", "Exit"),
+    "phase": ("Phase",),
     "report": ("Report",),
 }
 _PROPOSAL: Final = {
@@ -28,11 +32,14 @@ _WAITS: Final = re.compile(r"\s*awaiting conductor.*\Z", re.IGNORECASE | re.DOTA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorReport:
-    """What a worker says when it cannot go on; `report` is the path of a longer account."""
+    """A worker's error. `tool`, `exit_code` and `phase` say where it came up; `report` is the path of a longer account."""
 
     error: str
     context: float | None = None
     self_correction: bool | None = None
+    tool: str = ""
+    exit_code: int | None = None
+    phase: Phase | None = None
     report: str = ""
 
     def body(self, number: int) -> str:
@@ -41,6 +48,9 @@ class ErrorReport:
             ("Context Usage", percent(self.context)),
             ("Self-Correction", yes_or_no(self.self_correction)),
             ("Error", self.error),
+            ("Tool", self.tool),
+            ("Exit Code", "" if self.exit_code is None else str(self.exit_code)),
+            ("Phase", self.phase or ""),
             ("Report", self.report),
         )
         return written(f"ERROR (Retry {number}/{ERROR_TRIES}):", told)
@@ -53,8 +63,16 @@ class ErrorReport:
             error=found.get("error") or text.strip(),
             context=number_in(found.get("context", ""), 0, 100),
             self_correction=yes_in(found.get("self_correction", "")),
+            tool=found.get("tool", ""),
+            exit_code=whole_in(found.get("exit_code", ""), 0, 255),
+            phase=next((phase for phase in Phase if phase == found.get("phase", "").lower()), None),
             report=found.get("report", ""),
         )
+
+    def evidence(self, text: str) -> Evidence:
+        """The facts for classification; `text` is all that was said. An error of a tool is one of its phase."""
+        phase = self.phase or (Phase.TOOL if self.tool else Phase.CALL)
+        return Evidence(text=text, tool=self.tool, exit_code=self.exit_code, phase=phase)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
