@@ -22,11 +22,6 @@ _ERROR: Final = {
     "phase": ("Phase",),
     "report": ("Report",),
 }
-_PROPOSAL: Final = {
-    "root_cause": ("Root cause",),
-    "fix": ("Fix",),
-    "afterwards": ("Retry", "Afterwards", "After", "Then"),
-}
 _WAITS: Final = re.compile(r"\s*awaiting conductor.*\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -87,14 +82,6 @@ class Proposal:
         """The message of a fix_proposal, which answers the task's number-th error."""
         told = (("Root cause", self.root_cause), ("Fix", self.fix), ("Retry", self.afterwards))
         return written(f"FIX PROPOSAL (Retry {number}/{ERROR_TRIES}):", told)
-
-    @classmethod
-    def parse(cls, text: str) -> Proposal | None:
-        """The proposal a text makes; None where it names no cause or no fix, as that is no proposal."""
-        found = fields_in(text, _PROPOSAL)
-        if not found.get("root_cause") or not found.get("fix"):
-            return None
-        return cls(**{name: value for name, value in found.items() if value})
 
 
 def no_progress(history: Sequence[str]) -> bool:
