@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from rung.adapters.worker_processes import Processes
     from rung.conductor.judgement import Judgement
-    from rung.conductor.processes import Processes
     from rung.conductor.settings import Settings
     from rung.conductor.stories import Stories
     from rung.store.crew.rows import Task

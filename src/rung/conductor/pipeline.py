@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.adapters.process import Started
-from rung.conductor.pids import launcher
-from rung.conductor.processes import RealProcesses
+from rung.adapters.worker_processes import RealProcesses, launcher
 from rung.conductor.ran import Ran, signal_of
 from rung.core.config import policy_from
 from rung.core.errors import AttemptError

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rung.adapters.process import RECOVERY, Started
-from rung.conductor.pids import busy_seconds
 from rung.core.crew import CONDUCTOR, PERSON, MessageType, State
 from rung.core.errors import AttemptError
 from rung.core.evidence import clip
 from rung.core.fixing import ErrorReport
 from rung.core.review import ReviewRequest
+from rung.engine.process_identity import group_cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +81,7 @@ class CommandWorker:
                 time.sleep(LOOK)
                 if time.monotonic() - last >= self.poll:
                     last = time.monotonic()
-                    worker.beat(f"{printed[0]} bytes of output, {busy_seconds(os.getpgid(0))} s of processor time")
+                    worker.beat(f"{printed[0]} bytes of output, {group_cpu_seconds(os.getpgid(0))} s of processor time")
         except BaseException:  # its task is another's, or it was asked to end
             run.end()
             raise
