@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from rung.core import events as ev
 from rung.hooks import quick
+from rung.hooks.crashes import LOG
 from rung.hooks.dialects import EVENTS
 from rung.hooks.drain import take
-from rung.hooks.entry import LOG
 from rung.hooks.install import ENTRY
 from rung.hooks.turn import answered
 from rung.store import open_journal

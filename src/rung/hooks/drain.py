@@ -15,7 +15,7 @@ from rung.core.request import Request
 from rung.detectors.session_policy import session_policy
 from rung.engine.walk import ExternalRecovery
 from rung.hooks.climbing import NAME
-from rung.hooks.entry import crashed
+from rung.hooks.crashes import crashed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

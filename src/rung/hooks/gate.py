@@ -14,6 +14,7 @@ from rung.detectors.outputs import look_at
 from rung.detectors.step import Step
 from rung.hooks import spool, words
 from rung.hooks.climbing import max_blocks, next_step
+from rung.hooks.crashes import crashed, limit
 from rung.hooks.dialects import Answer
 from rung.wiring.stopping import claims_of, contract_of, judged
 
@@ -64,8 +65,6 @@ def _missing(heard: Heard, table: dict[str, Any]) -> Finding | None:
     stop = table["stop"]
     command = stop.get("check")
     if command or stop.get("judge"):
-        from rung.hooks.entry import limit
-
         limit(0)  # they have times of their own
     checks = claims_of(stop, heard.text, heard.cwd, table.get("began", 0.0))
     found = unverified(checks)
@@ -91,7 +90,5 @@ def _judged(heard: Heard, table: dict[str, Any], checks: list[Check]) -> Finding
     try:
         return judged(table["stop"], table.get("prompt", ""), heard.text, steps, checks)
     except RungError as error:
-        from rung.hooks.entry import crashed
-
         crashed(table["place"], "judge", error)
         return None

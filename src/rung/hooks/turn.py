@@ -8,6 +8,7 @@ from zlib import crc32
 
 from rung.detectors.glance import number_of
 from rung.hooks import quick, spool
+from rung.hooks.crashes import crashed, unseen
 from rung.hooks.dialects import EVENTS, Answer, Heard, written
 from rung.hooks.memory import Memory, prune
 
@@ -53,20 +54,21 @@ def _settings(table: dict[str, Any], cwd: str) -> None:
     table["loops"], table["stop"] = {}, {}
     path = os.path.join(cwd, "rung.toml")  # noqa: PTH118
     if os.path.exists(path):  # noqa: PTH110
-        from rung.hooks.settings import read
+        from rung.core.stop_gate import stop_from
+        from rung.detectors.watching import watching_from
+        from rung.wiring.files import read_table
 
         try:
-            table["loops"], table["stop"] = read(path)
+            read = read_table(path)
+            loops, stop = read.get("loops", {}), stop_from(read.get("stop", {}))
+            watching_from(loops)
+            table["loops"], table["stop"] = loops, stop
         except Exception as error:  # noqa: BLE001  # a file that cannot be used is said once, and the defaults hold
-            from rung.hooks.entry import crashed
-
             crashed(table["place"], "rung.toml", error)
 
 
 def _start(_: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     prune(memory.table["place"], now)
-    from rung.hooks.crashes import unseen
-
     return Answer(notice=unseen(memory.table["place"])), True
 
 
@@ -208,7 +210,7 @@ def _compact(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
 
 def _end(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     """The session is over: how it ended, in our words."""
-    from rung.hooks.cut import cut_off
+    from rung.hooks.place import cut_off
 
     why = cut_off(memory.table["place"], heard.session)
     if why:
