@@ -92,7 +92,8 @@ class ExternalRecovery:
 
     Events reach `journal` before a method returns; if the journal raises, the incident is as it was before the call.
     `events` continues a persisted incident; without them a new one is opened at once. `retry_budget` is the one that
-    the whole process shares, unless another is given; None means unlimited retries. `policy` may be replaced between two calls.
+    the whole process shares, unless another is given; None means unlimited retries. `used` are the tries
+    that the session has already spent on rungs that count per session. `policy` may be replaced between two calls.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class ExternalRecovery:
         project: str = "",
         session: str = "",
         attended: bool = False,
+        used: tuple[tuple[str, int], ...] = (),
         retry_budget: ExternalRetryBudget | None = PROCESS_BUDGET,
         now: Callable[[], float] = time.time,
         jitter: Callable[[], float] | None = None,
@@ -123,8 +125,8 @@ class ExternalRecovery:
             ladder.name, self.policy.name, attended=attended, rungs=rungs, project=project, session=session
         )
         deadline = None if budget.seconds is None else began + budget.seconds
-        opened = ev.Opened(began, incident_id or NUMBERS.next(), terms, request or Request(), deadline, budget.dollars)
-        self._append(opened)
+        name = incident_id or NUMBERS.next()
+        self._append(ev.Opened(began, name, terms, request or Request(), deadline, budget.dollars, used=used))
 
     def failed(self, trouble: object, *, close: bool = True) -> ev.Decision:
         """Classify and record a failed attempt, then record and return the decision.
