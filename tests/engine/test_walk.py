@@ -12,7 +12,7 @@ from rung.core.budget import RetryBudget
 from rung.core.failures import Evidence, Kind
 from rung.core.request import Request
 from rung.engine.shared import RETRY_BUDGET
-from rung.engine.walk import ExternalRecovery
+from rung.engine.walk import ExternalRecovery, ExternalRetryBudget
 from rung.store import open_journal
 from rung.testing import HttpError
 
@@ -69,7 +69,8 @@ def test_it_is_written_down(tmp_path: Path) -> None:
 def test_the_shared_retry_budget_is_honoured() -> None:
     """Each scheduled retry is charged; without tokens the ladder climbs instead; a success gives a token back."""
     budget = RetryBudget(capacity=2 * RetryBudget.COST)
-    one, other = (ExternalRecovery("call", retry_budget=budget, jitter=lambda: 0.5) for _ in range(2))
+    shared = ExternalRetryBudget(budget)
+    one, other = (ExternalRecovery("call", retry_budget=shared, jitter=lambda: 0.5) for _ in range(2))
     assert [type(each.failed(OVERLOADED)) for each in (one, other)] == [ev.Repeat, ev.Repeat]
     assert budget.tokens == 0
     refused = one.failed(OVERLOADED)
@@ -88,6 +89,21 @@ def test_the_budget_is_the_processs_own_unless_told_otherwise() -> None:
     assert before - RETRY_BUDGET.tokens == spent == RETRY_BUDGET.COST
     for _ in range(spent):
         RETRY_BUDGET.credit()
+
+
+def test_a_charge_is_returned_after_a_while() -> None:
+    """A loop that never reports a success gets its tokens back when the charge is due, and not before."""
+    budget, now = RetryBudget(capacity=RetryBudget.COST), [0.0]
+    shared = ExternalRetryBudget(budget, seconds=600, clock=lambda: now[0])
+
+    def decision() -> type:
+        return type(ExternalRecovery("call", retry_budget=shared, jitter=lambda: 0.5).failed(OVERLOADED))
+
+    assert [decision(), decision()] == [ev.Repeat, ev.Finish]
+    now[0] = 599.0
+    assert decision() is ev.Finish
+    now[0] = 600.0
+    assert [decision(), decision()] == [ev.Repeat, ev.Finish]
 
 
 def test_a_persisted_incident_goes_on() -> None:

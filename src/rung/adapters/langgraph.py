@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from langgraph.errors import NodeError  # noqa: TC002  # LangGraph reads the annotation
 from langgraph.types import Command, RetryPolicy
 
-from rung.core.classify import classify, is_retryable
+from rung.core.classify import classify
 from rung.core.config import policy as make_policy
+from rung.core.events import Repeat
 from rung.core.ladder import Action
 from rung.core.outcome import recommendation
+from rung.engine.walk import ExternalRecovery
 
 if TYPE_CHECKING:
     from rung.core.policy import Policy
@@ -31,7 +33,7 @@ def retry_policy(policy: Policy | str = "call") -> RetryPolicy:
         max_interval=backoff.cap,
         max_attempts=tries + 1,
         jitter=True,
-        retry_on=is_retryable,
+        retry_on=lambda error: isinstance(ExternalRecovery(chosen).failed(error), Repeat),
     )
 
 

@@ -45,7 +45,9 @@ def _decided_by(policy: Policy, journal: Any) -> Callable[[RetryPolicyContext], 
 
     def decided(context: RetryPolicyContext) -> RetryDecision:
         task = id(asyncio.current_task())
-        if context.attempt <= 1 or task not in recoveries:
+        if context.attempt <= 1 and task in recoveries:
+            recoveries.pop(task).succeeded()  # a new call: the retry of the one before succeeded
+        if task not in recoveries:
             recoveries[task] = ExternalRecovery(policy, journal=journal)
         decision = recoveries[task].failed(context.error)
         if isinstance(decision, Repeat) and not context.response_started:

@@ -119,7 +119,8 @@ def _facts(result: dict[str, Any]) -> dict[str, Any] | None:
     if not bad:
         return None
     inner = error if isinstance(error, dict) else {}
-    said = inner.get("message") or (error if isinstance(error, str) else "") or result.get("result") or "is_error"
+    said = inner.get("message") or (error if isinstance(error, str) else "") or result.get("result")
+    said = said or result.get("errors") or "is_error"
     code = inner.get("type") or result.get("terminal_reason") or ""
     status = result.get("api_error_status")
     return {

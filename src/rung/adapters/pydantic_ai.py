@@ -18,10 +18,9 @@ from rung.core.classify import classify
 from rung.core.events import HandOver, Repeat
 from rung.core.evidence import clip
 from rung.core.failures import Evidence, Phase
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.prompts import prompt_id, render
+from rung.core.prompts import without_task
 from rung.core.request import Request
+from rung.detectors.session_policy import session_policy
 from rung.detectors.step import Step
 from rung.detectors.watch import Watch
 from rung.engine.walk import ExternalRecovery
@@ -69,6 +68,13 @@ class Recovering(AbstractCapability[Any]):
             raise RetryModelRequest(model=self.models[decision.model]) from error
         raise error
 
+    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:  # noqa: ARG002  # theirs
+        """Close the incident of a request that succeeded in the end."""
+        recovery = self._recoveries.pop((str(ctx.run_id), int(ctx.run_step)), None)
+        if recovery is not None:
+            recovery.succeeded()
+        return response
+
     async def on_tool_execute_error(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, error: Exception) -> Any:  # noqa: ARG002  # theirs
         """A tool failed: the model hears what was wrong and what not to do."""
         if isinstance(error, ModelRetry):
@@ -79,9 +85,8 @@ class Recovering(AbstractCapability[Any]):
         found = watch.see(Step(call.tool_name, args, "", str(error) or type(error).__name__))
         looping = found is not None and found.news
         failure = found.failure if found is not None and looping else classify(_evidence(error, call.tool_name))
-        action = Action.REPLAN if looping else Action.NUDGE
-        text = render(prompt_id(action, failure), Incident(), failure, {}).partition("\n\nThe task:")[0]
-        raise ModelRetry(text) from error
+        recovery = ExternalRecovery(session_policy())
+        raise ModelRetry(without_task(recovery.change_request(recovery.failed(failure)))) from error
 
     async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:  # noqa: ARG002  # theirs
         """Remember what a tool found, for a run that ends early."""

@@ -8,7 +8,8 @@ retry budget and decides. It makes no attempt and never waits.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rung.core import events as ev
 from rung.core.classify import classify
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rung.core.budget import RetryBudget
+    from rung.core.failures import Kind
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
 
@@ -42,13 +44,56 @@ class EventSink(Protocol):
         ...
 
 
+class ExternalRetryBudget:
+    """Shared retry budget as external loops use it: a charge is returned after `seconds`.
+
+    Such a loop reports its failures and few of its successes, so successes alone would never refill the budget.
+    """
+
+    def __init__(
+        self,
+        budget: RetryBudget = RETRY_BUDGET,
+        *,
+        seconds: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.budget, self._seconds, self._clock = budget, seconds, clock
+        self._charges: deque[tuple[float, int]] = deque()  # when each is due, and its tokens
+
+    def affords(self, kind: Kind) -> bool:
+        """Is there room for one more retry?"""
+        now = self._clock()
+        while self._charges:
+            try:
+                charge = self._charges.popleft()
+            except IndexError:  # another thread took it
+                break
+            if charge[0] > now:
+                self._charges.appendleft(charge)
+                break
+            self.budget.credit(charge[1])
+        return self.budget.affords(kind)
+
+    def charge(self, kind: Kind) -> None:
+        """Charge a scheduled retry."""
+        self._charges.append((self._clock() + self._seconds, self.budget.cost(kind)))
+        self.budget.charge(kind)
+
+    def credit(self) -> None:
+        """Count a success."""
+        self.budget.credit()
+
+
+PROCESS_BUDGET: Final = ExternalRetryBudget()
+
+
 class ExternalRecovery:
     """One incident whose attempts somebody else makes.
 
     Events reach `journal` before a method returns; if the journal raises, the incident is as it was before the call.
-    `events` continues a persisted incident; without them a new one is opened at once. `retry_budget` is the process's
-    own unless another is given; None means unlimited retries. `used` are the tries that the session has already spent
-    on rungs that count per session. `policy` may be replaced between two calls.
+    `events` continues a persisted incident; without them a new one is opened at once. `retry_budget` is the one that
+    the whole process shares, unless another is given; None means unlimited retries. `used` are the tries
+    that the session has already spent on rungs that count per session. `policy` may be replaced between two calls.
     """
 
     def __init__(
@@ -63,7 +108,7 @@ class ExternalRecovery:
         session: str = "",
         attended: bool = False,
         used: tuple[tuple[str, int], ...] = (),
-        retry_budget: RetryBudget | None = RETRY_BUDGET,
+        retry_budget: ExternalRetryBudget | None = PROCESS_BUDGET,
         now: Callable[[], float] = time.time,
         jitter: Callable[[], float] | None = None,
     ) -> None:
