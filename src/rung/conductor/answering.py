@@ -45,11 +45,11 @@ def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
             crew.table.answer(task, State.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
             crew.say(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
-        replan(crew, task, f"no cause was found for {_words(failure, task)}")
+        replan(crew, task, f"no cause was found for {failure.headline()}")
         return
     if isinstance(decision, ev.Change) and decision.action is Action.REPLAN:
         crew.table.change(task.task_id, history=story)
-        replan(crew, task, _words(failure, task))
+        replan(crew, task, failure.headline())
         return
     crew.table.change(task.task_id, history=story)
     crew.needs_person(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
@@ -130,8 +130,3 @@ def _blocked_on(crew: Crew, session: str) -> str:
 def last(crew: Crew, task: Task, kind: MessageType) -> Message | None:
     """The newest message of this type from the task's worker; by its number, for two may have one time."""
     return next(reversed(crew.table.messages(task.task_id, types=(kind,))), None)
-
-
-def _words(failure: Failure, task: Task) -> str:
-    said = (failure.message or task.last_error).strip().splitlines()
-    return f"{failure.kind}: {said[0][:200]}" if said else failure.kind.value

@@ -14,6 +14,7 @@ from rung.adapters.process import RECOVERY, Started
 from rung.core.crew import CONDUCTOR, PERSON, MessageType, State
 from rung.core.errors import AttemptError
 from rung.core.evidence import clip
+from rung.core.failures import first_line
 from rung.core.fixing import ErrorReport
 from rung.core.review import ReviewRequest
 from rung.engine.process_identity import group_cpu_seconds
@@ -48,7 +49,7 @@ class CommandWorker:
                 code, phase = error.evidence.exit_code, error.evidence.phase
                 report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
                 tries = (worker.table.task(worker.task_id) or worker.table.known(worker.task_id)).error_tries + 1
-                worker.error(clip(str(error).splitlines()[0], 300), body=report.body(tries))
+                worker.error(first_line(str(error), 300), body=report.body(tries))
             else:
                 worker.review(self._review(output, checkpoint), checkpoint=checkpoint)
             answer = worker.wait_for_answer(poll=self.poll)
