@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rung.adapters.process import Started
 from rung.core.crew import ASKS, CONDUCTOR, MessageType, State
+from rung.core.errors import AttemptError, TimeUp
 from rung.core.events import Status
 
 if TYPE_CHECKING:
@@ -88,6 +90,15 @@ class Crew:
             self.table.ended(process.session_id, code)
 
 
+def git_output(workdir: str, *words: str) -> str:
+    """The output of a git command; empty where it fails, for instance because this is no work tree."""
+    try:
+        return Started(["git", *words], "", cwd=workdir or None).result(_GIT_SECONDS)
+    except (AttemptError, TimeUp):
+        return ""
+
+
+_GIT_SECONDS = 60.0
 _TRIED = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.HANDOFF)
 _ESCALATION = """\
 # {task} needs a person
