@@ -53,9 +53,7 @@ class Rung:
 
     def __init__(self) -> None:
         from rung.core.classify import classify
-        from rung.wiring import readers
 
-        readers.register()
         self.judge = classify
 
     def prepare(self, seen: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from docpages.kinds import entries
 from docpages.markdown import code, codes, count, fence, member_comments, page, table
+from rung.core.error_size import Size
 from rung.core.failures import GROUPS, Kind
 from rung.core.ladder import DOES, ENDINGS, Ladder, Rung, Scope
 from rung.core.policy import TEMPLATES, preset, worst_case
@@ -57,6 +58,7 @@ def _page(ladder: Ladder) -> str:
         "## Entry rungs",
         f"Kinds that the ladder's `entry` table does not list enter at {code(ladder.otherwise)}.",
         table(("kind", "group", "level", "entry rung"), _entry_rows(ladder)),
+        *_sizes(ladder),
         "## Upper limits",
         "The most attempts and seconds that one incident can take with the policy's caps, if the policy lists no other "
         "models or agents. Each listed model or agent adds one hand-over if the ladder has a rung for it. The most "
@@ -101,7 +103,13 @@ def _restriction_table(ladder: Ladder) -> str:
         if rung.helps is not None:
             limit = "" if rung.most_missing is None else f", if at most {rung.most_missing} parts are missing"
             rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.helps) + limit))
-    return table(("rung", "applies only to"), rows) if rows else ""
+    parts = [table(("rung", "applies only to"), rows)] if rows else []
+    parts += [
+        f"{code(rung.name)} is exhausted as soon as {code(rung.spent_with)} is."
+        for rung in ladder.rungs
+        if rung.spent_with
+    ]
+    return "\n\n".join(parts)
 
 
 def _entry_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:
@@ -110,6 +118,23 @@ def _entry_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:
             for when, index in entries(ladder, kind):
                 name = f"[{code(kind)}](../kinds/{kind}.md)" + (f", {when}" if when else "")
                 yield name, group, str(ladder.level(index)), code(ladder.rungs[index].name)
+
+
+def _sizes(ladder: Ladder) -> Iterator[str]:
+    """Describe the entry rungs by error size, if the ladder has any."""
+    if not ladder.sizes:
+        return
+    top = code(max(ladder.sizes.values(), key=ladder.index))
+    yield "## Entry rungs by error size"
+    yield (
+        f"An error report may state how large the problem is. A kind that enters at {top} or above enters there "
+        "regardless of the size. Every other error whose report states a size enters at the rung in this table."
+    )
+    rows = [
+        (code(size), member_comments(Size)[size.value], str(ladder.level(ladder.index(name))), code(name))
+        for size, name in ladder.sizes.items()
+    ]
+    yield table(("size", "meaning", "level", "rung"), rows)
 
 
 def _limit_rows(ladder: Ladder) -> Iterator[tuple[str, ...]]:

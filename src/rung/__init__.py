@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rung.core.error_readers import register_table as _register_table
+
 TYPE_CHECKING = False  # what `typing` says too; importing it costs ten times as much as the rest of this
 if TYPE_CHECKING:
     from typing import Any
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from rung.wiring.policies import Policies as Policies
 
 __version__ = "0.1.0"
+
+_register_table("rung.adapters.registry:READERS")
 
 _HOMES = {
     "Backoff": "rung.core.backoff",
@@ -109,8 +113,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rung' has no attribute {name!r}")
     from importlib import import_module
 
-    if home == "rung.core.classify" or home.startswith("rung.engine."):
-        import_module("rung.wiring.readers").register()  # what names failures knows the SDKs' own classes
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

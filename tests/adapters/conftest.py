@@ -1,4 +1,4 @@
-"""A provider that fails, an address nobody listens on, and the adapters made known."""
+"""A provider that fails, and an address nobody listens on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.wiring.readers import register
 from tests.adapters.loopback import Provider
 
 if TYPE_CHECKING:
@@ -27,8 +26,3 @@ def refused() -> Iterator[str]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
-@pytest.fixture(autouse=True)
-def readers() -> None:
-    register()

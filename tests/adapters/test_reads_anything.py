@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rung.adapters.registry import READERS
 from rung.core.failures import Evidence
-from rung.wiring.readers import ADAPTERS
 
-NAMES = sorted(set(ADAPTERS.values()))
+MODULES = sorted({target.partition(":")[0] for target in READERS.values()})
 
 
 class Hostile:
@@ -58,28 +58,28 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MODULES)
 @given(value=VALUES)
 def test_no_exception_breaks_it(name: str, value: object) -> None:
     """Whatever stands in its attributes."""
-    assert isinstance(import_module(f"rung.adapters.{name}").read(Strange(value)), Evidence | None)
+    assert isinstance(import_module(name).read(Strange(value)), Evidence | None)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MODULES)
 @pytest.mark.parametrize(
     "thing", [None, 5, "text", {}, [], object, Hostile(), HostileError()], ids=lambda thing: type(thing).__name__
 )
 def test_no_object_breaks_it(name: str, thing: object) -> None:
     """What is no exception, and what breaks when it is looked at."""
-    assert isinstance(import_module(f"rung.adapters.{name}").read(thing), Evidence | None)
+    assert isinstance(import_module(name).read(thing), Evidence | None)
 
 
 def test_no_adapter_loads_what_it_reads() -> None:
     """Reading an object needs nothing but the object."""
-    foreign = sorted(set(ADAPTERS) - set(sys.stdlib_module_names))
+    foreign = sorted(set(READERS) - set(sys.stdlib_module_names))
     code = (
         f"import importlib, sys\n"
-        f"for name in {NAMES!r}: importlib.import_module(f'rung.adapters.{{name}}')\n"
+        f"for name in {MODULES!r}: importlib.import_module(name)\n"
         f"print([name for name in {foreign!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -60,6 +60,32 @@ def test_five_corrections_for_life_then_the_plan(world: World) -> None:
     assert (world.place / "runtime" / "blocker-report-r1.md").exists()
 
 
+def test_corrections_of_earlier_incidents_count(world: World) -> None:
+    """A review that passes ends an incident, and the next one of the same task has only the corrections that are left."""
+    claim = claimed(world)
+    for n in range(1, 7):
+        if n in (3, 5):
+            world.table.ask_review(claim, review(0), checkpoint=n)
+            world.conductor.handle()
+            assert (task(world).state, task(world).history) == (State.REVIEW_APPROVED, [])
+            world.table.resume(claim)
+        world.table.error(claim, f"ImportError: No module named foo{n}")
+        world.conductor.handle()
+        if n < 6:
+            assert task(world).state is State.FIX_PROPOSED
+            world.table.resume(claim)
+    assert (task(world).state, task(world).outcome) == (State.EXITED, "escalated")
+
+
+def test_a_workers_exit_code_names_its_error(world: World) -> None:
+    """Tool and exit code of the report are in the evidence that the kind is read from."""
+    claim = claimed(world)
+    world.table.error(claim, "it stopped", body="ERROR (Retry 1/5):\nError: it stopped\nTool: bash\nExit Code: 137")
+    world.conductor.handle()
+    failure = next(event["failure"] for event in task(world).history if event["name"] == "attempt_failed")
+    assert (failure["kind"], failure["evidence"]["tool"]) == ("resource_exhausted", "bash")
+
+
 def test_an_error_that_two_corrections_did_not_change_is_called_that(world: World) -> None:
     """The third proposal for the same error says that the plan may be what is wrong."""
     claim = claimed(world)

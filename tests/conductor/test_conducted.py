@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.conductor.pids import Pid, alive, read_pid
+from rung.adapters.worker_processes import read_pid
 from rung.core.crew import CONDUCTOR, WATCHDOG, MessageType, State
 from rung.core.toml import to_toml
+from rung.engine.process_identity import Pid, is_alive
 from rung.store.crew.table import Table
 from tests.crew.shells import sqlite3_shell
 
@@ -106,7 +107,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
             made.front.communicate()
     for file in made.runtime.glob("pids/*.pid"):
         pid = read_pid(file)
-        if pid is not None and alive(pid):
+        if pid is not None and is_alive(pid):
             os.killpg(pid.number, signal.SIGKILL)
 
 
@@ -155,7 +156,7 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
     assert worker is not None
     assert place.say("crew", "stop", "context runs out", "--hand-over").returncode == 0
     place.until(lambda: place.task("task-01").generation == 2)
-    assert not alive(worker)
+    assert not is_alive(worker)
     assert "context runs out" in (place.runtime / "HANDOFF.md").read_text()
     assert "session" in (place.runtime / "MEMORY.md").read_text()
     assert any("asked for a successor" in text for text in place.messages(WATCHDOG, MessageType.WARNING))
@@ -309,7 +310,7 @@ def test_a_worker_that_knows_only_sql(place: Place) -> None:
 def another(file: Path, before: Pid) -> bool:
     """Has another process taken its place?"""
     now = read_pid(file)
-    return now is not None and now != before and alive(now)
+    return now is not None and now != before and is_alive(now)
 
 
 def sql(db: Path, text: str) -> str:

@@ -1,38 +1,28 @@
-"""A conductor's helpers: each failure answered in its own way, three tries, then somebody else."""
+"""A conductor's helpers: each failure answered in its own way, three tries, then a report."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.conductor.helpers import Command, ask, get_help, json_in
-from rung.conductor.instructions import Problem, mend, problems_in
-from rung.core.errors import AttemptError, ConfigError, TimeUp
-from rung.core.failures import Kind
-from rung.core.helping import Flaw, Resort
+from rung.conductor.dispatch import instructed
+from rung.conductor.helpers import ask
+from rung.conductor.judgement import CommandJudgement
+from rung.core.budget import RetryBudget
+from rung.core.errors import ConfigError
+from rung.core.failures import GROUPS, Evidence, Failure, Kind
+from rung.core.policy import preset
+from rung.core.presets import HELPER
+from rung.testing import FakeClock
+from tests.conductor.simulated import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-
-def helper(*answers: str | Exception) -> tuple[Callable[[str], str], list[str]]:
-    """One that gives these answers, and what it was asked."""
-    asked: list[str] = []
-
-    def give(prompt: str) -> str:
-        asked.append(prompt)
-        answer = answers[min(len(asked), len(answers)) - 1]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    return give, asked
 
 
 def script(path: Path, body: str) -> list[str]:
@@ -40,194 +30,170 @@ def script(path: Path, body: str) -> list[str]:
     return [sys.executable, str(path)]
 
 
-def test_a_good_answer_needs_nobody_else() -> None:
-    """One try, no escalation."""
-    give, asked = helper("fine")
-    helped = get_help("x", "do x", give, str)
-    assert (helped.value, helped.tries, helped.resort, helped.escalation) == ("fine", 1, None, "")
-    assert asked == ["do x"]
-
-
-def test_transient_trouble_is_asked_the_same_again() -> None:
-    """The prompt does not change, and each pause is longer than the one before."""
-    give, asked = helper(TimeoutError("timed out"), ConnectionResetError("reset"), "fine")
-    pauses: list[float] = []
-    helped = get_help("x", "do x", give, str, sleep=pauses.append)
-    assert (helped.value, helped.tries) == ("fine", 3)
-    assert asked == ["do x"] * 3
-    assert pauses == [1.0, 2.0]
-
-
-def test_three_tries_and_no_more() -> None:
-    """What was called transient and does not pass is escalated after the third try."""
-    give, asked = helper(TimeoutError("timed out"))
-    helped = get_help("write task-04", "do x", give, str, sleep=lambda _: None)
-    assert (helped.value, helped.tries, helped.resort) == (None, 3, Resort.PERSON)
-    assert len(asked) == 3
-    assert "A helper failed 3 times: write task-04" in helped.escalation
-    assert "Category: transient" in helped.escalation
-    assert "- Attempt 3: timeout" in helped.escalation
-    assert "Next: a person decides." in helped.escalation
-
-
-def test_a_wrong_prompt_is_put_right_first() -> None:
-    """A missing file is never asked for in the same words; where nobody can put it right it is not asked again."""
-    missing = FileNotFoundError(2, "No such file or directory", "skills/writing.md")
-    give, asked = helper(missing, "fine")
-    helped = get_help(
-        "x", "read skills/writing.md", give, str, fix_prompt=lambda prompt, _: prompt.replace("writing", "copyist")
+def helper(tmp_path: Path, *answers: str) -> list[str]:
+    """A command that gives these answers one after the other, and notes what it was asked; `!` is said with a bad exit."""
+    return script(
+        tmp_path / "helper.py",
+        f"""
+import pathlib, sys
+asked = pathlib.Path({str(tmp_path / "asked")!r})
+before = asked.read_text().splitlines() if asked.exists() else []
+asked.write_text("\\n".join([*before, sys.stdin.read()]))
+answer = {answers!r}[min(len(before), {len(answers) - 1})]
+if answer.startswith("!"):
+    sys.exit(answer[1:])
+print(answer)
+""",
     )
-    assert helped.value == "fine"
-    assert asked == ["read skills/writing.md", "read skills/copyist.md"]
-    give, asked = helper(missing, "fine")
-    assert get_help("x", "read it", give, str).value == "fine"
-    assert "What is named there is wrong" in asked[1]
-    give, asked = helper(missing, "fine")
-    stuck = get_help("x", "read it", give, str, fix_prompt=lambda prompt, _: prompt)
-    assert (stuck.value, len(asked)) == (None, 1)
-    assert "Category: configuration" in stuck.escalation
 
 
-def test_a_wrong_answer_is_told_what_is_wrong() -> None:
-    """The correction stands in the next prompt; the same again in spite of it is systemic, and not tried a third time."""
-    give, asked = helper("no json", '{"a": 1}')
-    assert get_help("x", "do x", give, json_in).value == {"a": 1}
-    assert "not a JSON object" in asked[1]
-    give, asked = helper("no json")
-    helped = get_help("x", "do x", give, json_in)
-    assert (helped.tries, len(asked)) == (2, 2)
-    assert "Category: systemic" in helped.escalation
+def asked(tmp_path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
 
 
-def test_systemic_trouble_is_escalated_at_once() -> None:
-    """One try: the same prompt would fail in the same way."""
-    give, asked = helper(AttemptError("cannot do this", finding=Kind.GOAL_MISALIGNED))
-    assert get_help("x", "do x", give, str).tries == 1
-    assert len(asked) == 1
+QUESTION = {"question": "propose", "task": "task-01"}
+FINE = '{"fix": "x"}'
 
 
-def test_who_steps_in(tmp_path: Path) -> None:
-    """First a workaround, then the replanner with the account, then a person; and the account is kept."""
-    give, _ = helper(AttemptError("no", finding=Kind.GOAL_MISALIGNED))
-    report = tmp_path / "reports" / "escalations.md"
-    first = get_help("x", "do x", give, str, workaround=lambda: "by hand", report=report)
-    assert (first.value, first.resort) == ("by hand", Resort.WORKAROUND)
-    told: list[str] = []
-
-    def replanner(account: str) -> str | None:
-        told.append(account)
-        return "a new plan"
-
-    second = get_help("x", "do x", give, str, workaround=lambda: None, replanner=replanner, report=report)
-    assert (second.value, second.resort) == ("a new plan", Resort.REPLANNER)
-    assert "Next: have the plan revised." in told[0]
-    third = get_help("x", "do x", give, str, workaround=lambda: None, replanner=lambda _: None, report=report)
-    assert (third.value, third.resort) == (None, Resort.PERSON)
-    kept = report.read_text()
-    assert [kept.count(f"Next: {words}") for words in ("work around", "have the plan", "a person")] == [1, 1, 1]
+def test_a_good_answer_needs_one_try(tmp_path: Path) -> None:
+    """One question, no report."""
+    report = tmp_path / "e.md"
+    assert ask(helper(tmp_path, FINE), QUESTION, report=report) == {"fix": "x"}
+    assert asked(tmp_path) == [QUESTION]
+    assert not report.exists()
 
 
-def test_a_command_is_a_helper(tmp_path: Path) -> None:
-    """The prompt comes on standard input, or in its place; a bad exit is a failure with its words."""
-    echo = script(tmp_path / "echo.py", "import sys; print(sys.stdin.read().upper(), *sys.argv[1:])")
-    assert Command(words=echo)("hello") == "HELLO\n"
-    assert Command(words=[*echo, "<{prompt}>"])("hello") == " <hello>\n"
-    fail = script(tmp_path / "fail.py", "import sys; sys.exit('429 too many requests')")
-    with pytest.raises(AttemptError, match="429"):
-        Command(words=fail)("x")
-    where = script(tmp_path / "where.py", "import os; print(os.getcwd(), os.environ.get('MARK'))")
-    got = Command(words=where, workdir=tmp_path, environment={**os.environ, "MARK": "m"})("")
-    assert got.split() == [str(tmp_path), "m"]
+def test_transient_trouble_is_asked_again_unchanged(tmp_path: Path) -> None:
+    """The question stays the same, and there is a pause with jitter before each further try."""
+    clock = FakeClock()
+    command = helper(tmp_path, "!503 service unavailable", "!connection reset by peer", FINE)
+    assert ask(command, QUESTION, clock=clock, jitter=lambda: 0.5) == {"fix": "x"}
+    assert asked(tmp_path) == [QUESTION] * 3
+    assert clock.sleeps == [0.5, 1.0]
+
+
+def test_three_tries_and_no_more(tmp_path: Path) -> None:
+    """Transient trouble that does not pass is reported after the third try."""
+    report = tmp_path / "reports" / "e.md"
+    assert ask(helper(tmp_path, "!503 service unavailable"), QUESTION, clock=FakeClock(), report=report) is None
+    assert len(asked(tmp_path)) == 3
+    text = report.read_text()
+    assert text.startswith(f"The question 'propose' to {sys.executable} was not answered.")
+    assert text.count("- overloaded: 503") + text.count("- server_error: 503") == 3
+
+
+def test_the_shared_retry_budget_is_honoured(tmp_path: Path) -> None:
+    """With no retries left in the process, transient trouble is not asked again unchanged."""
+    empty = RetryBudget(capacity=1)  # less than one retry takes
+    assert (
+        ask(helper(tmp_path, "!503 service unavailable", FINE), QUESTION, clock=FakeClock(), retry_budget=empty) is None
+    )
+    assert len(asked(tmp_path)) == 1
+
+
+def test_a_wrong_answer_is_told_what_is_wrong(tmp_path: Path) -> None:
+    """The correction stands in the next question, which is still JSON."""
+    assert ask(helper(tmp_path, "hm", FINE), QUESTION) == {"fix": "x"}
+    first, second = asked(tmp_path)
+    assert first == QUESTION
+    assert second == {**QUESTION, "correction": "malformed_output: the answer is not a JSON object"}
+
+
+def test_a_wrong_question_is_told_what_to_look_up(tmp_path: Path) -> None:
+    """What the helper did not find is named in the next question."""
+    assert ask(helper(tmp_path, "!cat: skills/writing.md: No such file or directory", FINE), QUESTION) == {"fix": "x"}
+    assert "skills/writing.md" in asked(tmp_path)[1]["look_up"]
+
+
+def test_the_same_error_in_spite_of_its_correction(tmp_path: Path) -> None:
+    """A correction that did not help is not given twice."""
+    report = tmp_path / "e.md"
+    assert ask(helper(tmp_path, "hm"), QUESTION, report=report) is None
+    assert len(asked(tmp_path)) == 2
+    assert "BLOCKED: malformed_output" in report.read_text()
+
+
+def test_three_different_errors_are_enough(tmp_path: Path) -> None:
+    """Each new error is answered, but the third try is the last."""
+    command = helper(tmp_path, "hm", "!cat: a/b.md: No such file or directory", "!permission denied", FINE)
+    assert ask(command, QUESTION, clock=FakeClock()) is None
+    assert len(asked(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_where_a_helpers_failure_enters(kind: Kind) -> None:
+    """What passes is repeated, what can be told is corrected, and what neither helps goes to a person at once."""
+    rung = HELPER.rungs[HELPER.enter(Failure(kind, retryable=False, rule="test", evidence=Evidence()))].name
+    person = kind in GROUPS["crew"][4:] or kind in {
+        Kind.SCOPE_CONFLICT,
+        Kind.AUTH_ERROR,
+        Kind.MISSING_CREDENTIALS,
+        Kind.QUOTA_EXHAUSTED,
+        Kind.BUDGET_EXHAUSTED,
+        Kind.SERVICE_DOWN,
+        Kind.CONTENT_FILTER,
+        Kind.REFUSAL,
+        Kind.GOAL_MISALIGNED,
+        Kind.CAPABILITY_MISMATCH,
+    }
+    assert rung == ("retry" if kind in GROUPS["transient"] else "person" if person else "fix")
+
+
+def test_a_helpers_policy() -> None:
+    """Three attempts in all, under the template for helpers."""
+    policy = preset(HELPER, "helper")
+    assert (policy.name, policy.budget.attempts, policy.ladder.rungs[1].tries) == ("helper", 3, 3)
+
+
+def test_systemic_trouble_is_not_asked_again(tmp_path: Path) -> None:
+    """A missing key is no question of words: one try."""
+    assert ask(helper(tmp_path, "!401 invalid api key"), QUESTION) is None
+    assert len(asked(tmp_path)) == 1
+
+
+def test_a_prompt_in_its_place(tmp_path: Path) -> None:
+    """Where {prompt} stands in the command, the question stands there."""
+    echo = script(tmp_path / "echo.py", "import sys; print(sys.argv[1], sys.stdin.read())")
+    assert ask([*echo, "{prompt}"], QUESTION) == QUESTION
 
 
 def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    """Nothing of it stays behind."""
-    mark = tmp_path / "pid"
+    """Nothing of it stays behind, at any try."""
+    marks = tmp_path / "pids"
     slow = script(
         tmp_path / "slow.py",
-        "import os, pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(60)",
+        "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); time.sleep(60)",
     )
-    with pytest.raises(TimeUp):
-        Command(words=[*slow, str(mark)], seconds=1.0)("x")
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(mark.read_text()), 0)
+    assert ask([*slow, str(marks)], QUESTION, seconds=1.0, clock=FakeClock()) is None
+    pids = marks.read_text().split()
+    assert len(pids) == 3
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
 
 
-def test_questions_are_json(tmp_path: Path) -> None:
-    """A question and its answer are JSON; a wrong answer is asked again with the correction beside the question."""
-    judge = script(
-        tmp_path / "judge.py",
-        "import json, sys; q = json.load(sys.stdin); print('thinking…'); print(json.dumps({'got': q})) if 'correction' in q else print('hm')",
-    )
-    answer = ask(judge, {"question": "propose", "task": "task-01"})
-    assert answer is not None
-    assert answer["got"]["question"] == "propose"
-    assert answer["got"]["correction"].startswith("malformed_output")
-
-
-def test_a_question_nobody_answers(tmp_path: Path) -> None:
-    """A program that is not there is not asked three times; no program at all is a mistake."""
-    report = tmp_path / "e.md"
-    began = time.monotonic()
-    assert ask([str(tmp_path / "gone")], {"question": "review"}, report=report) is None
-    assert time.monotonic() - began < 5
-    assert "failed once: the question 'review'" in report.read_text()
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    """A missing program is started once, whatever the question; no program at all is a mistake."""
+    report, clock = tmp_path / "e.md", FakeClock()
+    assert ask([str(tmp_path / "gone")], {"question": "review"}, report=report, clock=clock) is None
+    assert "The question 'review'" in report.read_text()
+    assert report.read_text().count("- not_found: ") == 1
     with pytest.raises(ConfigError):
         ask([], {})
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', 'So:\n```json\n{"a": 1}\n```\n', 'x {y}\n{"a": 1}'])
-def test_json_is_found(text: str) -> None:
-    """All of an answer, what stands in its braces, or its last line."""
-    assert json_in(text) == {"a": 1}
-
-
-@pytest.mark.parametrize("text", ["", "[1]", "{", "}{", json.dumps("x")])
-def test_what_is_no_json_object(text: str) -> None:
-    """A list, a text or half an object is none."""
-    with pytest.raises(AttemptError):
-        json_in(text)
-
-
-def test_small_flaws_are_edited(tmp_path: Path) -> None:
-    """Paths and typos are put right in place, without asking anybody."""
-    path = tmp_path / "task-01.md"
-    path.write_text("Read src/old.py, then wirte it.")
-    give, asked = helper("never asked")
-    problems = [
-        Problem(flaw=Flaw.WRONG_PATH, found="src/old.py", instead="src/new.py"),
-        Problem(flaw=Flaw.TYPO, found="wirte", instead="write"),
-    ]
-    assert mend(path, problems, give).value == "Read src/new.py, then write it."
-    assert path.read_text() == "Read src/new.py, then write it."
-    assert asked == []
-    assert mend(path, [], give).value == path.read_text()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["task-01.md"]
-
-
-def test_larger_flaws_are_written_anew(tmp_path: Path) -> None:
-    """The writer is told what is wrong; its answer must have the sections, or it is told again; else the file stays."""
-    path = tmp_path / "task-01.md"
-    path.write_text("## Goal\nBuild it.\n")
-    problems = problems_in(path.read_text(), ["Goal", "Steps"])
-    assert problems == [Problem(flaw=Flaw.MISSING_SECTION, found="Steps")]
-    give, asked = helper("## Goal\nBuild it.\n", "## Goal\nBuild it.\n\n## Steps\n1. all of it\n")
-    helped = mend(path, problems, give, sections=["Goal", "Steps"])
-    assert helped.tries == 2
-    assert "missing section: Steps" in asked[0]
-    assert "Missing: Steps." in asked[1]
-    assert "## Steps" in path.read_text()
-    give, _ = helper("")
-    before = path.read_text()
-    assert mend(path, [Problem(flaw=Flaw.WRONG_KIND, found="sequential")], give, sleep=lambda _: None).value is None
-    assert path.read_text() == before
-
-
-def test_a_small_flaw_that_is_not_there_is_not_edited_blindly(tmp_path: Path) -> None:
-    """Where what should be replaced is not found, the writer is asked; a file that is missing is written."""
-    path = tmp_path / "new" / "task-02.md"
-    give, asked = helper("whole")
-    assert mend(path, [Problem(flaw=Flaw.TYPO, found="wirte", instead="write")], give).value == "whole"
-    assert len(asked) == 1
-    assert path.read_text() == "whole"
-    assert problems_in("  \n") == [Problem(flaw=Flaw.EMPTY, found="there is nothing in it")]
+def test_missing_instructions_are_written_by_the_judge(tmp_path: Path) -> None:
+    """An empty or missing instruction file is replaced by what the judge writes, whole; a task without one is escalated."""
+    world = World(tmp_path, 0, stormy=False, tasks=1)
+    path = tmp_path / "new" / "task-01.md"
+    world.table.change("task-01", instruction_path=str(path))
+    row = world.table.task("task-01")
+    assert row is not None
+    crew = world.conductor.crew
+    judge = CommandJudgement(helper(tmp_path, '{"instructions": "Do it."}'))
+    assert instructed(replace(crew, judgement=judge), row)
+    assert path.read_text() == "Do it."
+    assert [entry.name for entry in path.parent.iterdir()] == ["task-01.md"]
+    assert instructed(crew, row)
+    path.write_text(" \n")
+    assert not instructed(crew, row)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.conductor.pids import Pid, alive, find, group, me, read_pid, signal_group, write_pid
-from rung.conductor.processes import RealProcesses
+from rung.adapters.worker_processes import RealProcesses, read_pid, signal_group, write_pid
+from rung.engine.process_identity import Pid, current_process, is_alive, is_group_alive, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def test_a_number_that_is_anothers_by_now_is_not_hit(processes: RealProcesses) -
     """The file of a dead process, whose number a living one got: it is not alive, and ending it ends nobody."""
     stranger = subprocess.Popen(SLEEP, start_new_session=True, stdout=subprocess.DEVNULL)
     try:
-        now = find(stranger.pid)
+        now = lookup(stranger.pid)
         assert now is not None
         write_pid(
             processes.pids / "old.pid", Pid(now.number, now.started[:-1] + ("1" if now.started[-1] != "1" else "2"))
@@ -80,7 +80,7 @@ def test_one_that_ignores_being_asked_is_made_to(processes: RealProcesses, tmp_p
     pid = processes.pid("deaf")
     assert pid is not None
     assert processes.end("deaf", 0.1) == -signal.SIGKILL
-    assert not alive(pid)
+    assert not is_alive(pid)
     assert list((tmp_path / "pids").iterdir()) == []
 
 
@@ -90,14 +90,14 @@ def test_what_a_worker_started_goes_with_it(processes: RealProcesses, tmp_path: 
     processes.launch("parent", [sys.executable, "-c", code], {}, None)
     until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
     until(lambda: not processes.alive("parent"))
-    child = find(int((tmp_path / "child").read_text()))
+    child = lookup(int((tmp_path / "child").read_text()))
     parent = processes.pid("parent")
     assert child is not None
     assert parent is not None
-    assert group(parent)
+    assert is_group_alive(parent)
     processes.end("parent", 1.0)
-    assert not alive(child)
-    assert not group(parent)
+    assert not is_alive(child)
+    assert not is_group_alive(parent)
 
 
 def test_one_that_stands_still_is_seen_and_can_be_ended(processes: RealProcesses) -> None:
@@ -110,13 +110,13 @@ def test_one_that_stands_still_is_seen_and_can_be_ended(processes: RealProcesses
     until(lambda: Path(f"/proc/{pid.number}/stat").read_text().rpartition(")")[2].split()[0] == "T")
     assert processes.alive("still")
     processes.end("still", LONG)
-    assert not alive(pid)
+    assert not is_alive(pid)
 
 
 def test_a_successor_knows_the_workers(processes: RealProcesses, tmp_path: Path) -> None:
     """Another conductor, in another process, finds by the files who is alive."""
     processes.launch("one", SLEEP, {"RUNG_TASK": "task-01"}, tmp_path)
-    ask = f"from rung.conductor.processes import RealProcesses; from pathlib import Path; p = RealProcesses(Path({str(tmp_path)!r})); print(p.known(), p.alive('one')); p.end('one', 5); print(p.known())"
+    ask = f"from rung.adapters.worker_processes import RealProcesses; from pathlib import Path; p = RealProcesses(Path({str(tmp_path)!r})); print(p.known(), p.alive('one')); p.end('one', 5); print(p.known())"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["['one'] True", "[]"]
     until(lambda: not processes.alive("one"))
@@ -125,7 +125,7 @@ def test_a_successor_knows_the_workers(processes: RealProcesses, tmp_path: Path)
 def test_a_zombie_is_dead() -> None:
     """A process that ended and was not waited for is nobody."""
     child = subprocess.Popen([sys.executable, "-c", ""])
-    until(lambda: find(child.pid) is None)
+    until(lambda: lookup(child.pid) is None)
     child.wait()
 
 
@@ -136,7 +136,7 @@ def test_a_file_one_cannot_read_is_nobodys(tmp_path: Path) -> None:
     for text in ("", "abc", "\x00\xff", "12"):
         file.write_text(text)
         found = read_pid(file)
-        assert found is None or not alive(found)
-    write_pid(file, me())
-    assert read_pid(file) == me()
-    assert me().number == os.getpid()
+        assert found is None or not is_alive(found)
+    write_pid(file, current_process())
+    assert read_pid(file) == current_process()
+    assert current_process().number == os.getpid()

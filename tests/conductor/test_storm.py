@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.conductor.pids import alive, read_pid
+from rung.adapters.worker_processes import read_pid
 from rung.core.crew import MessageType, State
 from rung.core.toml import to_toml
+from rung.engine.process_identity import is_alive
 from rung.store.crew.table import Table
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Storm:
         if not workers or self.chance.random() > 0.15:
             return
         pid = read_pid(self.chance.choice(workers))
-        if pid is None or not alive(pid):
+        if pid is None or not is_alive(pid):
             return
         if self.chance.random() < 0.4:
             self._signal(pid.number, signal.SIGKILL)
@@ -85,7 +86,7 @@ class Storm:
         assert first is not None
         os.kill(first.number, signal.SIGKILL)
         until = time.monotonic() + 60
-        while (now := read_pid(file)) is None or now == first or not alive(now):
+        while (now := read_pid(file)) is None or now == first or not is_alive(now):
             assert time.monotonic() < until, "nobody took the conductor's place"
             time.sleep(0.1)
 

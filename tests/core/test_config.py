@@ -71,6 +71,12 @@ BAD: list[tuple[Any, str, Any]] = [
     (rungs(entry=[]), "ladder.entry", []),
     (rungs(entry={"timeout": "wait"}), "ladder.entry.timeout", "wait"),
     (rungs(entry={"timeout": 1}), "ladder.entry.timeout", 1),
+    (rungs(sizes=[]), "ladder.sizes", []),
+    (rungs(sizes={"huge": "surface"}), "ladder.sizes.huge", "huge"),
+    (rungs(sizes={"simple": "wait"}), "ladder.sizes.simple", "wait"),
+    (rungs(sizes={"simple": 1}), "ladder.sizes.simple", 1),
+    (rungs({"action": "nudge", "spent_with": 5}), "ladder.rungs[0].spent_with", 5),
+    (rungs({"action": "nudge", "spent_with": "nudge"}), "ladder.rungs[0].spent_with", "nudge"),
     (rungs(entry={"tiemout": "surface"}), "ladder.entry.tiemout", "tiemout"),
     (rungs(entry={5: "surface"}), "ladder.entry.5", 5),
     (rungs(loops=[3]), "ladder.loops", [3]),
@@ -368,6 +374,7 @@ def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
         "otherwise": ladder.otherwise,
         "entry": {kind.value: rung for kind, rung in ladder.entry.items()},
         "loops": {str(count): rung for count, rung in ladder.loops},
+        "sizes": {size.value: rung for size, rung in ladder.sizes.items()},
         "rungs": [
             {
                 "action": rung.action.value,
@@ -378,6 +385,7 @@ def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
                 "cost": rung.cost,
                 "most_missing": rung.most_missing,
                 "rollback": rung.rollback,
+                "spent_with": rung.spent_with,
                 **({} if rung.helps is None else {"helps": sorted(rung.helps)}),
             }
             for rung in ladder.rungs

@@ -16,16 +16,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rung.core.classify import classify
+from rung.core.error_readers import READERS, register_reader
 from rung.core.errors import AttemptError, Refused, TimeUp
 from rung.core.evidence import (
-    _READERS,
     CHAIN_LIMIT,
     CODE_LIMIT,
     TEXT_LIMIT,
     carried_evidence,
     clip,
     evidence_of,
-    register_reader,
     without_secrets,
 )
 from rung.core.failures import Evidence, Kind, Phase
@@ -497,11 +496,9 @@ def reader() -> Iterator[list[Any]]:
             raise answer
         return cast("Evidence | None", answer)
 
-    readers = dict(_READERS)
     register_reader("foreign_pkg", read)
     yield answers
-    _READERS.clear()
-    _READERS.update(readers)
+    del READERS["foreign_pkg"]
 
 
 def test_an_adapter_reads_first(reader: list[Any]) -> None:

@@ -179,3 +179,11 @@ def test_a_failure_knows_its_fingerprint() -> None:
     failure = Failure(kind=Kind.SERVER_ERROR, retryable=True, rule="http-5xx", evidence=evidence)
     other = Failure(kind=Kind.SERVER_ERROR, retryable=False, rule="finding", evidence=evidence)
     assert failure.fingerprint == other.fingerprint == print_of("x", Kind.SERVER_ERROR, status=500)
+
+
+def test_the_headline_of_a_failure() -> None:
+    """The kind and the first line that is not blank, shortened; without a message the kind alone."""
+    bare = Failure(Kind.TIMEOUT, retryable=True, rule="test")
+    assert bare.headline() == "timeout"
+    assert bare._replace(message=" \n it took\ntoo long").headline() == "timeout: it took"
+    assert bare._replace(message="x" * 300).headline() == f"timeout: {'x' * 199}…"

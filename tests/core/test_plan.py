@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.blocker import Blocker, may_consult
+from rung.core.blocker import Blocker
 from rung.core.errors import ConfigError
 from rung.core.plan import Changes, CrewSettings, Mark, Plan, Wrong, changes, checked_plan, conflicts, read_plan
 
@@ -217,4 +217,3 @@ def test_a_blocker_report_says_all() -> None:
         "main, 2 files changed",
     ):
         assert part in text
-    assert [may_consult(number) for number in (0, 2, 3)] == [True, True, False]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.review import LABELS, Judged, ReviewRequest, judge_review, sent_back
+from rung.core.failures import Kind
+from rung.core.review import LABELS, Judged, ReviewRequest, judge_review, review_exhausted, sent_back
 
 TEXTS = st.text(max_size=60).map(str.strip)
 REQUESTS = st.builds(
@@ -153,3 +154,11 @@ def test_a_refusal_says_what_is_wanted() -> None:
     assert "last approved state" in reject
     assert judge_review(ReviewRequest()).body.startswith("REVIEW FAILED (Smoothness: ?/9):\n")
     assert judge_review(replace(GOOD, checkpoint=None)).body == "REVIEW APPROVED: the work. Go on."
+
+
+def test_reviews_of_a_checkpoint_are_exhausted() -> None:
+    """Five reviews of one checkpoint are answered; the sixth is a failure of its own kind."""
+    assert all(review_exhausted(1, cycles) is None for cycles in range(6))
+    found = review_exhausted(1, 6)
+    assert found is not None
+    assert (found.finding, found.text) == (Kind.REVIEW_EXHAUSTED, "checkpoint 1: 5 reviews without approval")

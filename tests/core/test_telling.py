@@ -15,9 +15,9 @@ from rung.core.arguments import lacking
 from rung.core.codec import to_json
 from rung.core.config import policy, policy_from
 from rung.core.errors import ConfigError
-from rung.core.failures import Evidence, Failure, Kind
+from rung.core.failures import Evidence, Failure, Kind, first_line
 from rung.core.ladder import Action
-from rung.core.narration import first_line, narrate, told
+from rung.core.narration import narrate, told
 from rung.core.request import Request
 from rung.core.stop_gate import stop_from
 from rung.core.tables import policy_table, worst_table

@@ -318,9 +318,9 @@ def test_a_move_is_a_sign_of_life(table: Table, claim: Claim, stranger: Stranger
 @pytest.mark.parametrize("heartbeat", ["NULL", "'yesterday'", "''", f"'{OLD}'", "'2026-02-31 99:00:00'"])
 def test_no_heartbeat_is_a_stale_one(table: Table, claim: Claim, stranger: Stranger, heartbeat: str) -> None:
     """Missing, old, or no time at all."""
-    assert not table.stale()
+    assert not any(task.stale for task in table.claimed())
     stranger.changed(f"UPDATE orchestration_tasks SET last_heartbeat = {heartbeat} WHERE task_id = '{TASK}'")
-    assert [task.task_id for task in table.stale()] == [TASK]
+    assert [task.task_id for task in table.claimed() if task.stale] == [TASK]
     assert table.known(TASK).stale
 
 
@@ -330,11 +330,11 @@ def test_no_heartbeat_is_a_stale_one(table: Table, claim: Claim, stranger: Stran
 def test_every_state_that_somebody_has_is_watched(table: Table, claim: Claim, stranger: Stranger, state: str) -> None:
     """Also where the worker only waits; each by its own measure of patience."""
     stranger.force(TASK, state=f"'{state}'", last_heartbeat="NULL")
-    assert [task.task_id for task in table.stale()] == [TASK]
+    assert [task.task_id for task in table.claimed() if task.stale] == [TASK]
     stranger.force(TASK, last_heartbeat="datetime('now')", stale_after="-1")
-    assert [task.task_id for task in table.stale()] == [TASK]
+    assert [task.task_id for task in table.claimed() if task.stale] == [TASK]
     stranger.force(TASK, stale_after="60")
-    assert not table.stale()
+    assert not any(task.stale for task in table.claimed())
 
 
 def test_what_nobody_has_is_not_stale(table: Table, claim: Claim, stranger: Stranger) -> None:
@@ -342,7 +342,7 @@ def test_what_nobody_has_is_not_stale(table: Table, claim: Claim, stranger: Stra
     table.add(NewTask(task_id="task-02"))
     for state in ("watching", "exited", "complete"):
         stranger.force(TASK, state=f"'{state}'", last_heartbeat="NULL")
-        assert not table.stale()
+        assert not any(task.stale for task in table.claimed())
 
 
 def test_nobody_lives_in_the_future(table: Table, claim: Claim, stranger: Stranger) -> None:

@@ -130,6 +130,19 @@ def test_thrash_after_compaction() -> None:
     assert told(-30, 85, -30, 85, -30, 40, 41, 42, 43, 44, 45, 85, -30, 85) == []
 
 
+def test_thrash_without_token_counts() -> None:
+    """Compactions at most five turns apart count; the first one and a later one begin the count anew."""
+
+    def told(*turns: int) -> list[int]:
+        watch = ContextWatch()
+        found = [watch.full_again(apart) for apart in turns]
+        return [one.count for one in found if one is not None]
+
+    assert told(0, 5, 5, 0) == [3]
+    assert told(0, 5, 5, 6, 5, 5) == []
+    assert told(0, 5, 5, 6, 5, 5, 5, 1) == [3, 4]
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 100), st.sampled_from(("a", "b", None)), st.booleans()), max_size=30),
     st.integers(0, 30),

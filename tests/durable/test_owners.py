@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.store import open_journal, owners
+from rung.engine import process_identity
+from rung.store import open_journal
 from rung.store.port import Fenced, Taken
 from rung.store.runs import Runs
 
@@ -156,18 +157,18 @@ def test_the_dead_are_found_at_once(url: str) -> None:
 
 def test_who_is_dead() -> None:
     """Another host, another namespace and what cannot be read are not judged; another boot of this host is gone."""
-    mine = owners.me()
-    assert not owners.dead(mine.text())
-    assert owners.dead("")
-    assert not owners.dead("nonsense")
-    assert not owners.dead(mine._replace(host="elsewhere").text())
-    assert not owners.dead(mine._replace(namespace="pid:[1]").text())
-    assert owners.dead(mine._replace(start="1").text())  # another process with its number
-    assert owners.dead(mine._replace(boot="before").text())
+    mine = process_identity.current_owner()
+    assert not process_identity.is_gone(mine.text())
+    assert process_identity.is_gone("")
+    assert not process_identity.is_gone("nonsense")
+    assert not process_identity.is_gone(mine._replace(host="elsewhere").text())
+    assert not process_identity.is_gone(mine._replace(namespace="pid:[1]").text())
+    assert process_identity.is_gone(mine._replace(start="1").text())  # another process with its number
+    assert process_identity.is_gone(mine._replace(boot="before").text())
     assert json.loads(mine.text())[3] == os.getpid()
     child = subprocess.Popen(["true"])
     time.sleep(0.2)
-    assert owners.dead(mine._replace(pid=child.pid, start="5").text())  # a zombie writes nothing any more
+    assert process_identity.is_gone(mine._replace(pid=child.pid, start="5").text())  # a zombie writes nothing any more
     child.wait()
 
 

@@ -12,7 +12,7 @@ import rung.testing
 from rung.core import events as ev
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 POLICY = rung.policy("call", backoff={"base": 0.01, "cap": 0.02})
@@ -24,6 +24,16 @@ MESSAGES: Any = [{"role": "user", "content": "count to 5"}]
 def lab() -> Iterator[rung.testing.Lab]:
     with rung.testing.lab() as lab:
         yield lab
+
+
+class Sink:
+    """Keeps events."""
+
+    def __init__(self) -> None:
+        self.events: list[ev.Event] = []
+
+    def append(self, incident: str, first: int, events: Sequence[ev.Event], /) -> None:
+        self.events += events
 
 
 def statuses(lab: rung.testing.Lab) -> list[int]:
@@ -187,7 +197,7 @@ def langchain_agent(lab: rung.testing.Lab, tools: list[Any]) -> Any:
 
 
 def test_langchain_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab) -> None:
-    """Overloads are waited out; a failing tool is a message with advice, and at the third time a new plan is asked for."""
+    """Overloads are waited out; a failing tool is a message with advice, at the third time a new plan, at the eighth the end."""
 
     def look(path: str) -> str:
         """Look at a path."""
@@ -195,13 +205,15 @@ def test_langchain_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab) -
 
     agent = langchain_agent(lab, [look])
     lab.use(
-        {"rules": OVERLOADED, "turns": [{"tool": "look", "input": {"path": "/x"}}] * 3 + [{"text": "It is not there."}]}
+        {"rules": OVERLOADED, "turns": [{"tool": "look", "input": {"path": "/x"}}] * 8 + [{"text": "It is not there."}]}
     )
     messages = agent.invoke({"messages": MESSAGES})["messages"]
     told = [message.content for message in messages if message.type == "tool"]
-    assert len(told) == 3
+    assert len(told) == 8
     assert "not where it was looked for" in told[0]
     assert "repeated 3 times" in told[2]
+    assert "last turn" in told[7]
+    assert not [text for text in told if "The task" in text]
     assert messages[-1].content == "It is not there."
     assert statuses(lab)[:3] == [503, 503, 200]
 
@@ -264,12 +276,14 @@ def test_langgraph_repeats_what_helps_and_ends_partial() -> None:
 
 
 def test_pydantic_ai_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab) -> None:
-    """Overloads are waited out inside the request; a failing tool comes back to the model as advice."""
+    """Overloads are waited out inside the request, whose incident ends as recovered; a failing tool is advice for the model."""
     pydantic_ai = pytest.importorskip("pydantic_ai")
     models = pytest.importorskip("pydantic_ai.models.openai")
     providers = pytest.importorskip("pydantic_ai.providers.openai")
     openai = pytest.importorskip("openai")
     from rung.adapters.pydantic_ai import Recovering
+
+    sink = Sink()
 
     async def run() -> Any:
         def look(path: str) -> str:
@@ -278,12 +292,13 @@ def test_pydantic_ai_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab)
 
         async with openai.AsyncOpenAI(base_url=lab.url + "/v1", api_key="any", max_retries=0) as client:
             model = models.OpenAIChatModel("any", provider=providers.OpenAIProvider(openai_client=client))
-            agent = pydantic_ai.Agent(model, tools=[look], capabilities=[Recovering(POLICY)], retries=5)
+            agent = pydantic_ai.Agent(model, tools=[look], capabilities=[Recovering(POLICY, journal=sink)], retries=5)
             return await agent.run("count to 5")
 
     lab.use({"rules": OVERLOADED, "turns": [{"tool": "look", "input": {"path": "/x"}}, {"text": "It is not there."}]})
     assert asyncio.run(run()).output == "It is not there."
     assert statuses(lab)[:3] == [503, 503, 200]
+    assert isinstance(sink.events[-1], ev.AttemptSucceeded)
     assert "not where it was looked for" in str(lab.calls[-1].json["messages"])
     lab.use([{"fault": "unauthorized"}])
     with pytest.raises(pydantic_ai.exceptions.ModelHTTPError):

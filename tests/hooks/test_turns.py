@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from rung.core import events as ev
 from rung.hooks import quick
+from rung.hooks.crashes import LOG
 from rung.hooks.dialects import EVENTS
 from rung.hooks.drain import take
-from rung.hooks.entry import LOG
 from rung.hooks.install import ENTRY
 from rung.hooks.turn import answered
 from rung.store import open_journal
@@ -72,6 +72,23 @@ def test_work_that_gets_on_is_left_alone(tmp_path: Path, agent: str) -> None:
     for number in range(60):
         outcome = f"line {number}: " + "abcdefghij"[number % 10] * (number + 30)
         assert call(tmp_path, agent, f"cat part{number}", outcome, failed=False, number=number) == {}
+
+
+def test_a_context_that_is_full_again_at_once_is_told_to_the_user(tmp_path: Path) -> None:
+    """The third compaction right after another is a notice and a failure in the journal; calls in between count across prompts."""
+
+    def compacted() -> dict[str, Any]:
+        return tell(tmp_path, "claude-code", "compact", trigger="auto")
+
+    assert [compacted() for _ in range(3)] == [{}] * 3
+    tell(tmp_path, "claude-code", "prompt", prompt="go on")
+    for number in range(6):
+        call(tmp_path, "claude-code", f"cat part{number}", f"line {number}", failed=False, number=number)
+    assert [compacted() for _ in range(3)] == [{}] * 3
+    assert "3 times in a row; split the task" in compacted()["systemMessage"]
+    take(tmp_path, str(tmp_path / "journal.db"))
+    with open_journal(str(tmp_path / "journal.db")) as journal:
+        assert journal.read("SELECT kind FROM attempt") == [("context_warning",)]
 
 
 def test_parallel_calls_count_each(tmp_path: Path) -> None:

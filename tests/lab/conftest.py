@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rung.testing
-from rung.wiring.readers import register
 from tests.lab.clients import Asker
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def shared() -> Iterator[tuple[rung.testing.Lab, Asker]]:
-    register()
     with rung.testing.lab() as lab, Asker(lab.url) as asker:
         yield lab, asker
 

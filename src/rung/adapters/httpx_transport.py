@@ -33,7 +33,6 @@ class Answered(AttemptError):
 
 def recovering(transport: Any, policy: Policy | str = "call", **ports: Any) -> Any:
     """A transport around this one, sync or async, httpx's or httpx2's, that repeats what may be repeated."""
-    import_module("rung.wiring.readers").register()
     package = import_module(_package(transport))
     if isinstance(transport, package.AsyncBaseTransport):
         return _asynchronous(package, transport, policy, ports)

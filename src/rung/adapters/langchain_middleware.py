@@ -7,7 +7,6 @@ chat model `max_retries=0`: one owner of retries.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -16,17 +15,18 @@ from langgraph.errors import GraphBubbleUp
 
 from rung.core.classify import classify
 from rung.core.config import policy as make_policy
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.prompts import prompt_id, render
+from rung.core.prompts import without_task
 from rung.core.request import Request
+from rung.detectors.session_policy import session_policy
 from rung.detectors.step import Step
 from rung.detectors.watch import Watch
 from rung.engine.recover import recover, recover_sync
+from rung.engine.walk import ExternalRecovery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rung.core.failures import Failure
     from rung.core.policy import Policy
 
 
@@ -35,7 +35,6 @@ class Recovering(AgentMiddleware[Any, Any]):
 
     def __init__(self, policy: Policy | str = "call", *, models: Mapping[str, Any] | None = None, **ports: Any) -> None:
         super().__init__()
-        import_module("rung.wiring.readers").register()
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
         self.models = dict(models or {})
         self.ports = ports
@@ -100,21 +99,21 @@ class Recovering(AgentMiddleware[Any, Any]):
         failed = getattr(result, "status", "") == "error"
         found = self.watch.see(Step(call["name"], call["args"], str(getattr(result, "content", result)), failed))
         if found is not None and found.news and isinstance(result, ToolMessage):
-            return result.model_copy(update={"content": f"{result.content}\n\n{_words(found.failure)}"})
+            return result.model_copy(update={"content": f"{result.content}\n\n{_advice(found.failure)}"})
         return result
 
     def _told(self, request: Any, error: Exception) -> ToolMessage:
         call = request.tool_call
         failure = classify(error)
         found = self.watch.see(Step(call["name"], call["args"], "", str(error) or type(error).__name__))
-        text = _words(found.failure if found is not None and found.news else failure)
+        text = _advice(found.failure if found is not None and found.news else failure)
         return ToolMessage(content=text, tool_call_id=call["id"], name=call["name"], status="error")
 
 
-def _words(failure: Any) -> str:
-    """The prompt of the rung that this failure would enter, for the model to read."""
-    action = Action.REPLAN if failure.kind == "loop_detected" else Action.NUDGE
-    return render(prompt_id(action, failure), Incident(), failure, {}).partition("\n\nThe task:")[0]
+def _advice(failure: Failure) -> str:
+    """Text for the model on the rung that the session ladder takes for this failure."""
+    recovery = ExternalRecovery(session_policy())
+    return without_task(recovery.change_request(recovery.failed(failure)))
 
 
 def _name(model: Any) -> str:

@@ -6,16 +6,17 @@ with a partial outcome in the state instead of losing the whole graph. Give the 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langgraph.errors import NodeError  # noqa: TC002  # LangGraph reads the annotation
 from langgraph.types import Command, RetryPolicy
 
-from rung.core.classify import classify, is_retryable
+from rung.core.classify import classify
 from rung.core.config import policy as make_policy
+from rung.core.events import Repeat
 from rung.core.ladder import Action
 from rung.core.outcome import recommendation
+from rung.engine.walk import ExternalRecovery
 
 if TYPE_CHECKING:
     from rung.core.policy import Policy
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 def retry_policy(policy: Policy | str = "call") -> RetryPolicy:
     """A policy's retry rung and backoff, as LangGraph takes them."""
-    import_module("rung.wiring.readers").register()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     tries = max((rung.tries for rung in chosen.ladder.rungs if rung.action is Action.RETRY), default=0)
     backoff = chosen.backoff
@@ -33,7 +33,7 @@ def retry_policy(policy: Policy | str = "call") -> RetryPolicy:
         max_interval=backoff.cap,
         max_attempts=tries + 1,
         jitter=True,
-        retry_on=is_retryable,
+        retry_on=lambda error: isinstance(ExternalRecovery(chosen).failed(error), Repeat),
     )
 
 

@@ -16,7 +16,7 @@ from rung.core.config import policy as make_policy
 from rung.core.events import Repeat
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.ladder import Action
-from rung.engine.walk import Walk
+from rung.engine.walk import ExternalRecovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,16 +41,18 @@ def retry_settings(policy: Policy | str = "call", *, journal: Any = None) -> Mod
 
 def _decided_by(policy: Policy, journal: Any) -> Callable[[RetryPolicyContext], RetryDecision]:
     """The ladder, asked after each failed attempt. A function: the SDK copies its settings, and functions stay as they are."""
-    walks: dict[int, Walk] = {}  # by task: one walk for one model call, begun at its first failure
+    recoveries: dict[int, ExternalRecovery] = {}  # by task: one for each model call, opened at its first failure
 
     def decided(context: RetryPolicyContext) -> RetryDecision:
         task = id(asyncio.current_task())
-        if context.attempt <= 1 or task not in walks:
-            walks[task] = Walk(policy, journal=journal)
-        decision = walks[task].failed(context.error)
+        if context.attempt <= 1 and task in recoveries:
+            recoveries.pop(task).succeeded()  # a new call: the retry of the one before succeeded
+        if task not in recoveries:
+            recoveries[task] = ExternalRecovery(policy, journal=journal)
+        decision = recoveries[task].failed(context.error)
         if isinstance(decision, Repeat) and not context.response_started:
             return RetryDecision(retry=True, delay=decision.wait, reason=str(decision.reason))
-        del walks[task]
+        del recoveries[task]
         return RetryDecision(retry=False, reason=str(decision.reason))
 
     return decided
@@ -63,8 +65,8 @@ def error_handlers(policy: Policy | str = "task", *, journal: Any = None) -> dic
 
 def _handler(kind: Kind, policy: Policy | str, journal: Any) -> Callable[[Any], Any]:
     def handle(given: Any) -> dict[str, Any]:
-        walk = Walk(policy, journal=journal)
-        walk.failed(Evidence(text=str(given.error), finding=kind, phase=Phase.RESULT))
+        recovery = ExternalRecovery(policy, journal=journal)
+        recovery.failed(Evidence(text=str(given.error), finding=kind, phase=Phase.RESULT))
         done = [str(getattr(item, "output", "")) for item in given.run_data.new_items if getattr(item, "output", None)]
         said = f"PARTIAL ({kind}): {given.error}\n" + "\n".join(f"- {one[:500]}" for one in done[-5:])
         return {"final_output": said.strip(), "include_in_history": False}

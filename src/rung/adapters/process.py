@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from rung.core.errors import AttemptError, TimeUp
 from rung.core.evidence import clip
 from rung.core.failures import Phase
+from rung.core.json_in_text import json_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,7 +97,8 @@ class Started:
 
 def judge(exit_code: int, output: str, errors: str) -> str:
     """The output of a good run; AttemptError for any other."""
-    result = _result(output)
+    text = output.strip()
+    result = json_object(text) or json_object(text.rsplit("\n", 1)[-1])
     facts = _facts(result) if result is not None else None
     if facts is None and exit_code == 0:
         return output
@@ -111,20 +112,6 @@ def judge(exit_code: int, output: str, errors: str) -> str:
     )
 
 
-def _result(output: str) -> dict[str, Any] | None:
-    """The JSON object a command printed: all of its output, or the last line of it."""
-    text = output.strip()
-    for candidate in (text, text.rsplit("\n", 1)[-1]):
-        if candidate.startswith("{") and candidate.endswith("}"):
-            try:
-                found = json.loads(candidate)
-            except ValueError:
-                continue
-            if isinstance(found, dict):
-                return found
-    return None
-
-
 def _facts(result: dict[str, Any]) -> dict[str, Any] | None:
     """What a JSON result says went wrong; None when it says nothing did. `subtype` is not to be trusted."""
     error = result.get("error")
@@ -132,7 +119,8 @@ def _facts(result: dict[str, Any]) -> dict[str, Any] | None:
     if not bad:
         return None
     inner = error if isinstance(error, dict) else {}
-    said = inner.get("message") or (error if isinstance(error, str) else "") or result.get("result") or "is_error"
+    said = inner.get("message") or (error if isinstance(error, str) else "") or result.get("result")
+    said = said or result.get("errors") or "is_error"
     code = inner.get("type") or result.get("terminal_reason") or ""
     status = result.get("api_error_status")
     return {

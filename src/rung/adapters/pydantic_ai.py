@@ -8,7 +8,6 @@ whose output says PARTIAL, why, and what the tools had found. Give the provider'
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.capabilities import AbstractCapability
@@ -19,12 +18,12 @@ from rung.core.classify import classify
 from rung.core.events import HandOver, Repeat
 from rung.core.evidence import clip
 from rung.core.failures import Evidence, Phase
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.prompts import prompt_id, render
+from rung.core.prompts import without_task
+from rung.core.request import Request
+from rung.detectors.session_policy import session_policy
 from rung.detectors.step import Step
 from rung.detectors.watch import Watch
-from rung.engine.walk import Walk
+from rung.engine.walk import ExternalRecovery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,28 +44,36 @@ class Recovering(AbstractCapability[Any]):
         journal: Any = None,
         partial: bool = False,
     ) -> None:
-        import_module("rung.wiring.readers").register()
         self.policy, self.models, self.journal, self.partial = policy, dict(models or {}), journal, partial
-        self._walks: dict[tuple[str, int], Walk] = {}
+        self._recoveries: dict[tuple[str, int], ExternalRecovery] = {}
         self._watches: dict[str, Watch] = {}
         self._found: dict[str, list[str]] = {}
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
         """The same request again, another model, or the error."""
         key = (str(ctx.run_id), int(ctx.run_step))
-        if len(self._walks) >= _RUNS:
-            self._walks.clear()
-        walk = self._walks.get(key)
-        if walk is None:
+        if len(self._recoveries) >= _RUNS:
+            self._recoveries.clear()
+        recovery = self._recoveries.get(key)
+        if recovery is None:
             name = str(getattr(request_context.model, "model_name", ""))
-            walk = self._walks[key] = Walk(self.policy, model=name, journal=self.journal)
-        decision = walk.failed(error)
+            recovery = self._recoveries[key] = ExternalRecovery(
+                self.policy, request=Request(model=name), journal=self.journal
+            )
+        decision = recovery.failed(error)
         if isinstance(decision, Repeat):
             await asyncio.sleep(decision.wait)
             raise RetryModelRequest from error
         if isinstance(decision, HandOver) and decision.model in self.models:
             raise RetryModelRequest(model=self.models[decision.model]) from error
         raise error
+
+    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:  # noqa: ARG002  # theirs
+        """Close the incident of a request that succeeded in the end."""
+        recovery = self._recoveries.pop((str(ctx.run_id), int(ctx.run_step)), None)
+        if recovery is not None:
+            recovery.succeeded()
+        return response
 
     async def on_tool_execute_error(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, error: Exception) -> Any:  # noqa: ARG002  # theirs
         """A tool failed: the model hears what was wrong and what not to do."""
@@ -78,9 +85,8 @@ class Recovering(AbstractCapability[Any]):
         found = watch.see(Step(call.tool_name, args, "", str(error) or type(error).__name__))
         looping = found is not None and found.news
         failure = found.failure if found is not None and looping else classify(_evidence(error, call.tool_name))
-        action = Action.REPLAN if looping else Action.NUDGE
-        text = render(prompt_id(action, failure), Incident(), failure, {}).partition("\n\nThe task:")[0]
-        raise ModelRetry(text) from error
+        recovery = ExternalRecovery(session_policy())
+        raise ModelRetry(without_task(recovery.change_request(recovery.failed(failure)))) from error
 
     async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:  # noqa: ARG002  # theirs
         """Remember what a tool found, for a run that ends early."""

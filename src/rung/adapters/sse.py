@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from rung.core.evidence import text_of, whole
 from rung.core.failures import Evidence, Phase
+from rung.core.json_in_text import json_object
 from rung.core.waits import wait_in_text
 
 _ENDINGS: Final = frozenset({"error", "response.failed", "response.incomplete"})
@@ -22,7 +22,7 @@ def read_event(event: str, data: str) -> Evidence | None:
     """
     if event not in _ENDINGS and '"error"' not in data and '"response.' not in data:
         return None  # nearly every event of every stream: nothing is parsed for it
-    found = _object(data)
+    found = json_object(data)
     if found is None:
         return Evidence(text=text_of(data), phase=Phase.STREAM) if event == "error" else None
     name = event if event in _ENDINGS else _words(found.get("type"))
@@ -32,14 +32,6 @@ def read_event(event: str, data: str) -> Evidence | None:
     if error:
         return _evidence(error, found)
     return _evidence(found, found) if name == "error" else None
-
-
-def _object(data: str) -> Mapping[str, Any] | None:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, Mapping) else None
 
 
 def _response(name: str, event: Mapping[str, Any]) -> Evidence:

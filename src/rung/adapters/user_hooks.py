@@ -13,10 +13,10 @@ import subprocess
 import time
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rung import schemas
 from rung.core.errors import AttemptError, ConfigError, is_number
 from rung.core.evidence import clip
 from rung.core.redact import redacted
@@ -165,7 +165,7 @@ def _check(given: dict[str, Any]) -> None:
 
 @cache
 def _schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(import_module("rung.schemas").text("hook"))
+    found: dict[str, Any] = json.loads(schemas.text("hook"))
     return found
 
 

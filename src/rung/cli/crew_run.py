@@ -36,8 +36,8 @@ def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
     Exit codes: 0 everything is complete · 2 wrong usage · 3 some tasks were given up, with a report each ·
     4 none was completed · 130 stopped by Ctrl-C.
     """
+    from rung.adapters.worker_processes import RealProcesses
     from rung.conductor.planning import begin
-    from rung.conductor.processes import RealProcesses
     from rung.conductor.serving import command_of, runtime_of
     from rung.conductor.watchdog import NAME
     from rung.wiring.files import read_table
@@ -111,7 +111,7 @@ def _show(table: Table, at: str) -> None:
 
 def _over(at: str) -> bool:
     """Has the conductor ended, and nobody is there who would start another?"""
-    from rung.conductor.processes import RealProcesses
+    from rung.adapters.worker_processes import RealProcesses
     from rung.conductor.serving import runtime_of
     from rung.conductor.watchdog import ITSELF, NAME
 

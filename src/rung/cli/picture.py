@@ -96,6 +96,7 @@ def entrants(ladder: Ladder, name: str) -> list[str]:
     kinds: list[str] = [kind for kind in Kind if ladder.entry.get(kind) == name]
     if ladder.entry.get(Kind.LOOP_DETECTED, ladder.otherwise) != name:
         kinds += [f"{Kind.LOOP_DETECTED} from {repeats} repeats" for repeats, rung in ladder.loops if rung == name]
+    kinds += [f"errors of size {size}" for size, rung in ladder.sizes.items() if rung == name]
     if ladder.otherwise == name:
         kinds.append("all others" if kinds else "every kind not named elsewhere")
     return kinds

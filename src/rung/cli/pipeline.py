@@ -13,10 +13,10 @@ from rung.cli.exits import EXITS, INTERRUPTED
 from rung.cli.screen import as_json, print_json
 
 if TYPE_CHECKING:
-    from rung.conductor.pipeline import PipelineRun
-    from rung.conductor.ran import Ran
     from rung.core.policy import Policy
     from rung.core.stages import Pipeline
+    from rung.pipeline.result import Ran
+    from rung.pipeline.runner import PipelineRun
 
 EPILOG = """\b
 Each stage is a command: its prompt on standard input or where {prompt} stands, its answer on standard output, with
@@ -85,8 +85,8 @@ def check(file: Path, *, as_json: bool) -> None:
 
 
 def _load(file: Path) -> tuple[Pipeline, Policy]:
-    from rung.conductor.pipeline import load
     from rung.core.errors import ConfigError
+    from rung.pipeline.runner import load
     from rung.wiring.files import FileError, read_table
 
     table = read_table(file)
@@ -110,7 +110,7 @@ def _journal(options: dict[str, Any]) -> Any:
 
 
 def _work(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options: dict[str, Any]) -> PipelineRun:
-    from rung.conductor.pipeline import PipelineRun
+    from rung.pipeline.runner import PipelineRun
 
     ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
     asks = None

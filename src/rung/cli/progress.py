@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rung.core import events as ev
+from rung.core.failures import first_line
 from rung.core.ladder import DOES
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def words(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, str
     """What to say about an event: a mark, a subject and the rest; None for nothing."""
     match event:
         case ev.AttemptFailed(failure=failure, seconds=seconds):
-            first = (failure.message.strip().splitlines() or [""])[0][:90]
+            first = first_line(failure.message, 90)
             return "bad", f"attempt {_number(event, incident)}", f"{failure.kind}: {first} ({seconds:.1f} s)"
         case ev.AttemptSucceeded(seconds=seconds):
             return "good", f"attempt {incident.attempts}", f"{incident.status} ({seconds:.1f} s)"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from rung.cli.screen import console, count
 from rung.core.amounts import NOTHING, money, percent, took, when
-from rung.core.narration import first_line
+from rung.core.failures import first_line
 from rung.store.projection import DAY, HOUR
 
 if TYPE_CHECKING:

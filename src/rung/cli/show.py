@@ -106,7 +106,7 @@ def _heading(found: dict[str, Any], opened_by: dict[str, Any]) -> None:
 
 
 def _task(request: dict[str, Any]) -> str:
-    from rung.core.narration import first_line
+    from rung.core.failures import first_line
 
     if request.get("prompt"):
         return first_line(request["prompt"], 200)

@@ -10,11 +10,10 @@ from rung.conductor.replanning import replan
 from rung.core import events as ev
 from rung.core.classify import classify
 from rung.core.context_report import ContextReport, Weighed, weigh
-from rung.core.crew import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, REVIEW_CYCLES, MessageType, State
-from rung.core.failures import Evidence, Kind
-from rung.core.fixing import CONSIDER_REPLANNING, size
+from rung.core.crew import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, MessageType, State
+from rung.core.fixing import CONSIDER_REPLANNING, ErrorReport
 from rung.core.ladder import Action
-from rung.core.review import Judged, ReviewRequest, judge_review, sent_back
+from rung.core.review import Judged, ReviewRequest, judge_review, review_exhausted, sent_back
 
 if TYPE_CHECKING:
     from rung.conductor.crew import Crew
@@ -29,14 +28,14 @@ def answer_error(crew: Crew, task: Task) -> None:
         return
     report = last(crew, task, MessageType.ERROR)
     text = report.message if report is not None else task.last_error or ""
-    failure = classify(Evidence(text=f"{task.last_error or ''}\n{text}".strip()))
+    failure = classify(ErrorReport.parse(text).evidence(f"{task.last_error or ''}\n{text}".strip()))
     recover(crew, task, failure, text)
 
 
 def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
     """One step of the task's ladder: fix, investigate, replan, or a person."""
     stuck = crew.stories.stuck(task, failure)
-    decision, story = crew.stories.failed(task, failure, size(failure, report))
+    decision, story = crew.stories.failed(task, failure)
     trouble = Trouble(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=stuck)
     if isinstance(decision, ev.Change) and decision.action in (Action.FIX, Action.INVESTIGATE):
         looked_for = decision.action is Action.INVESTIGATE
@@ -46,11 +45,11 @@ def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
             crew.table.answer(task, State.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
             crew.say(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
-        replan(crew, task, f"no cause was found for {_words(failure, task)}")
+        replan(crew, task, f"no cause was found for {failure.headline()}")
         return
     if isinstance(decision, ev.Change) and decision.action is Action.REPLAN:
         crew.table.change(task.task_id, history=story)
-        replan(crew, task, _words(failure, task))
+        replan(crew, task, failure.headline())
         return
     crew.table.change(task.task_id, history=story)
     crew.needs_person(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
@@ -74,12 +73,12 @@ def answer_warning(crew: Crew, task: Task) -> None:
 
 
 def answer_review(crew: Crew, task: Task) -> None:
-    """Approve, read deeply first, send back, or reject; after five rounds at one checkpoint it is no longer a review."""
+    """Approve, read deeply first, send back, or reject; a checkpoint whose reviews are exhausted goes up the ladder."""
     asked = last(crew, task, MessageType.REVIEW_REQUEST)
     request = ReviewRequest.parse(asked.message if asked is not None else "")
-    if task.review_cycles > REVIEW_CYCLES:
-        text = f"checkpoint {task.checkpoint}: {REVIEW_CYCLES} reviews without approval"
-        recover(crew, task, classify(Evidence(text=text, finding=Kind.REVIEW_EXHAUSTED)), text)
+    exhausted = review_exhausted(task.checkpoint, task.review_cycles)
+    if exhausted is not None:
+        recover(crew, task, classify(exhausted), exhausted.text)
         return
     if crew.settings.reviewed_by_person:
         crew.table.change(task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}")
@@ -131,8 +130,3 @@ def _blocked_on(crew: Crew, session: str) -> str:
 def last(crew: Crew, task: Task, kind: MessageType) -> Message | None:
     """The newest message of this type from the task's worker; by its number, for two may have one time."""
     return next(reversed(crew.table.messages(task.task_id, types=(kind,))), None)
-
-
-def _words(failure: Failure, task: Task) -> str:
-    said = (failure.message or task.last_error).strip().splitlines()
-    return f"{failure.kind}: {said[0][:200]}" if said else failure.kind.value

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from rung.conductor import answering, caring
 from rung.conductor.dispatch import HALTED, PAUSED, dispatch
 from rung.core.crew import State
-from rung.core.helping import HELPER_TRIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from rung.conductor.crew import Crew
     from rung.store.crew.rows import Task
 
+MAX_HANDLER_FAILURES: Final = 3  # of one task; then it is escalated
 HANDLERS: Final[Mapping[State, Callable[[Crew, Task], None]]] = {
     State.ERROR: answering.answer_error,
     State.NEEDS_REVIEW: answering.answer_review,
@@ -68,7 +68,7 @@ class Conductor:
         trouble = trouble or "the conductor's answers did not take effect"
         self.crew.say(f"{task.task_id}: {trouble}")
         times = self._failed[task.task_id] = self._failed.get(task.task_id, 0) + 1
-        if times >= HELPER_TRIES:
+        if times >= MAX_HANDLER_FAILURES:
             self.crew.escalate(task, trouble)
 
     def over(self) -> bool:

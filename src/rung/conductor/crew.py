@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rung.adapters.process import Started
 from rung.core.crew import ASKS, CONDUCTOR, MessageType, State
+from rung.core.errors import AttemptError, TimeUp
 from rung.core.events import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from rung.adapters.worker_processes import Processes
     from rung.conductor.judgement import Judgement
-    from rung.conductor.processes import Processes
     from rung.conductor.settings import Settings
     from rung.conductor.stories import Stories
     from rung.store.crew.rows import Task
@@ -35,8 +37,8 @@ class Crew:
     say: Callable[[str], None] = lambda _: None
     loops: dict[str, Any] = field(default_factory=dict)  # what the detectors know of each worker
 
-    def write(self, name: str, text: str) -> Path:
-        """A file beside the table, whole or not at all."""
+    def write(self, name: str | Path, text: str) -> Path:
+        """Write a file beside the table, or at an absolute path: whole or not at all."""
         file = self.runtime / name
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f"{file.name}.new")
@@ -88,6 +90,15 @@ class Crew:
             self.table.ended(process.session_id, code)
 
 
+def git_output(workdir: str, *words: str) -> str:
+    """The output of a git command; empty where it fails, for instance because this is no work tree."""
+    try:
+        return Started(["git", *words], "", cwd=workdir or None).result(_GIT_SECONDS)
+    except (AttemptError, TimeUp):
+        return ""
+
+
+_GIT_SECONDS = 60.0
 _TRIED = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.HANDOFF)
 _ESCALATION = """\
 # {task} needs a person

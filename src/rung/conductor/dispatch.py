@@ -6,7 +6,6 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rung.conductor.instructions import mend, problems_in
 from rung.core.crew import CLAIMABLE
 
 if TYPE_CHECKING:
@@ -32,19 +31,17 @@ def dispatch(crew: Crew) -> int:
 
 
 def instructed(crew: Crew, task: Task) -> bool:
-    """Are there instructions one could work with? Those that cannot be read are written anew, or a person is told."""
+    """Whether the task has instructions. Missing or empty ones are written anew by the judge, or the task is escalated."""
     if not task.instruction_path:
         return True
     path = Path(task.instruction_path)
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    problems = problems_in(text)
-    if not problems:
+    if text.strip():
         return True
-    wrong = "; ".join(problem.words() for problem in problems)
-    helped = mend(
-        path, problems, lambda asked: crew.judgement.write_instructions(task, asked) or "", sleep=lambda _: None
-    )
-    if helped.value is not None:
+    wrong = "empty: there is nothing in it"
+    written = crew.judgement.write_instructions(task, wrong)
+    if written is not None:
+        crew.write(path.absolute(), written)
         crew.say(f"{task.task_id}: its instructions were written anew: {wrong}")
         return True
     crew.escalate(task, f"its instructions cannot be worked with ({path}): {wrong}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.conductor.crew import git_output
 from rung.conductor.dispatch import PAUSED
 from rung.conductor.planning import carry_over, current
 from rung.core.blocker import Blocker
@@ -64,14 +64,6 @@ def _report(crew: Crew, task: Task, why: str, number: int) -> str:
     """What the replanner has to know."""
     tried = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION)
     messages = crew.table.messages(task.task_id, types=tried)
-    git = subprocess.run(
-        ["git", "status", "--short", "--branch"],  # noqa: S607  # wherever it is
-        capture_output=True,
-        text=True,
-        check=False,
-        errors="replace",
-        cwd=task.workdir or None,
-    ).stdout
     plan = current(crew.table)
     rows = crew.table.tasks()
     return Blocker(
@@ -84,5 +76,5 @@ def _report(crew: Crew, task: Task, why: str, number: int) -> str:
         phase=task.phase,
         tasks={row.task_id: row.state.value for row in rows},
         artifacts=tuple(str(file) for file in sorted(crew.runtime.glob("partial/*"))),
-        git=git,
+        git=git_output(task.workdir, "status", "--short", "--branch"),
     ).body(number)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rung.adapters.process import RECOVERY, Started
-from rung.conductor.pids import busy_seconds
 from rung.core.crew import CONDUCTOR, PERSON, MessageType, State
 from rung.core.errors import AttemptError
 from rung.core.evidence import clip
+from rung.core.failures import first_line
 from rung.core.fixing import ErrorReport
 from rung.core.review import ReviewRequest
+from rung.engine.process_identity import group_cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,9 +46,10 @@ class CommandWorker:
             try:
                 output = self._run(worker, told)
             except AttemptError as error:
-                report = ErrorReport(error=clip(str(error), 1_000))
+                code, phase = error.evidence.exit_code, error.evidence.phase
+                report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
                 tries = (worker.table.task(worker.task_id) or worker.table.known(worker.task_id)).error_tries + 1
-                worker.error(clip(str(error).splitlines()[0], 300), body=report.body(tries))
+                worker.error(first_line(str(error), 300), body=report.body(tries))
             else:
                 worker.review(self._review(output, checkpoint), checkpoint=checkpoint)
             answer = worker.wait_for_answer(poll=self.poll)
@@ -80,7 +82,7 @@ class CommandWorker:
                 time.sleep(LOOK)
                 if time.monotonic() - last >= self.poll:
                     last = time.monotonic()
-                    worker.beat(f"{printed[0]} bytes of output, {busy_seconds(os.getpgid(0))} s of processor time")
+                    worker.beat(f"{printed[0]} bytes of output, {group_cpu_seconds(os.getpgid(0))} s of processor time")
         except BaseException:  # its task is another's, or it was asked to end
             run.end()
             raise

@@ -12,19 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.adapters.worker_processes import RealProcesses, write_pid
 from rung.conductor.conductor import Conductor
 from rung.conductor.crew import Crew
 from rung.conductor.ending import end
 from rung.conductor.judgement import CommandJudgement
-from rung.conductor.pids import alive, me, write_pid
 from rung.conductor.planning import current
-from rung.conductor.processes import RealProcesses
 from rung.conductor.settings import Settings
 from rung.conductor.stories import Stories
 from rung.conductor.watchdog import ITSELF, NAME, Watchdog
 from rung.core.config import policy
 from rung.core.crew import CONDUCTOR, HAND_OVER, STOP, WATCHDOG, State
 from rung.core.errors import RungError
+from rung.engine.process_identity import current_process, is_alive
 from rung.store.crew.table import Table
 from rung.store.port import Busy
 
@@ -97,9 +97,9 @@ def conduct(crew: Crew) -> bool:
 def _only_one(processes: RealProcesses) -> None:
     """Two conductors would answer everything twice."""
     found = processes.pid(NAME)
-    if found is not None and found.number != os.getpid() and alive(found):
+    if found is not None and found.number != os.getpid() and is_alive(found):
         raise RungError(f"this crew has a conductor already: process {found.number}")
-    write_pid(processes.pids / f"{NAME}.pid", me())
+    write_pid(processes.pids / f"{NAME}.pid", current_process())
 
 
 def _confirmed(crew: Crew, processes: RealProcesses) -> None:
@@ -165,7 +165,7 @@ def watch(place: str, say: Callable[[str], None] = print) -> bool:
     crew = crew_at(place, say=say)
     processes = crew.processes
     assert isinstance(processes, RealProcesses)  # noqa: S101  # of this machine
-    write_pid(processes.pids / f"{ITSELF}.pid", me())
+    write_pid(processes.pids / f"{ITSELF}.pid", current_process())
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     dog = Watchdog(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping, Sequence
 
-    from rung.conductor.processes import Processes
+    from rung.adapters.worker_processes import Processes
     from rung.conductor.settings import Settings
     from rung.store.crew.table import Table
 

@@ -54,8 +54,3 @@ class Blocker:
 
 def _list(items: tuple[str, ...]) -> str:
     return "\n".join(f"- {' '.join(item.split())}" for item in items)
-
-
-def may_consult(consultations: int) -> bool:
-    """May a replanner be asked once more, after so many times?"""
-    return consultations < CONSULTATIONS

@@ -65,7 +65,7 @@ class RetryBudget:
         self.tokens = max(0, self.tokens - self.cost(kind))
         self.low = True
 
-    def credit(self) -> None:
-        """An attempt succeeded."""
-        self.tokens = min(self.capacity, self.tokens + 1)
+    def credit(self, tokens: int = 1) -> None:
+        """An attempt succeeded, or a charge is returned."""
+        self.tokens = min(self.capacity, self.tokens + tokens)
         self.low = self.tokens < self.capacity

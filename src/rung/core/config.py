@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.backoff import Backoff
 from rung.core.budget import Budget
+from rung.core.error_size import Size
 from rung.core.errors import ConfigError
 from rung.core.failures import GROUPS, Kind
 from rung.core.ladder import Action, Ladder, Rung, Scope
@@ -28,9 +29,9 @@ Table = dict[str, Any]
 
 
 def ladder_from(table: object, where: str = "ladder") -> Ladder:
-    """A ladder from a table: name, rungs, entry, otherwise, loops, first, about."""
+    """A ladder from a table: name, rungs, entry, otherwise, loops, sizes, first, about."""
     source = _table(table, where)
-    allowed = ("name", "rungs", "entry", "otherwise", "loops", "first", "about")
+    allowed = ("name", "rungs", "entry", "otherwise", "loops", "sizes", "first", "about")
     _known(source, allowed, where)
     rows = source.get("rungs")
     if not isinstance(rows, list) or not rows:
@@ -38,6 +39,7 @@ def ladder_from(table: object, where: str = "ladder") -> Ladder:
     rungs = tuple(_rung(row, f"{where}.rungs[{n}]") for n, row in enumerate(rows))
     entry = _table(source.get("entry", {}), f"{where}.entry")
     loops = _table(source.get("loops", {}), f"{where}.loops")
+    sizes = _table(source.get("sizes", {}), f"{where}.sizes")
     try:
         return Ladder(
             name=_text(source.get("name", "custom"), f"{where}.name"),
@@ -52,6 +54,10 @@ def ladder_from(table: object, where: str = "ladder") -> Ladder:
             loops=tuple(
                 (_count(key, f"{where}.loops"), _text(name, f"{where}.loops.{key}")) for key, name in loops.items()
             ),
+            sizes={
+                _choice(Size, key, f"{where}.sizes.{key}"): _text(name, f"{where}.sizes.{key}")
+                for key, name in sizes.items()
+            },
             first=_whole(source.get("first", 1), f"{where}.first"),
             about=_text(source.get("about", ""), f"{where}.about"),
         )

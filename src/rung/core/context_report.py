@@ -111,11 +111,6 @@ class ContextAnswer:
     points: tuple[Point, ...]
     body: str
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """What speaks against going on."""
-        return tuple(point.said for point in self.points if point.risk)
-
 
 def weigh(report: ContextReport, *, estimate: float | None = None, earlier_warnings: int = 0) -> ContextAnswer:
     """Proceed, override or stop. `estimate`: how much of its context the task was planned to take, in per cent."""

@@ -23,7 +23,6 @@ ASKS: Final = "asks:"  # how the note of a task begins that waits for a person
 ESCALATED: Final = "escalated"  # the outcome of a task that only a person can help
 STOP: Final = "stop"  # a fact of the crew: why it is to end, and how
 HAND_OVER: Final = "hand over: "  # how that begins when another conductor is to take over
-CONDUCTOR_TIMEOUT: Final = "conductor_timeout"  # as `last_error`: nobody answered
 
 BEAT: Final = 60.0  # seconds between two heartbeats
 STALE: Final = 540.0  # seconds without one, after which a worker is looked for; each task may have its own

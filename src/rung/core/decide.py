@@ -72,7 +72,7 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
         if decision is not None:
             return decision
         index += 1
-    return _finish(policy, _words(failure), tuple(skipped))
+    return _finish(policy, failure.headline(), tuple(skipped))
 
 
 def obey(incident: Incident, policy: Policy, now: float) -> Decision | None:
@@ -139,6 +139,8 @@ def _time_up(rung: Rung, since: float, now: float) -> bool:
 
 def _rung_spent(incident: Incident, policy: Policy, index: int, now: float) -> bool:
     rung = policy.ladder.rungs[index]
+    if rung.spent_with and _rung_spent(incident, policy, policy.ladder.index(rung.spent_with), now):
+        return True
     used = incident.used.get(index, 0)
     if rung.scope is Scope.SESSION:
         used += dict(incident.session_used).get(rung.name, 0)
@@ -347,24 +349,19 @@ def _ending(
     rung = policy.ladder.rungs[index]
     if rung.action is Action.FORCE_DONE:
         if why_not:
-            return _finish(policy, _words(failure), skipped)
-        return Change(index, Action.FORCE_DONE, 0.0, _words(failure), skipped)
+            return _finish(policy, failure.headline(), skipped)
+        return Change(index, Action.FORCE_DONE, 0.0, failure.headline(), skipped)
     if not incident.terms.attended or why_not:
-        return _finish(policy, _words(failure), skipped)
+        return _finish(policy, failure.headline(), skipped)
     options = [Option("retry", "Try again as it was"), STOP]
     if incident.request is not None:
         model = _next_model(incident, failure, policy, rung)
         other = Option("replan", "Try another approach")
         options.insert(1, other if model is None else Option(f"model:{model}", f"Try with {model}"))
-    question = f"{_words(failure)} What now?"
+    question = f"{failure.headline()} What now?"
     return Ask(index, question, tuple(options), None, "", "", failure.kind, skipped)
 
 
 def _finish(policy: Policy, reason: str, skipped: tuple[Skip, ...]) -> Finish:
     last = len(policy.ladder.rungs) - 1
     return Finish(last, _ENDING_STATUS[policy.ladder.rungs[last].action], reason, skipped)
-
-
-def _words(failure: Failure) -> str:
-    first = failure.message.strip().splitlines()[0][:200] if failure.message.strip() else ""
-    return f"{failure.kind}: {first}" if first else failure.kind.value

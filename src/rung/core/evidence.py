@@ -7,12 +7,13 @@ one package's objects have is read by its adapter, which registers a reader for 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
+from rung.core.error_readers import reader_for
 from rung.core.errors import AttemptError, Refused, TimeUp
 from rung.core.failures import NO_HEADERS, Evidence, Kind, Phase
 from rung.core.redact import redacted, redacted_headers
@@ -29,17 +30,6 @@ _BYTES: Final = (bytes, bytearray)
 _DULL: Final = frozenset({object, BaseException, Exception})
 # Mistakes in a program. One that is made while another error is handled is the trouble, not the other one.
 _BUGS: Final = (TypeError, NameError, AttributeError, LookupError, ArithmeticError, AssertionError, SyntaxError)
-
-Reader = Callable[[object], "Evidence | None"]
-_READERS: Final[dict[str, Reader]] = {}
-
-
-def register_reader(package: str, reader: Reader) -> None:
-    """Let `reader` look first at objects whose class, or a base of it, comes from this top-level package.
-
-    It says what is in this one object; the chain of causes is walked here. None: it knows nothing of it.
-    """
-    _READERS[package] = reader
 
 
 def evidence_of(trouble: object) -> Evidence:
@@ -127,14 +117,13 @@ def _of_link(error: BaseException) -> Evidence:
 
 def _read_by_adapter(thing: object) -> Evidence | None:
     for base in type(thing).__mro__:
-        reader = _READERS.get(base.__module__.partition(".")[0])
-        if reader is not None:
-            try:
-                found = reader(thing)
-            except Exception:  # an adapter that breaks must not cost us the failure
-                return None
-            if found is not None:
-                return found
+        try:
+            reader = reader_for(base.__module__.partition(".")[0])
+            found = None if reader is None else reader(thing)
+        except Exception:  # an adapter that breaks must not cost us the failure
+            return None
+        if found is not None:
+            return found
     return None
 
 

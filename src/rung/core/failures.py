@@ -178,6 +178,11 @@ class Failure(NamedTuple):
         """Twelve hex digits that are equal for the same trouble seen again; made when asked for."""
         return fingerprint(self.kind, self.evidence)
 
+    def headline(self, length: int = 200) -> str:
+        """The kind and the first line of the message; the kind alone where there is no message."""
+        line = first_line(self.message, length)
+        return f"{self.kind}: {line}" if line else self.kind.value
+
     @property
     def tokens(self) -> Tokens | None:
         """How much fits and how much was asked for, where a context limit says both."""
@@ -186,6 +191,12 @@ class Failure(NamedTuple):
         from rung.core.tokens import tokens_in
 
         return tokens_in(self.message)
+
+
+def first_line(text: str, length: int = 160) -> str:
+    """The first line of a text that is not blank, shortened to a length."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= length else line[: length - 1] + "…"
 
 
 _MASKS: Final = (

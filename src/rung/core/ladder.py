@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from rung.core.error_size import Size, size_of
 from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.failures import Kind
 
@@ -79,7 +80,7 @@ class Rung:
     `seconds` covers everything on the rung, waits and attempts; past it, the ladder climbs. `helps`
     lists the kinds this rung can do anything about (None: all); with `most_missing`, only while at most
     so many declared sections are missing. `rollback` puts the checkpoint taken on entering back when
-    the rung fails.
+    the rung fails. `spent_with` names a lower rung: once that one is spent, so is this one.
     """
 
     action: Action
@@ -91,6 +92,7 @@ class Rung:
     helps: frozenset[Kind] | None = None
     most_missing: int | None = None
     rollback: bool = False
+    spent_with: str = ""
     # Asked on every failure; reading a member off an enum class is slow in Python 3.11.
     repeats: bool = field(init=False, repr=False, compare=False)
 
@@ -108,6 +110,8 @@ class Rung:
             raise ConfigError("most_missing", self.most_missing, "a whole number, 0 or more, or left out")
         if type(self.rollback) is not bool:
             raise ConfigError("rollback", self.rollback, "true or false")
+        if not isinstance(self.spent_with, str):
+            raise ConfigError("spent_with", self.spent_with, "the name of a lower rung, or left out")
         if not is_number(self.cost):
             raise ConfigError("cost", self.cost, "US dollars, 0 or more")
         if self.scope is Scope.ACTION and self.action is not Action.RETRY:
@@ -119,7 +123,9 @@ class Ladder:
     """Rungs from the cheapest to the last, which must be an ending.
 
     `entry` names the rung a kind enters at, `otherwise` the one for kinds not in it; `loops` holds the
-    entry of a detected loop by the number of repeats. `first` is the number of the lowest level.
+    entry of a detected loop by the number of repeats, `sizes` that of an error whose report states its
+    size. A kind that enters at the highest rung of `sizes` or above enters there whatever its size.
+    `first` is the number of the lowest level.
     """
 
     name: str
@@ -127,9 +133,12 @@ class Ladder:
     entry: Mapping[Kind, str]
     otherwise: str
     loops: tuple[tuple[int, str], ...] = ()
+    sizes: Mapping[Size, str] = field(default_factory=dict)
     first: int = 1
     about: str = ""
     _enters: Mapping[Kind, int] = field(init=False, repr=False, compare=False)
+    _by_size: Mapping[Size, int] = field(init=False, repr=False, compare=False)
+    _size_limit: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = [rung.name for rung in self.rungs]
@@ -143,11 +152,19 @@ class Ladder:
         for rung in self.rungs[:-1]:
             if rung.action in ENDINGS:
                 raise ConfigError("rungs", rung.name, "an ending (ask, surface, force-done) as the last rung only")
+        for index, rung in enumerate(self.rungs):
+            if rung.spent_with and rung.spent_with not in names[:index]:
+                lower = ", ".join(names[:index]) or "there is none"
+                raise ConfigError(f"rungs[{index}].spent_with", rung.spent_with, f"the name of a lower rung: {lower}")
         self._check_entries(names)
         object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
         object.__setattr__(self, "loops", tuple(sorted(self.loops)))
         enters = {kind: names.index(self.entry.get(kind, self.otherwise)) for kind in Kind}
         object.__setattr__(self, "_enters", MappingProxyType(enters))
+        object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
+        by_size = {size: names.index(name) for size, name in self.sizes.items()}
+        object.__setattr__(self, "_by_size", MappingProxyType(by_size))
+        object.__setattr__(self, "_size_limit", max(by_size.values(), default=0))
 
     def _check_entries(self, names: list[str]) -> None:
         allowed = "one of this ladder's rungs: " + ", ".join(names)
@@ -161,6 +178,9 @@ class Ladder:
                 raise ConfigError("loops", count, "a number of repeats, 1 or more")
             if name not in names:
                 raise ConfigError(f"loops.{count}", name, allowed)
+        for size, name in self.sizes.items():
+            if name not in names:
+                raise ConfigError(f"sizes.{size}", name, allowed)
 
     def enter(self, failure: Failure) -> int:
         """The index of the rung at which this failure enters."""
@@ -169,6 +189,9 @@ class Ladder:
             for count, name in self.loops:
                 if failure.evidence.repeats >= count:
                     index = self.index(name)
+        if index < self._size_limit:
+            size = size_of(failure)
+            return index if size is None else self._by_size.get(size, index)
         return index
 
     def index(self, name: str) -> int:

@@ -8,6 +8,7 @@ from rung.core import events as ev
 from rung.core.amounts import money, took
 from rung.core.codec import from_json
 from rung.core.errors import ConfigError
+from rung.core.failures import first_line
 from rung.core.ladder import DOES
 
 if TYPE_CHECKING:
@@ -92,12 +93,6 @@ def _noted(event: _Note, rungs: Sequence[str]) -> Told:
             return Told("note", "rolled back", f"to {reference}")
         case ev.ModelRestored(model=model, agent=agent):
             return Told("note", "back to", model or agent or "the first one")
-
-
-def first_line(text: str, length: int = 160) -> str:
-    """The first line that says anything, not too long."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def _about_failure(event: ev.AttemptFailed) -> tuple[str, ...]:

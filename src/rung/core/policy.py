@@ -146,6 +146,7 @@ _BUDGETS: Final = MappingProxyType(
         "pipeline": Budget(attempts=20, seconds=7200),
         "model": Budget(attempts=16, seconds=3600),
         "crew": Budget(attempts=30, seconds=None),
+        "helper": Budget(attempts=3, seconds=None),
     }
 )
 
@@ -182,7 +183,7 @@ def _helper(policy: Policy) -> Policy:
 def _off(policy: Policy) -> Policy:
     """No recovery at all: the first failure goes straight to the ladder's ending."""
     ending = policy.ladder.rungs[-1]
-    only = replace(policy.ladder, rungs=(ending,), entry={}, otherwise=ending.name, loops=())
+    only = replace(policy.ladder, rungs=(ending,), entry={}, otherwise=ending.name, loops=(), sizes={})
     return policy.but(ladder=replace(only, rungs=(replace(ending, tries=0),)), retry=frozenset())
 
 

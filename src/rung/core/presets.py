@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from rung.core.error_size import Size
 from rung.core.failures import GROUPS, Kind
 from rung.core.ladder import Action, Ladder, Rung, Scope
 
@@ -139,15 +140,60 @@ CREW: Final = Ladder(
     name="crew",
     about="A conductor's workers.",
     rungs=(
-        Rung(action=Action.FIX, tries=5),
-        Rung(action=Action.INVESTIGATE, tries=1),
+        # The conductor opens each incident with the fixes of the task's earlier ones: its session is the task.
+        Rung(action=Action.FIX, tries=5, scope=Scope.SESSION),
+        Rung(action=Action.INVESTIGATE, tries=1, spent_with="fix"),
         Rung(action=Action.REPLAN, tries=3),
         Rung(action=Action.ASK, name="person", tries=1),
     ),
     entry={
-        **_enter("investigate", Kind.UNKNOWN, Kind.TEST_FAILURE),
-        **_enter("replan", Kind.REVIEW_EXHAUSTED, Kind.BEYOND_AUTHORITY, Kind.GOAL_MISALIGNED),
+        **_enter(
+            "investigate",
+            Kind.UNKNOWN,
+            Kind.TEST_FAILURE,
+            Kind.CONTENT_FILTER,
+            Kind.REFUSAL,
+            Kind.LOW_QUALITY,
+            Kind.LOOP_DETECTED,
+            Kind.CAPABILITY_MISMATCH,
+        ),
+        **_enter("replan", Kind.REVIEW_EXHAUSTED, Kind.BEYOND_AUTHORITY, Kind.GOAL_MISALIGNED, Kind.SCOPE_CONFLICT),
         **_enter("person", Kind.STRATEGIC_AMBIGUITY, Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN, *_HOPELESS),
+    },
+    otherwise="fix",
+    sizes={
+        Size.SIMPLE: "fix",
+        Size.COMPLEX: "investigate",
+        Size.UNCERTAIN: "investigate",
+        Size.BEYOND: "replan",
+    },
+)
+
+# For a conductor's own helpers. It serves no user's work, so it is not one of those that ship.
+HELPER: Final = Ladder(
+    name="helper",
+    about="A helper command that a conductor asks.",
+    rungs=(
+        Rung(action=Action.RETRY, tries=2, scope=Scope.ACTION),
+        Rung(action=Action.FIX, tries=5),
+        Rung(action=Action.ASK, name="person", tries=1),
+    ),
+    entry={
+        **_enter("retry", *GROUPS["transient"]),
+        **_enter(
+            "person",
+            *_HOPELESS,
+            Kind.QUOTA_EXHAUSTED,
+            Kind.SERVICE_DOWN,
+            Kind.CONTENT_FILTER,
+            Kind.REFUSAL,
+            Kind.GOAL_MISALIGNED,
+            Kind.CAPABILITY_MISMATCH,
+            Kind.SCOPE_CONFLICT,
+            Kind.STRATEGIC_AMBIGUITY,
+            Kind.BEYOND_AUTHORITY,
+            Kind.REVIEW_EXHAUSTED,
+        ),
     },
     otherwise="fix",
 )

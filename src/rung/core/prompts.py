@@ -238,6 +238,12 @@ def render(
     return (_filled(before, fields) + (fields["task"] if task else "") + _filled(after, fields)).strip()
 
 
+def without_task(text: str) -> str:
+    """A rendered prompt without its closing task, for a model that has the task in front of it."""
+    head, mark, _ = text.rpartition("\nThe task")
+    return head.rstrip() if mark else text
+
+
 def _filled(template: str, fields: Mapping[str, str]) -> str:
     filled = re.sub(r"\{(" + "|".join(FIELDS) + r")\}", lambda match: fields[match[1]], template)
     return re.sub(r"\n{3,}", "\n\n", filled)  # where a field was empty

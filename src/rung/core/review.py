@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from rung.core.crew import REVIEW_CYCLES
 from rung.core.evidence import clip
+from rung.core.failures import Evidence, Kind
 from rung.core.labelled import (
     fields_in,
     number_in,
@@ -127,6 +129,14 @@ def judge_review(request: ReviewRequest, *, read: bool = False) -> ReviewVerdict
     if read and judged is Judged.READ_DEEPLY:
         judged = Judged.APPROVE
     return ReviewVerdict(judged=judged, reasons=reasons, body=_told(judged, reasons, request))
+
+
+def review_exhausted(checkpoint: int | None, cycles: int) -> Evidence | None:
+    """The failure of a checkpoint that was reviewed too often without approval; None while it may be reviewed again."""
+    if cycles <= REVIEW_CYCLES:
+        return None
+    text = f"checkpoint {checkpoint}: {REVIEW_CYCLES} reviews without approval"
+    return Evidence(text=text, finding=Kind.REVIEW_EXHAUSTED)
 
 
 def sent_back(request: ReviewRequest, wrong: str) -> ReviewVerdict:

@@ -22,6 +22,7 @@ def ladder_table(ladder: Ladder) -> dict[str, Any]:
         "entry": {kind.value: name for kind, name in ladder.entry.items()},
         "otherwise": ladder.otherwise,
         "loops": {str(repeats): name for repeats, name in ladder.loops},
+        "sizes": {size.value: name for size, name in ladder.sizes.items()},
     }
 
 

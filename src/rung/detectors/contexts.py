@@ -82,14 +82,29 @@ class ContextWatch:
             return None
         self._since += 1
         if share >= self.filling.full:
-            self._thrashes += 1
             self._since = None
-            if self._thrashes >= self.filling.thrashes:
-                text = f"the context was full again right after compaction, {self._thrashes} times in a row"
-                return _finding("context-thrash", text, self._thrashes)
-        elif self._since > self.filling.soon:
+            return self._count()
+        if self._since > self.filling.soon:
             self._thrashes, self._since = 0, None
         return None
+
+    def full_again(self, turns: int) -> Finding | None:
+        """Take in a compaction that is due, so many turns after the one before: for agents that tell no tokens."""
+        if self._since is None:
+            self._since = 0
+            return None
+        if turns <= self.filling.soon:
+            return self._count()
+        self._thrashes = 0
+        return None
+
+    def _count(self) -> Finding | None:
+        """Count one more context that was full too soon."""
+        self._thrashes += 1
+        if self._thrashes < self.filling.thrashes:
+            return None
+        text = f"the context was full again right after compaction, {self._thrashes} times in a row"
+        return _finding("context-thrash", text, self._thrashes)
 
     def to_json(self) -> dict[str, Any]:
         """All that is remembered."""

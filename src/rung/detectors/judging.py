@@ -7,7 +7,6 @@ itself into believing would take the judge along.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rung.core.errors import ConfigError
 from rung.core.evidence import clip
+from rung.core.json_in_text import json_in
 from rung.core.redact import redacted
 from rung.core.verdict import DIMENSIONS, MOST, Verdict, verdict_from
 from rung.detectors import forms
@@ -119,17 +119,11 @@ def question(case: Case) -> str:
 
 def verdict_in(text: str) -> Verdict:
     """The verdict in a judge's answer: the last JSON object that has the four scores."""
-    decoder = json.JSONDecoder()
     text = clip(text, 4 * ANSWER)
-    for start in [match.start() for match in re.finditer(r"\{", text)][::-1][:_TRIES]:
-        try:
-            found, _ = decoder.raw_decode(text[start:])
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict) and _NEEDED & found.keys():
-            return verdict_from(found)
+    found = json_in(text, _NEEDED)
+    if found is not None:
+        return verdict_from(found)
     raise ConfigError("verdict", clip(text, 200), "a JSON object with " + ", ".join(DIMENSIONS))
 
 
 _NEEDED: Final = frozenset({DIMENSIONS[0], "goalAlignment"})
-_TRIES: Final = 50

@@ -1,66 +1,52 @@
-"""The ladder of a session that we only speak to: what is said, and when it must end."""
+"""Decisions about a coding agent's session: the session ladder, continued from the session's memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core import events as ev
-from rung.core.classify import classify
-from rung.core.decide import decide
 from rung.core.failures import Evidence, Kind
-from rung.core.incident import Incident
-from rung.core.ladder import Action, Ladder, Rung
-from rung.core.policy import Policy
+from rung.core.ladder import Action
 from rung.core.request import Request
+from rung.detectors.session_policy import MAX_NUDGES, session_policy
+from rung.detectors.watching import watching_from
+from rung.engine.walk import ExternalRecovery
 
 if TYPE_CHECKING:
-    from rung.core.failures import Failure
-    from rung.detectors.finding import Finding
-    from rung.detectors.watching import Watching
+    from rung.core.policy import Policy
 
-NAME: Final = "session"
-RUNGS: Final = ("nudge", "replan", "explore", "force-done")
-_LOOPS: Final = frozenset({Kind.LOOP_DETECTED})
+NAME: Final = "hooks"  # of the policy
 _REMEMBERED: Final = 30
-_EITHER: Final = 0.5  # nothing here waits, so chance has no say
+_JITTER: Final = 0.5  # nothing here waits
 
 
-def policy_for(watching: Watching, blocks: int) -> Policy:
-    """The policy of a session: another word, another plan, another method, an end."""
-    ladder = Ladder(
-        name=NAME,
-        about="A coding agent's own session, spoken to through its hooks.",
-        rungs=(
-            Rung(action=Action.NUDGE, tries=blocks, helps=frozenset(Kind) - _LOOPS),
-            Rung(action=Action.REPLAN, tries=5, helps=_LOOPS),
-            Rung(action=Action.REPLAN, name="explore", tries=3, helps=_LOOPS),
-            Rung(action=Action.FORCE_DONE),
-        ),
-        entry={Kind.LOOP_DETECTED: "replan"},
-        otherwise="nudge",
-        loops=((watching.replan, "replan"), (watching.explore, "explore"), (watching.force_done, "force-done")),
-    )
-    return Policy(ladder=ladder, name="hooks", unattended=True)
-
-
-def next_step(table: dict[str, Any], finding: Finding, policy: Policy, now: float) -> ev.Decision:
-    """What the ladder says to this finding, after what was said in this session before."""
+def next_step(table: dict[str, Any], evidence: Evidence, now: float) -> tuple[ev.Decision, str]:
+    """Decision about a failure of this session, after the ones before it; and the name of its rung."""
+    policy = _policy(table)
+    request = Request(prompt=table.get("prompt") or "-")
+    recovery = ExternalRecovery(policy, request=request, now=lambda: now, jitter=lambda: _JITTER)
     history: list[list[Any]] = table.setdefault("history", [])
-    told: list[ev.Event] = [
-        ev.Opened(table["began"], "", ev.Terms(NAME, policy.name), Request(prompt=table.get("prompt") or "-"))
-    ]
     for kind, repeats, rung, action in history:
-        failure = classify(Evidence(finding=Kind(kind), repeats=repeats))
-        told.append(_failed(now, failure))
-        told.append(ev.Decided(now, ev.Change(rung, Action(action), 0.0, kind)))
-    failure = finding.failure
-    incident = Incident.of([*told, _failed(now, failure)])
-    decision = decide(incident, failure, policy, now, _EITHER)
+        recovery.record_failure(Evidence(finding=Kind(kind), repeats=repeats))
+        recovery.record_decision(ev.Change(rung, Action(action), 0.0, kind))
+    decision = recovery.failed(evidence, close=False)
     if isinstance(decision, ev.Change):
-        history.append([failure.kind.value, failure.evidence.repeats, decision.rung, decision.action.value])
+        kind = evidence.finding or Kind.UNKNOWN
+        history.append([kind.value, evidence.repeats, decision.rung, decision.action.value])
         del history[:-_REMEMBERED]
-    return decision
+    return decision, policy.ladder.rungs[decision.rung].name
 
 
-def _failed(now: float, failure: Failure) -> ev.AttemptFailed:
-    return ev.AttemptFailed(now, failure, 0.0, 0.0, may_retry=True)
+def must_stop(table: dict[str, Any], now: float) -> bool:
+    """Is an agent that calls tools after the end to be stopped? Else the call is only denied."""
+    after_the_end = Evidence(finding=Kind.LOOP_DETECTED, repeats=watching_from(table["loops"]).force_done)
+    return isinstance(next_step(table, after_the_end, now)[0], ev.Finish)
+
+
+def max_blocks(table: dict[str, Any]) -> int:
+    """How often this project lets a stop be blocked."""
+    return int(table["stop"].get("blocks", MAX_NUDGES))
+
+
+def _policy(table: dict[str, Any]) -> Policy:
+    return session_policy(watching_from(table["loops"]), nudges=max_blocks(table), name=NAME)

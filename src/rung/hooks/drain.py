@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rung.core import events as ev
-from rung.core.classify import classify
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.ladder import Action
 from rung.core.request import Request
-from rung.hooks.climbing import NAME, RUNGS
-from rung.hooks.entry import crashed
+from rung.detectors.session_policy import session_policy
+from rung.engine.walk import ExternalRecovery
+from rung.hooks.climbing import NAME
+from rung.hooks.crashes import crashed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,8 +85,7 @@ def _take(path: Path, journal_at: str | None) -> int:
     if lines:
         with _journal(journal_at or named, cwd) as journal:
             for incident, own in by_incident.items():
-                first = own[0]["n"]
-                journal.append(incident, first, [_event(line) for line in own]).result()
+                journal.append(incident, own[0]["n"], _events(own)).result()
             journal.flush()
     mine.unlink()
     return len(lines)
@@ -131,18 +131,35 @@ def _journal(at: str | None, cwd: str) -> Journal:
         os.chdir(before)
 
 
-def _event(line: Mapping[str, Any]) -> ev.Event:
-    at, name = float(line["at"]), line["name"]
-    if name == "opened":
-        terms = ev.Terms(NAME, "hooks", rungs=RUNGS, project=Path(line["cwd"]).name, session=line["session"])
-        return ev.Opened(at, line["incident"], terms, Request(prompt=line.get("prompt") or "-", agent=line["agent"]))
+def _events(lines: list[Mapping[str, Any]]) -> list[ev.Event]:
+    """Events of consecutive lines of one incident, one for each line."""
+    first = lines[0]
+    now = float(first["at"])
+    recovery = ExternalRecovery(
+        session_policy(name=NAME),
+        request=Request(prompt=first.get("prompt") or "-", agent=first.get("agent", "")),
+        incident_id=first["incident"],
+        project=Path(first.get("cwd", "")).name,
+        session=first.get("session", ""),
+        now=lambda: now,
+    )
+    begins = 0 if first["name"] == "opened" else 1  # 1: an earlier batch had the line that opens it
+    for line in lines[1 - begins :]:
+        now = float(line["at"])
+        _replay(recovery, line)
+    return recovery.events[begins:]
+
+
+def _replay(recovery: ExternalRecovery, line: Mapping[str, Any]) -> None:
+    name = line["name"]
     if name == "failed":
-        return ev.AttemptFailed(at, classify(_evidence(line)), 0.0, 0.0, may_retry=True)
-    if name == "decided":
-        return ev.Decided(at, ev.Change(line["rung"], Action(line["action"]), 0.0, line["reason"]))
-    if name == "closed":
-        return ev.Closed(at, ev.Status(line["status"]), line["reason"])
-    return ev.AttemptSucceeded(at, 0.0, 0.0)
+        recovery.record_failure(_evidence(line))
+    elif name == "decided":
+        recovery.record_decision(ev.Change(line["rung"], Action(line["action"]), 0.0, line["reason"]))
+    elif name == "closed":
+        recovery.close(ev.Status(line["status"]), line["reason"])
+    else:
+        recovery.succeeded()
 
 
 def _evidence(line: Mapping[str, Any]) -> Evidence:

@@ -12,9 +12,9 @@ from rung.detectors.claims import unverified
 from rung.detectors.finding import Finding
 from rung.detectors.outputs import look_at
 from rung.detectors.step import Step
-from rung.detectors.watching import watching_from
 from rung.hooks import spool, words
-from rung.hooks.climbing import next_step, policy_for
+from rung.hooks.climbing import max_blocks, next_step
+from rung.hooks.crashes import crashed, limit
 from rung.hooks.dialects import Answer
 from rung.wiring.stopping import claims_of, contract_of, judged
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rung.detectors.claims import Check
     from rung.hooks.dialects import Heard
     from rung.hooks.memory import Memory
-
-BLOCKS = 2
 
 
 def at_stop(heard: Heard, memory: Memory, now: float) -> Answer:
@@ -37,7 +35,7 @@ def at_stop(heard: Heard, memory: Memory, now: float) -> Answer:
     if finding is None:
         table.pop("partial", None)
         return Answer()
-    _note(memory, heard, now, finding)
+    spool.note_finding(memory, heard, now, finding)
     text = _may_block(heard, table, finding, now)
     if not text:
         table["partial"] = f"finished without evidence: {finding.text}"
@@ -48,20 +46,14 @@ def at_stop(heard: Heard, memory: Memory, now: float) -> Answer:
     return Answer(block=text)
 
 
-def _note(memory: Memory, heard: Heard, now: float, finding: Finding) -> None:
-    facts = {"text": finding.text, "kind": finding.kind.value, "rule": finding.rule, "missing": list(finding.missing)}
-    spool.note(memory, heard, now, "failed", tool="", **facts)
-
-
 def _may_block(heard: Heard, table: dict[str, Any], finding: Finding, now: float) -> str:
     """The words to send it back with; empty when it goes."""
     blocks = table.get("blocks", 0)
-    most = table["stop"].get("blocks", BLOCKS)
-    if blocks >= most or (
+    if blocks >= max_blocks(table) or (
         heard.active and not blocks
     ):  # the second: another's hook sent it back, and we do not add to it
         return ""
-    decision = next_step(table, finding, policy_for(watching_from(table["loops"]), most), now)
+    decision, _ = next_step(table, finding.evidence, now)
     if getattr(decision, "action", None) is not Action.NUDGE:
         return ""
     text = words.unfinished(finding, blocks)
@@ -73,8 +65,6 @@ def _missing(heard: Heard, table: dict[str, Any]) -> Finding | None:
     stop = table["stop"]
     command = stop.get("check")
     if command or stop.get("judge"):
-        from rung.hooks.entry import limit
-
         limit(0)  # they have times of their own
     checks = claims_of(stop, heard.text, heard.cwd, table.get("began", 0.0))
     found = unverified(checks)
@@ -100,7 +90,5 @@ def _judged(heard: Heard, table: dict[str, Any], checks: list[Check]) -> Finding
     try:
         return judged(table["stop"], table.get("prompt", ""), heard.text, steps, checks)
     except RungError as error:
-        from rung.hooks.entry import crashed
-
         crashed(table["place"], "judge", error)
         return None

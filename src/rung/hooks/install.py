@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rung.core.errors import ConfigError
-from rung.hooks import cut
 from rung.hooks.dialects import EVENTS
+from rung.hooks.place import cut_folder
 
 MARK: Final = ": rung-hook;"
 ENTRY: Final = str(Path(__file__).with_name("entry.py"))
@@ -72,7 +72,7 @@ def install(place: Place) -> list[str]:
             raise ConfigError(f"{place.settings}: hooks.{event}", groups, "a list")
         groups.append(group)
     after = json.dumps(table, indent=2, ensure_ascii=False).encode() + b"\n"
-    Path(cut.folder(str(place.data))).mkdir(parents=True, exist_ok=True, mode=0o700)
+    Path(cut_folder(str(place.data))).mkdir(parents=True, exist_ok=True, mode=0o700)
     kept = {
         "settings": str(place.settings),
         "before": None if before is None else base64.b64encode(before).decode(),
@@ -147,7 +147,7 @@ def instead(place: Place, name: str) -> str:
 def command_for(place: Place, name: str) -> str:
     """A line for the agent's shell. Whatever is missing or breaks, it ends with 0: 2 would block the agent."""
     if name == "broke":  # the agent does not wait for this one: a shell is fast enough, an interpreter is not
-        folder = shlex.quote(cut.folder(str(place.data)))
+        folder = shlex.quote(cut_folder(str(place.data)))
         return f"{MARK} cat > {folder}/$$.json 2>/dev/null || true"
     python, entry, data, ask = (shlex.quote(one) for one in (sys.executable, ENTRY, str(place.data), ASK))
     how = f"bash {ask} {python} {entry}" if shutil.which("bash") else f"{python} -I -S {entry}"

@@ -1,4 +1,4 @@
-"""Where hooks keep what they must remember between two events."""
+"""Data directory of hooks, and the files in it that a shell leaves when a session breaks off."""
 
 from __future__ import annotations
 
@@ -23,3 +23,30 @@ def directory() -> str:
         if not os.path.isabs(base):  # noqa: PTH117  # the standard says to ignore one that is not
             base = os.path.join(home, ".local", "share")  # noqa: PTH118
     return os.path.join(base, "rung", "hooks")  # noqa: PTH118
+
+
+def cut_folder(place: str) -> str:
+    """Folder of the events that say why a session broke off: a shell writes them, an interpreter would be too slow."""
+    return os.path.join(place, "cut")  # noqa: PTH118
+
+
+def cut_off(place: str, session: str) -> str:
+    """Why this session broke off; empty when it did not. The session's files are removed."""
+    import json
+
+    why = ""
+    try:
+        entries = list(os.scandir(cut_folder(place)))
+    except OSError:
+        return ""
+    for entry in entries:
+        try:
+            with open(entry.path, "rb") as file:  # noqa: PTH123
+                table = json.loads(file.read())
+        except (OSError, ValueError):
+            continue  # being written just now, or no JSON: the next one who looks finds it again
+        if isinstance(table, dict) and table.get("session_id") == session:
+            parts = (table.get("error"), table.get("error_details"), table.get("last_assistant_message"))
+            why = "\n".join(str(part) for part in parts if part) or "no reason was given"
+            os.unlink(entry.path)  # noqa: PTH108
+    return why

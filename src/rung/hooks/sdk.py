@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from claude_agent_sdk import HookMatcher
 
-from rung.hooks.entry import crashed
+from rung.hooks.crashes import crashed
 from rung.hooks.place import directory
 from rung.hooks.spool import wake_drain
 from rung.hooks.turn import answered

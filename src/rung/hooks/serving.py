@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.errors import ConfigError
 from rung.hooks import asking, climbing, gate, noticing, words  # noqa: F401  # loaded now, so that no event waits for them
-from rung.hooks.entry import crashed
+from rung.hooks.crashes import crashed
 from rung.hooks.turn import answered
 
 if TYPE_CHECKING:

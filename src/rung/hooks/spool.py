@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from rung.detectors.finding import Finding
     from rung.hooks.dialects import Heard
     from rung.hooks.memory import Memory
 
@@ -31,6 +32,13 @@ def note(memory: Memory, heard: Heard, now: float, name: str, **facts: Any) -> N
     if name == "opened":
         line |= {"agent": heard.agent, "session": heard.session}
     memory.table.setdefault("lines", []).append(line)
+
+
+def note_finding(memory: Memory, heard: Heard, now: float, finding: Finding) -> None:
+    """Note a detector's finding as a failure."""
+    facts: dict[str, Any] = {"tool": finding.tool, "text": finding.text, "kind": finding.kind.value}
+    facts |= {"rule": finding.rule, "repeats": finding.repeats, "missing": list(finding.missing)}
+    note(memory, heard, now, "failed", **facts)
 
 
 def write(place: str, memory: Memory) -> bool:

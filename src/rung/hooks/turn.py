@@ -8,6 +8,7 @@ from zlib import crc32
 
 from rung.detectors.glance import number_of
 from rung.hooks import quick, spool
+from rung.hooks.crashes import crashed, unseen
 from rung.hooks.dialects import EVENTS, Answer, Heard, written
 from rung.hooks.memory import Memory, prune
 
@@ -20,7 +21,6 @@ PENDING: Final = 40  # steps that are looked at closely together, when nothing w
 COUNTS: Final = 500
 FAILED: Final = 50
 RECENT: Final = 15  # steps that a judge is shown
-DENIALS: Final = 3  # before an agent that goes on calling tools is stopped
 _HEAD: Final = 1_500
 _TAIL: Final = 500
 _PROMPT: Final = 2_000
@@ -54,20 +54,21 @@ def _settings(table: dict[str, Any], cwd: str) -> None:
     table["loops"], table["stop"] = {}, {}
     path = os.path.join(cwd, "rung.toml")  # noqa: PTH118
     if os.path.exists(path):  # noqa: PTH110
-        from rung.hooks.settings import read
+        from rung.core.stop_gate import stop_from
+        from rung.detectors.watching import watching_from
+        from rung.wiring.files import read_table
 
         try:
-            table["loops"], table["stop"] = read(path)
+            read = read_table(path)
+            loops, stop = read.get("loops", {}), stop_from(read.get("stop", {}))
+            watching_from(loops)
+            table["loops"], table["stop"] = loops, stop
         except Exception as error:  # noqa: BLE001  # a file that cannot be used is said once, and the defaults hold
-            from rung.hooks.entry import crashed
-
             crashed(table["place"], "rung.toml", error)
 
 
 def _start(_: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     prune(memory.table["place"], now)
-    from rung.hooks.crashes import unseen
-
     return Answer(notice=unseen(memory.table["place"])), True
 
 
@@ -83,14 +84,15 @@ def _prompt(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     return Answer(), True
 
 
-def _before(_: Heard, memory: Memory, __: float) -> tuple[Answer, bool]:
+def _before(_: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     fact = memory.table.get("ending")
     if not fact:
         return Answer(), False
     from rung.hooks import words
+    from rung.hooks.climbing import must_stop
 
     denied = memory.table["denied"] = memory.table.get("denied", 0) + 1
-    stop = words.stopped(fact) if denied > DENIALS else ""
+    stop = words.stopped(fact) if must_stop(memory.table, now) else ""
     return Answer(deny=words.denied(fact, denied), stop=stop), True
 
 
@@ -121,6 +123,7 @@ def _after(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
             )
         error = known or flagged
         table["acts"] = table.get("acts", 0) + 1
+        table["calls"] = table.get("calls", 0) + 1
         table["failing"] = f"{tool}: {_short(error if isinstance(error, str) else said)[:300]}" if error else ""
         step = [tool, _small(args), "" if known else said, error]
         pending.append(step)
@@ -191,26 +194,23 @@ def _broke(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
 
 
 def _compact(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
-    """Full again at once, three times in a row: the work no longer fits, and the user should know."""
+    """A compaction is due; the user hears when the work no longer fits the context."""
+    from rung.detectors.contexts import ContextWatch
+
     table = memory.table
-    acts = table.get("acts", 0)
-    close = acts - table.get("compacted_at", -_FEW_CALLS - 1) <= _FEW_CALLS
-    table["compactions"] = table.get("compactions", 0) + 1 if close else 1
-    table["compacted_at"] = acts
-    if table["compactions"] < _THRASH:
+    watch = ContextWatch.from_json(table["context"]) if "context" in table else ContextWatch()
+    calls = table.get("calls", 0)
+    finding = watch.full_again(calls - table.get("compacted_at", calls))
+    table["context"], table["compacted_at"] = watch.to_json(), calls
+    if finding is None:
         return Answer(), True
-    text = f"the context was full again right after it was compacted, {table['compactions']} times in a row"
-    spool.note(memory, heard, now, "failed", tool="", text=text, kind="context_limit", rule="context-thrash")
-    return Answer(notice=f"rung: {text}; split the task"), True
-
-
-_FEW_CALLS: Final = 5
-_THRASH: Final = 3
+    spool.note_finding(memory, heard, now, finding)
+    return Answer(notice=f"rung: {finding.text}; split the task"), True
 
 
 def _end(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     """The session is over: how it ended, in our words."""
-    from rung.hooks.cut import cut_off
+    from rung.hooks.place import cut_off
 
     why = cut_off(memory.table["place"], heard.session)
     if why:

@@ -1,28 +1,24 @@
-"""Where agents come with their trouble: each session's incident, its watch, and the decision about what happened last."""
+"""Recovery of MCP sessions: each session's incident, its loop detectors, and the decision about the last report."""
 
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core import events as ev
-from rung.core.change import change
 from rung.core.classify import classify
-from rung.core.decide import decide
 from rung.core.failures import Evidence, Kind, Phase
-from rung.core.incident import Incident
-from rung.core.outcome import conclude
-from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
 from rung.detectors.watch import Watch
+from rung.engine.walk import ExternalRecovery
 from rung.mcp.answers import NextStep, Outcome, next_step
+from rung.store import listing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rung.core.failures import Failure
     from rung.core.policy import Policy
@@ -30,15 +26,15 @@ if TYPE_CHECKING:
     from rung.detectors.step import Step
     from rung.store.journal import Journal
 
-SESSIONS: Final = 1_000  # remembered at once; the journal has the rest
+SESSIONS: Final = 1_000  # kept in memory at once; the journal has the rest
+AGENT: Final = "mcp"
 
 
 class Case:
-    """One session: what is open, and everything it was told."""
+    """One session: its open incident, if any, and its loop detectors."""
 
     def __init__(self) -> None:
-        self.incident: Incident | None = None
-        self.events: list[ev.Event] = []
+        self.recovery: ExternalRecovery | None = None
         self.watch = Watch()
 
 
@@ -52,7 +48,7 @@ class Desk:
         *,
         project: str = "",
         now: Callable[[], float] = time.time,
-        jitter: Callable[[], float] = random.random,
+        jitter: Callable[[], float] | None = None,
     ) -> None:
         self.journal = journal
         self.project = project
@@ -63,119 +59,90 @@ class Desk:
         self._lock = threading.RLock()
 
     def failed(self, session: str, evidence: Evidence, task: str = "", model: str = "") -> NextStep:
-        """A failure: named, written down, decided about; what to do now."""
+        """Record a failure and return the next step."""
         return self._failed(session, classify(evidence), task, model)
 
     def found(self, session: str, finding: Finding, task: str = "") -> NextStep:
-        """Trouble that a detector noticed, decided about like any other."""
+        """Record a detector's finding and return the next step."""
         return self._failed(session, finding.failure, task, "")
 
     def _failed(self, session: str, failure: Failure, task: str, model: str) -> NextStep:
         with self._lock:
-            policy, case, now = self._pick(), self._case(session), self.now()
-            incident = self._open(case, session, policy, task, model, now)
-            self._tell(case, ev.AttemptFailed(now, failure, 0.0, 0.0, may_retry=True))
-            decision = decide(incident, failure, policy, now, self._jitter())
-            self._tell(case, ev.Decided(now, decision))
-            text = self._change(case, incident, decision, failure, policy, now)
-            if isinstance(decision, ev.Finish):
-                self._tell(case, ev.Closed(now, decision.status, decision.reason))
-            return next_step(incident, failure, decision, policy, text)
-
-    def _change(
-        self, case: Case, incident: Incident, decision: ev.Decision, failure: Failure, policy: Policy, now: float
-    ) -> str:
-        """What is said to the model on this rung; the request it makes is written down too."""
-        if not isinstance(decision, ev.Change | ev.HandOver) or incident.request is None:
-            return ""
-        before = incident.request
-        request, name = change(decision, incident, failure, policy)
-        if request.digest() not in incident.digests:
-            self._tell(case, ev.Changed(now, request, request.digest(), before.changed(request), name))
-        if request.recovery and request.recovery != before.recovery:
-            return request.recovery
-        action = policy.ladder.rungs[decision.rung].action
-        return render(prompt_id(action, failure), incident, failure, policy.prompts)
+            recovery = self._open(session, task, model)
+            decision = recovery.failed(failure)
+            text = recovery.change_request(decision)
+            return next_step(recovery.incident, failure, decision, recovery.policy, text)
 
     def saw(self, session: str, step: Step) -> Finding | None:
-        """A call and its outcome, for the session's watch."""
+        """Run the session's loop detectors over a call and its outcome."""
         with self._lock:
             return self._case(session).watch.see(step)
 
     def progressed(self, session: str, step: str, *, finished: bool) -> bool:
-        """A finished part, or all of it; false when nothing is open that it could count for."""
+        """Record a finished part, or the end of the work; false when the session has no open incident."""
         with self._lock:
-            case, now = self._case(session), self.now()
-            if case.incident is None:
+            recovery = self._case(session).recovery
+            if recovery is None:
                 return False
-            self._tell(case, ev.StepCompleted(now, step))
+            recovery.step_completed(step)
             if finished:
-                self._tell(case, ev.AttemptSucceeded(now, 0.0, 0.0))
+                recovery.succeeded()
                 self._cases.pop(session, None)
             return True
 
     def finished(self, session: str, done: list[str], reason: str, task: str = "") -> Outcome:
-        """An honest end with what there is."""
+        """Close the session's incident as partial."""
         with self._lock:
-            policy, case, now = self._pick(), self._case(session), self.now()
-            incident = self._open(case, session, policy, task, "", now)
+            recovery = self._open(session, task, "")
             for step in done:
-                self._tell(case, ev.StepCompleted(now, step))
-            self._tell(case, ev.Closed(now, ev.Status.PARTIAL, reason))
-            outcome = conclude(
-                incident, policy.ladder, tuple(case.events), value=None, error=None, now=now, sticky=False
-            )
+                recovery.step_completed(step)
+            recovery.close(ev.Status.PARTIAL, reason)
             self._cases.pop(session, None)
-            return outcome.contract()  # type: ignore[return-value]  # the contract's schema is this type's
+            return recovery.outcome().contract()  # type: ignore[return-value]  # the contract's schema is this type's
 
     def _case(self, session: str) -> Case:
         case = self._cases.get(session)
         if case is None:
-            case = self._cases[session] = self._taken_up(session)
+            case = self._cases[session] = Case()
+            case.recovery = self._load(session)
         self._cases.move_to_end(session)
         while len(self._cases) > SESSIONS:
             self._cases.popitem(last=False)
-        if case.incident is not None and case.incident.status is not None:
-            case.incident, case.events = None, []
+        if case.recovery is not None and case.recovery.incident.status is not None:
+            case.recovery = None
         return case
 
-    def _taken_up(self, session: str) -> Case:
-        """What the journal has open for this session: no spent try is forgotten when a server starts again."""
-        case = Case()
-        rows = self.journal.read(
-            "SELECT id FROM incident WHERE session = ? AND status = 'open' AND agent = 'mcp' ORDER BY opened_at DESC",
-            (session,),
-        )
-        if rows:
-            case.events = self.journal.events(rows[0][0])
-            case.incident = Incident.of(case.events)
-        return case
+    def _load(self, session: str) -> ExternalRecovery | None:
+        """The session's open incident in the journal: used tries survive a restart of the server."""
+        rows = listing.incidents(self.journal, session=session, status="open", troubled=False).rows
+        name = next((row.id for row in rows if row.agent == AGENT), None)
+        return None if name is None else self._recovery(session, events=self.journal.events(name))
 
-    def _open(self, case: Case, session: str, policy: Policy, task: str, model: str, now: float) -> Incident:
-        if case.incident is not None:
-            return case.incident
-        case.incident, case.events = Incident(), []
-        terms = ev.Terms(
-            policy.ladder.name,
-            policy.name,
-            attended=not policy.unattended,
-            rungs=tuple(rung.name for rung in policy.ladder.rungs),
+    def _open(self, session: str, task: str, model: str) -> ExternalRecovery:
+        """The session's open incident under the current policy; a new one where there is none."""
+        case = self._case(session)
+        if case.recovery is None:
+            case.recovery = self._recovery(session, task, model)
+        else:
+            case.recovery.policy = self._pick()
+        return case.recovery
+
+    def _recovery(
+        self, session: str, task: str = "", model: str = "", events: Sequence[ev.Event] = ()
+    ) -> ExternalRecovery:
+        policy = self._pick()
+        return ExternalRecovery(
+            policy,
+            request=Request(prompt=task or "(the task you were given)", model=model, agent=AGENT),
+            events=events,
+            journal=self.journal,
+            incident_id=f"{AGENT}-{os.urandom(8).hex()}",
             project=self.project,
             session=session,
+            attended=not policy.unattended,
+            now=self.now,
+            jitter=self._jitter,
         )
-        request = Request(prompt=task or "(the task you were given)", model=model, agent="mcp")
-        deadline = None if policy.budget.seconds is None else now + policy.budget.seconds
-        name = f"mcp-{os.urandom(8).hex()}"
-        self._tell(case, ev.Opened(now, name, terms, request, deadline, policy.budget.dollars))
-        return case.incident
-
-    def _tell(self, case: Case, event: ev.Event) -> None:
-        """Into the journal, then into what is open: nothing is done that is not written down."""
-        assert case.incident is not None  # noqa: S101  # opened before anything is told
-        name = event.id if isinstance(event, ev.Opened) else case.incident.id
-        self.journal.append(name, len(case.events), [event]).result()
-        case.events.append(event)
-        case.incident.fold(event)
 
 
 def evidence(error: str, tool: str, exit_code: int | None, status: int | None, output: str) -> Evidence:

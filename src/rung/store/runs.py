@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.store.owners import dead, me
+from rung.engine.process_identity import current_owner, is_gone
 from rung.store.port import Fenced, Taken
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Runs:
 
     def claim(self, run: str, task: str = "", arguments: Any = None) -> Claim:
         """Take up a run, new or left behind. Taken: somebody else has it and is alive."""
-        mine = me().text()
+        mine = current_owner().text()
         told = as_json(arguments, f"the arguments of {task or run}")
 
         def work(connection: Connection) -> tuple[int, str, str, int]:
@@ -69,7 +69,7 @@ class Runs:
         ((epoch, state, result, owner, lease, idle),) = rows
         if state == "done":
             return epoch, state, result, idle
-        if owner and now < lease and not dead(owner):
+        if owner and now < lease and not is_gone(owner):
             raise Taken(run, "it is being worked on here" if owner == mine else "another process is at work on it")
         connection.execute(
             "UPDATE run SET epoch = ?, owner = ?, lease = ?, idle = ?, touched_at = ? WHERE id = ?",
@@ -113,7 +113,7 @@ class Runs:
             "SELECT id, task, arguments, owner, lease, made_at, touched_at FROM run WHERE state = 'open' ORDER BY made_at"
         )
         return [
-            OpenRun(run, task, json.loads(told), bool(owner) and now < lease and not dead(owner), made, touched)
+            OpenRun(run, task, json.loads(told), bool(owner) and now < lease and not is_gone(owner), made, touched)
             for run, task, told, owner, lease, made, touched in rows
         ]
 

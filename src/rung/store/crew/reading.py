@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew import FALLBACK, OWNED, MessageType, State
+from rung.core.crew import FALLBACK, MessageType, State
 from rung.core.errors import ConfigError
-from rung.store.crew.rows import AGE, SELECT, WORKERS, Message, Task, task
+from rung.store.crew.rows import SELECT, WORKERS, Message, Task, task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rung.store.crew.connection import Connection
 
 _ORDER: Final = "ORDER BY priority DESC, task_id"
-_STALE: Final = f"coalesce({AGE} > stale_after, TRUE)"
 
 
 class Reading:
@@ -44,10 +43,6 @@ class Reading:
         """Workers' rows in these states, or in any; the most urgent first."""
         wanted = f" AND state IN ({_marks(states)})" if states else ""
         return self._tasks(f"{WORKERS}{wanted}", states)
-
-    def stale(self) -> list[Task]:
-        """Tasks that somebody has and gives no sign of life about, in whatever state, also without any heartbeat."""
-        return self._tasks(f"{WORKERS} AND state IN ({_marks(OWNED)}) AND {_STALE}", OWNED)
 
     def fallbacks(self) -> list[Task]:
         """Rows of sessions that were blocked."""

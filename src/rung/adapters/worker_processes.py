@@ -1,4 +1,4 @@
-"""Workers as real processes: launched in a group of their own, adopted from a conductor that died, ended with grace."""
+"""Worker processes behind PID files: each in a group of its own, adopted from a launcher that died, ended with grace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-from rung.conductor.pids import Pid, alive, group, launcher, read_pid, signal_group
+from rung.engine.process_identity import Pid, is_alive, is_group_alive, start_tick
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +18,55 @@ if TYPE_CHECKING:
 GRACE: Final = 5.0  # seconds between asking and forcing
 _WRITTEN: Final = 5.0  # seconds a shell may take to write one line
 _LOOK: Final = 0.02
+# The child writes the file itself, and then becomes the command: whoever launches it may die at any moment, and
+# there is never a worker without a file.
+_LAUNCHER: Final = """\
+if [ -r "/proc/$$/stat" ]; then
+  read -r boot </proc/sys/kernel/random/boot_id; read -r stat <"/proc/$$/stat"
+  started="$boot $stat"
+else
+  started="ps $(LC_ALL=C ps -o lstart= -p $$)"
+fi
+printf '%s %s\\n' "$$" "$started" >"$0.new" && mv "$0.new" "$0" && exec "$@"
+"""
+
+
+def launcher(file: Path, command: Sequence[str]) -> list[str]:
+    """The command, behind a shell that writes its PID file first."""
+    return ["/bin/sh", "-c", _LAUNCHER, str(file), *command]
+
+
+def read_pid(file: Path) -> Pid | None:
+    """The process in a PID file; None where there is no file, or it cannot be read."""
+    try:
+        number, _, rest = file.read_text().strip().partition(" ")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if not number.isdigit():
+        return None
+    boot, _, stat = rest.partition(" ")
+    started = " ".join(stat.split()) if boot == "ps" else f"{boot} {start_tick(stat)}"
+    return Pid(int(number), started)
+
+
+def write_pid(file: Path, pid: Pid) -> None:
+    """Write the PID file of a process that is already running: our own."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f"{file.name}.new")
+    boot, _, ticks = pid.started.partition(" ")
+    filler = " ".join("0" * 19)  # as the kernel writes it: the time is the twenty-second field
+    new.write_text(f"{pid.number} {boot} {pid.number} (rung) {filler} {ticks}\n")
+    new.replace(file)
+
+
+def signal_group(pid: Pid, number: int) -> bool:
+    """Send a signal to the process and all it started; False when nothing of it is left."""
+    if not is_group_alive(pid):
+        return False
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid.number, number)
+        return True
+    return False
 
 
 class Processes(Protocol):
@@ -85,7 +134,7 @@ class RealProcesses:
         """Does the process of this name live?"""
         self._reap()
         pid = self.pid(name)
-        return pid is not None and alive(pid)
+        return pid is not None and is_alive(pid)
 
     def output(self, name: str) -> str:
         """The tail of what it printed."""
@@ -110,7 +159,7 @@ class RealProcesses:
         if signal_group(pid, signal.SIGTERM):
             signal_group(pid, signal.SIGCONT)  # one that stands still cannot hear
         until = time.monotonic() + grace
-        while group(pid) and time.monotonic() < until:
+        while is_group_alive(pid) and time.monotonic() < until:
             self._reap()
             time.sleep(_LOOK)
         while signal_group(pid, signal.SIGKILL):

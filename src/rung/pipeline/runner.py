@@ -7,13 +7,11 @@ import os
 import re
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.adapters.process import Started
-from rung.conductor.pids import launcher
-from rung.conductor.processes import RealProcesses
-from rung.conductor.ran import Ran, signal_of
+from rung.adapters.worker_processes import RealProcesses, launcher
 from rung.core.config import policy_from
 from rung.core.errors import AttemptError
 from rung.core.events import Status
@@ -26,6 +24,7 @@ from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
 from rung.core.stages import blocked_report, joined, judge_output, read_pipeline, stage_prompt
 from rung.engine.recover import recover
+from rung.pipeline.result import Ran, signal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -228,9 +227,7 @@ class PipelineRun:
         self.report.parent.mkdir(parents=True, exist_ok=True)
         with self.report.open("a", encoding="utf-8") as file:  # earlier reports stay
             file.write(blocked_report(self.pipeline, states, reports))
-        return Ran(
-            status=status, outcomes=self.outcomes, paths=self.paths, pipeline=self.pipeline, report=str(self.report)
-        )
+        return replace(ran, report=str(self.report))
 
 
 def _filled(word: str, fields: dict[str, str]) -> str:

@@ -1,0 +1,41 @@
+"""Policy of a session that is only spoken to: a coding agent behind hooks, or an agent in a framework.
+
+Nothing is retried and nobody is handed over to. The model is told what is wrong: a nudge for a failure, a new plan, a
+different method and an end for a loop. After the end, each further call is denied; after three denials the agent is
+stopped (a `Finish`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rung.core.budget import Budget
+from rung.core.failures import Kind
+from rung.core.ladder import Action, Ladder, Rung
+from rung.core.policy import Policy
+from rung.detectors.watching import Watching
+
+MAX_NUDGES: Final = 2
+MAX_DENIALS: Final = 3
+_LOOPS: Final = frozenset({Kind.LOOP_DETECTED})
+_NO_CAP: Final = 1e9  # nobody waits here, so a server's hint closes no rung
+
+
+def session_policy(loops: Watching | None = None, *, nudges: int = MAX_NUDGES, name: str = "session") -> Policy:
+    """Policy with these loop settings and so many nudges; the rungs' tries are its only limits."""
+    loops = loops or Watching()
+    ladder = Ladder(
+        name="session",
+        about="A coding agent's own session, spoken to through its hooks.",
+        rungs=(
+            Rung(action=Action.NUDGE, tries=nudges, helps=frozenset(Kind) - _LOOPS),
+            Rung(action=Action.REPLAN, tries=5, helps=_LOOPS),
+            Rung(action=Action.REPLAN, name="explore", tries=3, helps=_LOOPS),
+            Rung(action=Action.FORCE_DONE, tries=1 + MAX_DENIALS),
+        ),
+        entry={Kind.LOOP_DETECTED: "replan"},
+        otherwise="nudge",
+        loops=((loops.replan, "replan"), (loops.explore, "explore"), (loops.force_done, "force-done")),
+    )
+    budget = Budget(attempts=None, seconds=None)
+    return Policy(ladder=ladder, name=name, unattended=True, budget=budget, retry_after_cap=_NO_CAP)

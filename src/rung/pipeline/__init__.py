@@ -1,0 +1,1 @@
+"""Stages of agents run as commands, each recovered on its own."""

@@ -1,0 +1,82 @@
+"""Results that coding agents print: the shapes are those that the real ones printed against a loopback API.
+
+Claude Code 2.1.325, codex and gemini-cli of November 2026, shortened to what is read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rung.adapters.process import judge
+from rung.core.classify import classify
+from rung.core.errors import AttemptError
+from rung.core.failures import Kind
+
+
+def claude(**fields: Any) -> dict[str, Any]:
+    return {"type": "result", "subtype": "success", "is_error": True, "num_turns": 1, "total_cost_usd": 0, **fields}
+
+
+def codex(message: str) -> dict[str, Any]:
+    return {"type": "turn.failed", "error": {"message": message}}
+
+
+API_ERROR = '{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT","details":[]}}'
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [
+        (
+            claude(terminal_reason="api_error", api_error_status=529, result="API Error: 529 Overloaded."),
+            Kind.OVERLOADED,
+        ),
+        (
+            claude(
+                terminal_reason="prompt_too_long", api_error_status=400, result="Prompt is too long · ~210000 tokens"
+            ),
+            Kind.CONTEXT_LIMIT,
+        ),
+        (
+            claude(
+                subtype="error_max_turns", terminal_reason="max_turns", errors=["Reached maximum number of turns (2)"]
+            ),
+            Kind.TURNS_EXHAUSTED,
+        ),
+        (codex("exceeded retry limit, last status: 429 Too Many Requests"), Kind.RATE_LIMIT),
+        (codex("unexpected status 401 Unauthorized: Incorrect API key provided, url: http://x/v1"), Kind.AUTH_ERROR),
+        (codex("Codex ran out of room in the model's context window."), Kind.CONTEXT_LIMIT),
+        (codex("stream disconnected before completion: Transport error"), Kind.STREAM_INTERRUPTED),
+        ({"session_id": "s", "error": {"type": "Error", "message": API_ERROR, "code": 400}}, Kind.AUTH_ERROR),
+        ({"type": "result", "status": "error", "error": {"type": "unknown", "message": API_ERROR}}, Kind.AUTH_ERROR),
+    ],
+)
+def test_a_result_that_reports_an_error_is_a_failure(result: dict[str, Any], kind: Kind, exit_code: int) -> None:
+    """Whatever the exit code and `subtype` say, the reported error counts, and its kind is read off it."""
+    with pytest.raises(AttemptError) as raised:
+        judge(exit_code, "progress\n" + json.dumps(result), "")
+    assert classify(raised.value).kind is kind
+
+
+def test_an_error_list_is_the_message() -> None:
+    """Where there is no result, the words in `errors` are shown."""
+    with pytest.raises(AttemptError, match="Reached maximum number of turns"):
+        judge(1, json.dumps(claude(errors=["Reached maximum number of turns (2)"])), "")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        claude(is_error=False, terminal_reason="completed", api_error_status=None, result="done"),
+        {"type": "turn.completed", "usage": {"input_tokens": 1}},
+        {"session_id": "s", "response": "done", "stats": {}},
+        {"type": "result", "status": "success", "stats": {}},
+    ],
+)
+def test_a_good_result_is_the_output(result: dict[str, Any]) -> None:
+    """A result without an error is returned as it was printed."""
+    assert judge(0, json.dumps(result), "") == json.dumps(result)
