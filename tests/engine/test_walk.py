@@ -165,7 +165,7 @@ def test_the_outcome_of_a_loop() -> None:
 
 def test_a_rung_that_changes_nothing_the_driver_can_see() -> None:
     """Where the caller holds the conversation, compaction changes no request here: nothing is recorded, advice is given."""
-    recovery = ExternalRecovery("task", request=Request(prompt="count the files"), retry_budget=None)
+    recovery = ExternalRecovery("call", request=Request(prompt="count the files"), retry_budget=None)
     decision = recovery.failed(Evidence(text="prompt is too long", finding=Kind.CONTEXT_LIMIT))
     assert isinstance(decision, ev.Change)
     assert "prompt is too long" in recovery.change_request(decision)
