@@ -12,10 +12,10 @@ from rung.core.evidence import evidence_of
 from rung.gateway import answer as answers
 from rung.gateway.call import Call, NotJson, model_in, passed_headers
 from rung.gateway.clocks import BODY, Clock
-from rung.gateway.exchange import Exchange
 from rung.gateway.joining import Copy
 from rung.gateway.keys import Refusal, admit
 from rung.gateway.lookups import is_lookup, look_up
+from rung.gateway.recovery import handle
 from rung.gateway.settings import ANTHROPIC, OPENAI
 from rung.gateway.upstream import held_key
 from rung.gateway.vigil import Vigil
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from rung.gateway.answer import Answer
-    from rung.gateway.connection import Response
     from rung.gateway.gateway import Gateway
     from rung.gateway.settings import Upstream
+    from rung.gateway.upstream_port import UpstreamResponse
     from rung.gateway.wires import Wire
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -129,10 +129,10 @@ class App:
             await _unless_gone(running.follow(send), receive)
             return
         copy = Copy(send)
-        exchange = Exchange(self.gateway, call, copy.send)
-        vigil = Vigil(exchange, receive, settings.hold_seconds, copy)
+        exchange = self.gateway.exchange(call, copy.send)
+        vigil = Vigil(exchange, receive, settings.hold_seconds, joining, copy)
         try:
-            await self.gateway.handle(call, exchange)
+            await handle(self.gateway, exchange)
         except asyncio.CancelledError:
             if not vigil.left:
                 raise
@@ -202,7 +202,7 @@ class App:
                 await _reply(send, await look_up(gateway, wire, upstream, path, asked, models))
                 return
             response = await asyncio.wait_for(
-                gateway.pool.send(upstream, scope["method"], target, passed, body),
+                gateway.client.send(upstream, scope["method"], target, passed, body),
                 gateway.settings.clocks.whole,
             )
         except TooLarge:
@@ -239,7 +239,7 @@ def _raw(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-async def _pass_back(response: Response, send: Send) -> None:
+async def _pass_back(response: UpstreamResponse, send: Send) -> None:
     headers = answers.passed(response.raw_headers)
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     while chunk := await response.piece():

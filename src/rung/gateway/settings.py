@@ -159,6 +159,10 @@ class Settings:
             if not is_number(getattr(self, name)):
                 raise ConfigError(f"gateway.{name}", getattr(self, name), "seconds, 0 or more")
 
+    def upstream(self, name: str) -> Upstream:
+        """The upstream of this name."""
+        return next(upstream for upstream in self.upstreams if upstream.name == name)
+
     def of_wire(self, wire: str) -> tuple[Upstream, ...]:
         """The upstreams that speak this wire, in the order they are tried."""
         found = self._of_wire.get(wire)
