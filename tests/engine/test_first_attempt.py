@@ -19,6 +19,7 @@ from rung.testing import FakeClock
 
 if TYPE_CHECKING:
     from rung.core.breaker import Breaker
+    from rung.core.outcome import Outcome
 
 TOUCHY = BreakerSettings(rate=0.5, minimum=1, window=10.0, pause=60.0, probe=60.0)
 
@@ -74,7 +75,7 @@ def test_recovery_begins_with_the_failure_of_the_first_attempt() -> None:
         return "value"
 
     failed = FirstAttempt(clock.now() - 5.0, clock.now(), error=ConnectionResetError("reset"))
-    outcome = asyncio.run(
+    outcome: Outcome[str] = asyncio.run(
         recover(
             attempt,
             Request(model="small"),
@@ -104,7 +105,7 @@ def test_the_key_follows_the_request() -> None:
             raise LookupError("404 model not found: small")
         return request.model
 
-    outcome = asyncio.run(
+    outcome: Outcome[str] = asyncio.run(
         recover(
             attempt,
             Request(model="small"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from rung.core.change import DEFAULT_OUTPUT
-from rung.core.compaction import size
+from rung.core.compaction import MARGIN, goal_for, size
 from rung.core.ladder import Action
 from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_TOKEN: Final = 4
 LEAST_ANSWER: Final = 256  # tokens: below this a smaller limit is no answer to an overflow
-_MARGIN: Final = 0.9  # of the room there is: counts differ
-_HALF: Final = 0.5  # where nobody says how much is too much
 QUOTE: Final = (
     "\n\nBegin with the last few words of it, exactly as they stand, so that it can be joined without a gap.\n\n"
     "Your answer so far, word for word:\n<answer_so_far>\n{said}\n</answer_so_far>"
@@ -150,8 +148,7 @@ class Changes:
         if room is not None and room >= LEAST_ANSWER:
             return self._make(bodies.with_limit(body, room), request)
         tokens = incident.failure.tokens
-        share = _MARGIN * tokens.limit / tokens.asked if tokens is not None and tokens.asked else _HALF
-        goal = int(size([body]) * min(share, _MARGIN))
+        goal = goal_for(incident.failure, size([body]))
         made = bodies.compacted(body, goal)
         if size([made]) > goal and self._summarise is not None:
             made = await self._summarise(made)
@@ -159,7 +156,7 @@ class Changes:
         if share >= 1:
             raise CannotChange("nothing can be left out")
         if tokens is not None:
-            made = self._with_room(made, int(tokens.limit * _MARGIN - tokens.asked * share))
+            made = self._with_room(made, int(tokens.limit * MARGIN - tokens.asked * share))
         return self._make(made, request)
 
     def _with_room(self, body: dict[str, Any], room: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class UpstreamResponse(Protocol):
         ...
 
     async def piece(self) -> bytes:
-        """The bytes received since the last call, decompressed; empty at the end."""
+        """All bytes received since the last call, decompressed; empty at the end."""
         ...
 
     def close(self) -> None:
@@ -53,10 +53,13 @@ class UpstreamClient(Protocol):
 
 async def read_body(response: UpstreamResponse) -> bytes:
     """The whole body."""
-    pieces = []
+    first = await response.piece()
+    if response.ended:
+        return first
+    pieces = [first]
     while piece := await response.piece():
         pieces.append(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return b"".join(pieces)
 
 
 def is_ok(response: UpstreamResponse) -> bool:
