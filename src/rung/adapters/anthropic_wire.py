@@ -11,7 +11,7 @@ from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import mended
-from rung.core.splice import summed
+from rung.core.wire_json import part, summed, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,12 +129,12 @@ def found(answer: Body) -> Evidence | None:
 def joined(parts: Sequence[Body]) -> Body:
     """One answer of several, each of which goes on where the one before was cut."""
     whole = dict(parts[0])
-    for part in parts[1:]:
-        blocks = [block for block in _blocks(part) if block.get("type") not in _THINKING]
+    for piece in parts[1:]:
+        blocks = [block for block in _blocks(piece) if block.get("type") not in _THINKING]
         begun = [block for block in _blocks(whole) if block.get("type") != "tool_use"]  # it was cut in one
         whole["content"] = _continued(begun, blocks)
-        whole["usage"] = summed(_table(whole.get("usage")), _table(part.get("usage")))
-        whole |= {key: part.get(key) for key in ("stop_reason", "stop_sequence")}
+        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
+        whole |= {key: piece.get(key) for key in ("stop_reason", "stop_sequence")}
     return whole
 
 
@@ -147,7 +147,7 @@ def error(status: int, message: str) -> Body:
 def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens in and out, of a usage."""
     went_in = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return sum(_count(usage.get(key)) for key in went_in), _count(usage.get("output_tokens"))
+    return sum(whole_number(usage.get(key)) for key in went_in), whole_number(usage.get("output_tokens"))
 
 
 def _continued(before: list[Body], after: list[Body]) -> list[Body]:
@@ -185,11 +185,3 @@ def _in_a_turn(body: Body) -> bool:
     """Is it the model's move in the middle of a turn, with results of its calls?"""
     messages = _messages(body)
     return bool(messages) and any(block.get("type") == "tool_result" for block in _blocks(messages[-1]))
-
-
-def _table(value: object) -> Body:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0

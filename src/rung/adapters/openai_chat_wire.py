@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +11,7 @@ from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import mended
-from rung.core.splice import summed
+from rung.core.wire_json import are_arguments, parsed, part, summed, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,16 +95,14 @@ def said(answer: Body) -> str:
 
 def called(answer: Body) -> list[tuple[str, object]]:
     """The tools an answer calls, and with what."""
-    functions = [_table(call.get("function")) for call in _calls(_message(answer))]
-    return [(str(function.get("name")), _parsed(function.get("arguments"))) for function in functions]
+    functions = [part(call, "function") for call in _calls(_message(answer))]
+    return [(str(function.get("name")), parsed(function.get("arguments"))) for function in functions]
 
 
 def tools(body: Body) -> dict[str, Any]:
     """The schemas of the tools there are, by name."""
     given = body.get("tools")
-    found = (
-        [_table(tool.get("function")) for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
-    )
+    found = [part(tool, "function") for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
     return {str(function.get("name")): function.get("parameters") for function in found}
 
 
@@ -134,7 +131,7 @@ def bad_call(tool_calls: Sequence[Mapping[str, Any]]) -> str:
     """What is wrong with the arguments of the first call that has something wrong with them."""
     for call in tool_calls:
         function = call.get("function")
-        if isinstance(function, Mapping) and not _is_object(function.get("arguments")):
+        if isinstance(function, Mapping) and not are_arguments(function.get("arguments")):
             return f"the arguments of the call of {function.get('name')} are not valid JSON"
     return ""
 
@@ -142,15 +139,15 @@ def bad_call(tool_calls: Sequence[Mapping[str, Any]]) -> str:
 def joined(parts: Sequence[Body]) -> Body:
     """One answer of several, each of which goes on where the one before was cut."""
     whole = dict(parts[0])
-    for part in parts[1:]:
-        before, after = said(whole), said(part)
+    for piece in parts[1:]:
+        before, after = said(whole), said(piece)
         message = {**_message(whole), "content": before + unsaid(before, after)}
         message.pop("tool_calls", None)  # it was cut in one
-        if _calls(_message(part)):
-            message["tool_calls"] = _calls(_message(part))
-        stop = part["choices"][0].get("finish_reason")
+        if _calls(_message(piece)):
+            message["tool_calls"] = _calls(_message(piece))
+        stop = piece["choices"][0].get("finish_reason")
         whole["choices"] = [{**whole["choices"][0], "message": message, "finish_reason": stop}]
-        whole["usage"] = summed(_table(whole.get("usage")), _table(part.get("usage")))
+        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
     return whole
 
 
@@ -162,7 +159,7 @@ def error(status: int, message: str) -> Body:
 
 def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens in and out, of a usage."""
-    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    return whole_number(usage.get("prompt_tokens")), whole_number(usage.get("completion_tokens"))
 
 
 def may_be_silent(body: Body) -> bool:
@@ -179,7 +176,7 @@ def _messages(body: Body) -> list[Body]:
 def _message(answer: Body) -> Body:
     choices = answer.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return _table(first.get("message")) if isinstance(first, dict) else {}
+    return part(first, "message")
 
 
 def _calls(message: Mapping[str, Any]) -> list[Body]:
@@ -191,22 +188,3 @@ def _plain(message: Body) -> Body:
     if message.get("role") != "assistant" or not any(name in message for name in _FOREIGN):
         return message
     return {name: value for name, value in message.items() if name not in _FOREIGN}
-
-
-def _is_object(text: object) -> bool:
-    return text == "" or isinstance(_parsed(text), dict)  # a call may have no arguments
-
-
-def _parsed(text: object) -> object:
-    try:
-        return json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _table(value: object) -> Body:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.compaction import between as middle
@@ -11,7 +10,7 @@ from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import LOST
-from rung.core.splice import summed
+from rung.core.wire_json import are_arguments, parsed, part, summed, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,7 +86,7 @@ def said(answer: Body) -> str:
 def called(answer: Body) -> list[tuple[str, object]]:
     """The tools an answer calls, and with what."""
     found = [item for item in _output(answer) if item.get("type") == "function_call"]
-    return [(str(item.get("name")), _parsed(item.get("arguments"))) for item in found]
+    return [(str(item.get("name")), parsed(item.get("arguments"))) for item in found]
 
 
 def tools(body: Body) -> dict[str, Any]:
@@ -103,10 +102,10 @@ def found(answer: Body) -> Evidence | None:
     if not isinstance(answer.get("output"), list):
         return Evidence(text="the answer is no whole response", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
     if status == "incomplete":
-        reason = str((_table(answer.get("incomplete_details"))).get("reason") or "incomplete")
+        reason = str((part(answer, "incomplete_details")).get("reason") or "incomplete")
         return Evidence(text=f"the answer ended with {reason}", code=reason, phase=Phase.RESULT)
     if status == "failed":
-        error_ = _table(answer.get("error"))
+        error_ = part(answer, "error")
         text = str(error_.get("message") or "the response failed")
         return Evidence(text=text, code=str(error_.get("code") or "server_error"), phase=Phase.RESULT)
     if status not in (None, "completed", "cancelled", *_UNDER_WAY):
@@ -126,7 +125,7 @@ def _speaks(item: Mapping[str, Any]) -> bool:
 
 def bad_call(item: Mapping[str, Any]) -> str:
     """What is wrong with the arguments of a call."""
-    if item.get("type") != "function_call" or _is_object(item.get("arguments")):
+    if item.get("type") != "function_call" or are_arguments(item.get("arguments")):
         return ""
     return f"the arguments of the call of {item.get('name')} are not valid JSON"
 
@@ -134,12 +133,12 @@ def bad_call(item: Mapping[str, Any]) -> str:
 def joined(parts: Sequence[Body]) -> Body:
     """One answer of several, each of which goes on where the one before was cut."""
     whole = dict(parts[0])
-    for part in parts[1:]:
-        later = [item for item in _output(part) if item.get("type") != "reasoning"]
+    for piece in parts[1:]:
+        later = [item for item in _output(piece) if item.get("type") != "reasoning"]
         begun = [item for item in _output(whole) if item.get("type") != "function_call"]  # it was cut in one
         whole["output"] = _continued(begun, later)
-        whole["usage"] = summed(_table(whole.get("usage")), _table(part.get("usage")))
-        whole |= {key: part.get(key) for key in ("status", "incomplete_details", "error")}
+        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
+        whole |= {key: piece.get(key) for key in ("status", "incomplete_details", "error")}
     return whole
 
 
@@ -151,7 +150,7 @@ def error(status: int, message: str) -> Body:
 
 def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens in and out, of a usage."""
-    return _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+    return whole_number(usage.get("input_tokens")), whole_number(usage.get("output_tokens"))
 
 
 def _continued(before: list[Body], after: list[Body]) -> list[Body]:
@@ -198,22 +197,3 @@ def _items(body: Body) -> list[Body]:
 def _output(answer: Body) -> list[Body]:
     output = answer.get("output")
     return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
-
-
-def _is_object(text: object) -> bool:
-    return text == "" or isinstance(_parsed(text), dict)  # a call may have no arguments
-
-
-def _parsed(text: object) -> object:
-    try:
-        return json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _table(value: object) -> Body:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0

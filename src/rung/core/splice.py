@@ -241,34 +241,3 @@ def name_of(event: bytes) -> bytes:
         return b""
     end = event.find(b"\n", at)
     return event[at + 6 : end].strip()
-
-
-def part(data: object, name: str) -> dict[str, Any]:
-    """The table of this name in another; empty where there is none. What comes over a wire may be anything."""
-    found = data.get(name) if isinstance(data, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def parts(data: object, name: str) -> list[dict[str, Any]]:
-    """The tables in a list of this name."""
-    found = data.get(name) if isinstance(data, dict) else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def whole_number(value: object) -> int:
-    """A number, where it is one."""
-    return value if isinstance(value, int) else 0
-
-
-def summed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Two counts of usage as one: numbers are added, also further in; the rest is the later one's."""
-    total = dict(one)
-    for key, value in other.items():
-        before = total.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            total[key] = summed(before, value)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and isinstance(before, int | float):
-            total[key] = before + value
-        else:
-            total[key] = value
-    return total

@@ -16,10 +16,9 @@ from rung.gateway.joining import Copy
 from rung.gateway.keys import Refusal, admit
 from rung.gateway.lookups import is_lookup, look_up
 from rung.gateway.recovery import handle
-from rung.gateway.settings import ANTHROPIC, OPENAI
 from rung.gateway.upstream import held_key
 from rung.gateway.vigil import Vigil
-from rung.gateway.wires import CHAT, MESSAGES, PATHS
+from rung.gateway.wires import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

@@ -11,9 +11,8 @@ from rung.core.config import PolicyBook, policy_from
 from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.spending import Allowance
 from rung.detectors.watching import Watching, watching_from
+from rung.gateway.wires import ANTHROPIC, OPENAI
 
-ANTHROPIC: Final = "anthropic"
-OPENAI: Final = "openai"
 WIRES: Final = (ANTHROPIC, OPENAI)
 GUARDS: Final = ("off", "warn", "nudge", "stop")
 DEFAULT_PORT: Final = 8484

@@ -13,7 +13,6 @@ from rung.adapters import (
     openai_responses_stream,
     openai_responses_wire,
 )
-from rung.gateway.settings import ANTHROPIC, OPENAI
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,11 @@ if TYPE_CHECKING:
     from rung.core.splice import Splice
 
     Body = dict[str, Any]
+
+
+# The sorts of upstreams.
+ANTHROPIC: Final = "anthropic"
+OPENAI: Final = "openai"
 
 
 class Bodies(Protocol):
