@@ -25,7 +25,7 @@ from rung.gateway.response_writer import ResponseWriter
 from rung.gateway.upstream_port import header_of, read_body, text_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from rung.core.splice import Splice
     from rung.gateway.call import Call
@@ -80,9 +80,9 @@ class Exchange:
 
     # -- an attempt --------------------------------------------------------------------------------------
 
-    async def attempt_first(self) -> Answer | None:
+    def attempt_first(self) -> Awaitable[Answer | None]:
         """Send the call as it came."""
-        return await self.attempt(self.first)
+        return self.attempt(self.first)
 
     async def attempt(self, outbound: Outbound) -> Answer | None:
         """One exchange with one upstream: a whole answer, or None when it was streamed to the client."""
