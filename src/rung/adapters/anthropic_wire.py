@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-NAME: Final = "anthropic"
 STOPPED: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 SILENT: Final = "the answer says nothing"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-NAME: Final = "openai-chat"
 STOPPED: Final = frozenset({"stop", "tool_calls", "function_call"})
 SILENT: Final = "the answer says nothing"
 _SAYING: Final = ("content", "tool_calls", "function_call", "refusal", "audio")

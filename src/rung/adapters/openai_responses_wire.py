@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-NAME: Final = "openai-responses"
 SILENT: Final = "the answer says nothing"
 _TYPES: Final = {401: "invalid_api_key", 404: "not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
 _UNDER_WAY: Final = frozenset({"queued", "in_progress"})  # asked for in the background: looked up later

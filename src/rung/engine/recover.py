@@ -46,6 +46,7 @@ class Ports(TypedDict, total=False):
     key           the breaker's key, or a function of the request; default: the model of each request, where it has one
     breakers      the breakers to use; default: the process's
     retry_budget  the retry budget to use; default: the process's
+    incident_id   the id of the incident; default: a new one
     clock, jitter time and chance, for tests
     """
 
@@ -59,6 +60,7 @@ class Ports(TypedDict, total=False):
     key: str | Callable[[Request | None], str]
     breakers: Breakers
     retry_budget: RetryBudget | None
+    incident_id: str
     clock: Clock
     jitter: Callable[[], float]
 
@@ -176,7 +178,7 @@ def prepare(
     run = Run()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     run.__dict__.update(equipment(chosen, ports, idempotent=request.idempotent))
-    run.open(request, run.clock.now() if began is None else began, name)
+    run.open(request, run.clock.now() if began is None else began, name or ports.get("incident_id", ""))
     return run
 
 

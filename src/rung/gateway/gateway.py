@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
 RETRY_PRICE: Final = 2
 _NOW_AND_THEN: Final = 1.0
-_BREAKERS_LIMIT: Final = 10_000
+_POLICIES_LIMIT: Final = 10_000
 
 
 class Gateway:
@@ -144,15 +144,15 @@ class Gateway:
         """The policy of a project."""
         policy = self._policies.get(project)
         if policy is None:
-            if len(self._policies) > _BREAKERS_LIMIT:
+            if len(self._policies) > _POLICIES_LIMIT:
                 self._policies.clear()
             policy = self._policies[project] = for_streams(self.settings.book.pick(project=project, tool="gateway"))
         return policy
 
-    def policy_for(self, call: Call) -> Policy:
+    def policy_for(self, call: Call, settings: Settings) -> Policy:
         """The policy of a call's project with only those models and upstreams that could take this very call."""
         policy = self.policy(call.project)
-        of_wire = {upstream.name for upstream in self.settings.of_wire(call.wire.upstream)}
+        of_wire = {upstream.name for upstream in settings.of_wire(call.wire.upstream)}
         tokens = len(call.body) // CHARACTERS_PER_TOKEN
         models = tuple(
             model
@@ -161,9 +161,9 @@ class Gateway:
             and (not model.window or model.window > tokens)
             and (not call.models or model.name in call.models)
         )
-        agents = tuple(upstream.name for upstream in self.settings.of_wire(call.wire.upstream))
+        agents = tuple(upstream.name for upstream in settings.of_wire(call.wire.upstream))
         policy = policy.but(models=models, agents=agents if len(agents) > 1 else (), report="")
-        return self.costs.within(policy, call, self.settings, self.clock.now())
+        return self.costs.within(policy, call, settings, self.clock.now())
 
     def journal_of(self, call: Call) -> Any:
         """The journal as the project of a call sees it."""

@@ -50,7 +50,13 @@ async def handle(gateway: Gateway, exchange: Exchange) -> None:
                 await exchange.writer.reply(first.value)
             dollars = _account(gateway, exchange, call.model)
             gateway.books.went_well(
-                call, gateway.terms_of(call), first.began, first.ended, exchange.tokens, dollars, gateway.settings
+                call,
+                gateway.terms_of(call),
+                first.began,
+                first.ended,
+                exchange.tokens,
+                dollars,
+                exchange.upstreams.settings,
             )
             return
     await _recover(gateway, exchange, session or gateway.sessions.get(call, now), first, nudge)
@@ -72,7 +78,7 @@ async def _recover(
     gateway: Gateway, exchange: Exchange, session: Session, first: FirstAttempt | None, nudge: str
 ) -> None:
     """Recover a call from the failure of its first attempt, or from its beginning."""
-    call, policy = exchange.call, gateway.policy_for(exchange.call)
+    call, policy = exchange.call, gateway.policy_for(exchange.call, exchange.upstreams.settings)
     summarise = partial(_summarise, exchange) if exchange.upstreams.settings.summary_model else None
     changes = Changes(exchange, policy, summarise)
     progress = _Progress(exchange, policy)
@@ -148,7 +154,9 @@ def _account(gateway: Gateway, exchange: Exchange, model: str) -> float:
     if not usage:
         return 0.0
     exchange.tokens = exchange.call.wire.bodies.tokens(usage)
-    return gateway.books.account(exchange.call, model, exchange.tokens, gateway.settings, gateway.clock.now())
+    return gateway.books.account(
+        exchange.call, model, exchange.tokens, exchange.upstreams.settings, gateway.clock.now()
+    )
 
 
 async def _summarise(exchange: Exchange, body: dict[str, Any]) -> dict[str, Any]:
