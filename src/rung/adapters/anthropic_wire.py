@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.compaction import between as middle
-from rung.core.compaction import compacted as shortened
-from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import mended
@@ -53,7 +50,7 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """The same request for another model: what only the former one can read is left out, the history is mended."""
-    made = {**body, "model": model, "messages": mended([_thoughtless(message) for message in _messages(body)])}
+    made = {**body, "model": model, "messages": mended([_thoughtless(message) for message in history(body)])}
     if _in_a_turn(body):
         made.pop("thinking", None)  # a turn that is under way without thoughts may not be asked for them
     return made
@@ -61,29 +58,19 @@ def with_model(body: Body, model: str) -> Body:
 
 def repaired(body: Body) -> Body:
     """The same request with its history mended: calls and results paired, nothing empty, thoughts as they must be."""
-    messages = [message for message in mended(_messages(body)) if message.get("content") not in ("", [], None)]
+    messages = [message for message in mended(history(body)) if message.get("content") not in ("", [], None)]
     made = {**body, "messages": messages}
     return made if messages != body.get("messages") else with_model(body, str(body.get("model", "")))
 
 
 def resumed(body: Body, words: str) -> Body:
     """The same request with a further turn of the user's; assistant prefill is refused by current models."""
-    return {**body, "messages": [*_messages(body), {"role": "user", "content": words}]}
+    return {**body, "messages": [*history(body), {"role": "user", "content": words}]}
 
 
-def compacted(body: Body, goal: int) -> Body:
-    """The same request in about so many characters."""
-    return {**body, "messages": shortened(_messages(body), goal)}
-
-
-def between(body: Body) -> str:
-    """What could be summarised."""
-    return middle(_messages(body))
-
-
-def condensed(body: Body, summary: str) -> Body:
-    """The same request with a summary for what stands in the middle."""
-    return {**body, "messages": mended(summarised(_messages(body), summary))}
+def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
+    """The same request with another conversation; calls and results are paired."""
+    return {**body, "messages": mended(messages)}
 
 
 def asking(model: str, words: str, tokens: int) -> Body:
@@ -157,7 +144,8 @@ def _continued(before: list[Body], after: list[Body]) -> list[Body]:
     return [*before, *after]
 
 
-def _messages(body: Body) -> list[Body]:
+def history(body: Body) -> list[Body]:
+    """The conversation of a request."""
     messages = body.get("messages")
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
@@ -182,5 +170,5 @@ def may_be_silent(body: Body) -> bool:
 
 def _in_a_turn(body: Body) -> bool:
     """Is it the model's move in the middle of a turn, with results of its calls?"""
-    messages = _messages(body)
+    messages = history(body)
     return bool(messages) and any(block.get("type") == "tool_result" for block in _blocks(messages[-1]))

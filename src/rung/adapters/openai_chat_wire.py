@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.compaction import between as middle
-from rung.core.compaction import compacted as shortened
-from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import mended
@@ -53,7 +50,7 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """The same request for another model: what only the former one can read is left out, the history is mended."""
-    return {**body, "model": model, "messages": mended([_plain(message) for message in _messages(body)])}
+    return {**body, "model": model, "messages": mended([_plain(message) for message in history(body)])}
 
 
 def repaired(body: Body) -> Body:
@@ -63,22 +60,12 @@ def repaired(body: Body) -> Body:
 
 def resumed(body: Body, words: str) -> Body:
     """The same request with a further turn of the user's."""
-    return {**body, "messages": [*_messages(body), {"role": "user", "content": words}]}
+    return {**body, "messages": [*history(body), {"role": "user", "content": words}]}
 
 
-def compacted(body: Body, goal: int) -> Body:
-    """The same request in about so many characters."""
-    return {**body, "messages": shortened(_messages(body), goal)}
-
-
-def between(body: Body) -> str:
-    """What could be summarised."""
-    return middle(_messages(body))
-
-
-def condensed(body: Body, summary: str) -> Body:
-    """The same request with a summary for what stands in the middle."""
-    return {**body, "messages": mended(summarised(_messages(body), summary))}
+def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
+    """The same request with another conversation; calls and results are paired."""
+    return {**body, "messages": mended(messages)}
 
 
 def asking(model: str, words: str, tokens: int) -> Body:
@@ -163,11 +150,12 @@ def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
 
 def may_be_silent(body: Body) -> bool:
     """May an answer say nothing? After the results of its calls a model may have nothing to add."""
-    messages = _messages(body)
+    messages = history(body)
     return bool(messages) and messages[-1].get("role") == "tool"
 
 
-def _messages(body: Body) -> list[Body]:
+def history(body: Body) -> list[Body]:
+    """The conversation of a request."""
     messages = body.get("messages")
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 

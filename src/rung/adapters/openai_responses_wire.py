@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.compaction import between as middle
-from rung.core.compaction import compacted as shortened
-from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import LOST
@@ -35,36 +32,26 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """The same request for another model: thoughts only the former one can read are left out, calls have results."""
-    items = _items(body)
+    items = history(body)
     left = _paired([item for item in items if item.get("type") != "reasoning"])
     return {**body, "model": model} | ({"input": left} if left != items else {})
 
 
 def repaired(body: Body) -> Body:
     """The same request with its history mended."""
-    items = _items(body)
+    items = history(body)
     left = _paired(items)
     return {**body, "input": left} if left != items else with_model(body, str(body.get("model", "")))
 
 
 def resumed(body: Body, words: str) -> Body:
     """The same request with a further turn of the user's."""
-    return {**body, "input": [*_items(body), {"role": "user", "content": words}]}
+    return {**body, "input": [*history(body), {"role": "user", "content": words}]}
 
 
-def compacted(body: Body, goal: int) -> Body:
-    """The same request in about so many characters."""
-    return {**body, "input": shortened(_items(body), goal)}
-
-
-def between(body: Body) -> str:
-    """What could be summarised."""
-    return middle(_items(body))
-
-
-def condensed(body: Body, summary: str) -> Body:
-    """The same request with a summary for what stands in the middle."""
-    return {**body, "input": _paired([dict(item) for item in summarised(_items(body), summary)])}
+def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
+    """The same request with another conversation; calls and results are paired."""
+    return {**body, "input": _paired(messages)}
 
 
 def asking(model: str, words: str, tokens: int) -> Body:
@@ -165,11 +152,11 @@ def _continued(before: list[Body], after: list[Body]) -> list[Body]:
     return [*before[:-1], {**one, "content": [*parts, *more], "status": other.get("status")}, *after[1:]]
 
 
-def _paired(items: list[Body]) -> list[Body]:
+def _paired(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Every call with its output, every output with its call."""
     called = {str(item.get("call_id")) for item in items if item.get("type") == "function_call"}
     answered = {str(item.get("call_id")) for item in items if item.get("type") == "function_call_output"}
-    paired: list[Body] = []
+    paired: list[Mapping[str, Any]] = []
     for item in items:
         call = str(item.get("call_id"))
         if item.get("type") == "function_call_output" and call not in called:
@@ -182,11 +169,12 @@ def _paired(items: list[Body]) -> list[Body]:
 
 def may_be_silent(body: Body) -> bool:
     """May an answer say nothing? After the results of its calls a model may have nothing to add."""
-    items = _items(body)
+    items = history(body)
     return bool(items) and items[-1].get("type") == "function_call_output"
 
 
-def _items(body: Body) -> list[Body]:
+def history(body: Body) -> list[Body]:
+    """The conversation of a request."""
     given = body.get("input")
     if isinstance(given, str):
         return [{"role": "user", "content": given}]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from rung.core.change import DEFAULT_OUTPUT
-from rung.core.compaction import MARGIN, goal_for, size
+from rung.core.compaction import MARGIN, compacted, goal_for, size
 from rung.core.ladder import Action
 from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
@@ -149,7 +149,7 @@ class Changes:
             return self._make(bodies.with_limit(body, room), request)
         tokens = incident.failure.tokens
         goal = goal_for(incident.failure, size([body]))
-        made = bodies.compacted(body, goal)
+        made = bodies.with_history(body, compacted(bodies.history(body), goal))
         if size([made]) > goal and self._summarise is not None:
             made = await self._summarise(made)
         share = size([made]) / size([body])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from rung.core.compaction import SUMMARISE
+from rung.core.compaction import SUMMARISE, between, condensed
 from rung.core.errors import AttemptError
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
@@ -163,8 +163,8 @@ async def _summarise(exchange: Exchange, body: dict[str, Any]) -> dict[str, Any]
     """The body with its middle summarised by the model that the settings name for that."""
     call, upstreams = exchange.call, exchange.upstreams
     bodies, settings = call.wire.bodies, upstreams.settings
-    words = SUMMARISE + bodies.between(body)
-    asked = orjson.dumps(bodies.asking(settings.summary_model, words, _SUMMARY_TOKENS))
+    messages = bodies.history(body)
+    asked = orjson.dumps(bodies.asking(settings.summary_model, SUMMARISE + between(messages), _SUMMARY_TOKENS))
     async with asyncio.timeout(settings.clocks.whole):
         response = await upstreams.client.send(call.upstream, "POST", call.target.partition("?")[0], call.passed, asked)
         try:
@@ -173,4 +173,4 @@ async def _summarise(exchange: Exchange, body: dict[str, Any]) -> dict[str, Any]
             response.close()
     if not said:
         raise CannotChange(f"{settings.summary_model} gave no summary")
-    return bodies.condensed(body, said)
+    return bodies.with_history(body, condensed(messages, said))

@@ -36,9 +36,8 @@ class Bodies(Protocol):
     def with_model(self, body: Body, model: str) -> Body: ...  # noqa: D102
     def repaired(self, body: Body) -> Body: ...  # noqa: D102
     def resumed(self, body: Body, words: str) -> Body: ...  # noqa: D102
-    def compacted(self, body: Body, goal: int) -> Body: ...  # noqa: D102
-    def between(self, body: Body) -> str: ...  # noqa: D102
-    def condensed(self, body: Body, summary: str) -> Body: ...  # noqa: D102
+    def history(self, body: Body) -> list[Body]: ...  # noqa: D102
+    def with_history(self, body: Body, messages: Sequence[Mapping[str, Any]]) -> Body: ...  # noqa: D102
     def asking(self, model: str, words: str, tokens: int) -> Body: ...  # noqa: D102
     def said(self, answer: Body) -> str: ...  # noqa: D102
     def called(self, answer: Body) -> list[tuple[str, object]]: ...  # noqa: D102
