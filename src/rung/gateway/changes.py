@@ -17,7 +17,7 @@ from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
 from rung.core.tokens import room_for_answer
 from rung.gateway.call import NotJson, passed_headers
-from rung.gateway.exchange import Outbound
+from rung.gateway.outbound import Outbound
 from rung.gateway.upstream import held_key
 
 if TYPE_CHECKING:

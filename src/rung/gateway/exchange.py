@@ -7,8 +7,7 @@ is read.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -25,40 +24,17 @@ from rung.gateway.response_writer import ResponseWriter
 from rung.gateway.upstream_port import header_of, read_body, text_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from rung.core.splice import Splice
     from rung.gateway.call import Call
+    from rung.gateway.outbound import Outbound, Upstreams
     from rung.gateway.response_writer import Send
-    from rung.gateway.seam import Notice
-    from rung.gateway.settings import Settings, Upstream
-    from rung.gateway.upstream_port import UpstreamClient, UpstreamResponse
-
-    Headers = list[tuple[bytes, bytes]]
-    Inspect = Callable[[Call, str | None, Sequence[tuple[str, object]]], Notice | None]
+    from rung.gateway.upstream_port import UpstreamResponse
 
 _OK: Final = 200
 _BAD: Final = 400
 _EVENTS: Final = b"text/event-stream"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upstreams:
-    """Shared, read-only inputs of exchanges: the client, the settings, and the detectors where there are any."""
-
-    client: UpstreamClient
-    settings: Settings
-    inspect: Inspect | None
-
-
-class Outbound(NamedTuple):
-    """Request of one attempt, as an upstream gets it."""
-
-    upstream: Upstream
-    headers: Headers
-    body: bytes
-    last: bool  # no other model or upstream is left to try: it gets more time
-    resumes: bool = False  # asks for the rest of an answer that was cut
 
 
 class Exchange:

@@ -14,8 +14,9 @@ from rung.engine.run import SYSTEM_CLOCK
 from rung.engine.shared import Breakers
 from rung.gateway.books import Books
 from rung.gateway.changes import CHARACTERS_PER_TOKEN
-from rung.gateway.exchange import Exchange, Outbound, Upstreams
+from rung.gateway.exchange import Exchange
 from rung.gateway.joining import Joining
+from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.seam import Answered, Passing, look
 from rung.gateway.sessions import Sessions
 from rung.gateway.upstream import Pool

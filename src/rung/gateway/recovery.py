@@ -135,9 +135,10 @@ class _Progress:
 
     def __call__(self, event: Event, incident: Incident) -> None:  # noqa: ARG002  # a listener's signature
         self.incident = incident
+        self.note()
 
     def note(self) -> None:
-        """Write it down for the headers."""
+        """Write it down for the headers; a change of the request is told after the attempt that it was made for."""
         incident = self.incident
         model = incident.request.model if incident.request is not None else ""
         self._exchange.writer.notes |= {
