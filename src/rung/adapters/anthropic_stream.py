@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.splice import Splice, data_of, name_of
+from rung.core.splice import CHARACTERS_PER_TOKEN, Splice, data_of, name_of
 from rung.core.wire_json import are_arguments, json_object, named_event, part, summed, whole_number
 
-_GOOD: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _QUIET: Final = frozenset({*_THOUGHTS, "text"})  # a start of these says nothing yet
 _BLOCK: Final = re.compile(rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(\w+)"').search
 _WHOLE: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-CHARACTERS_PER_TOKEN: Final = 4
-_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 _OTHER: Final = re.compile(rb"event: (?:content_block_st|m|e)").search
 PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
@@ -24,6 +20,8 @@ class AnthropicStream(Splice):
     """One message; a further attempt goes on in it with the next block."""
 
     ping = PING
+    good_stops = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
+    output_count = "output_tokens"
 
     def __init__(self, *, hold_tools: bool = True) -> None:
         super().__init__(hold_tools=hold_tools)
@@ -31,13 +29,9 @@ class AnthropicStream(Splice):
         self._open = -1  # the index of the block the client has open
         self._next = 0  # the index of the client's next block
         self._begun: list[bytes] = []  # how each attempt began: with what it was given
-        self._counted = 0  # tokens of former attempts
 
     def begin(self) -> bytes:
         """Another attempt begins: the open block is closed."""
-        if self.started:  # what a broken attempt used it has not said
-            told = whole_number(self.usage.get("output_tokens")) if self.stop else 0
-            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
         closing = super().begin()
         self._block = ""
         if not self.started:
@@ -65,14 +59,6 @@ class AnthropicStream(Splice):
             return b""
         index, self._open = self._open, -1
         return named_event("content_block_stop", {"type": "content_block_stop", "index": index})
-
-    def found(self) -> Evidence | None:
-        """What is wrong with the message."""
-        if self.bad_call:
-            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
-        if self.stop in _GOOD:
-            return None if self.started or self.spoke else _SILENT
-        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
 
     def failed(self, status: int, message: str) -> bytes:
         """An error event, after which nothing comes."""

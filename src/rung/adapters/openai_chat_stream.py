@@ -5,40 +5,32 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from rung.core.failures import Evidence, Kind, Phase
 from rung.core.splice import Splice, data_of
 from rung.core.wire_json import data_event, json_object, parsed, part, parts, summed, whole_number
 
-_GOOD: Final = frozenset({"stop", "tool_calls", "function_call"})
 _FINISHED: Final = re.compile(rb'"finish_reason"\s*:\s*"').search
 _OTHERS: Final = re.compile(rb'"index"\s*:\s*[1-9][0-9]*\s*,\s*"delta"').search
 _SAYS: Final = re.compile(rb'"(?:content|refusal)"\s*:\s*"(?!")').search
 _OTHER: Final = re.compile(rb'"tool_calls"|"error"|\[DONE\]|"finish_reason"\s*:\s*"').search
-CHARACTERS_PER_TOKEN: Final = 4
-_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
 
 class ChatStream(Splice):
     """One completion; chunks of a further attempt have the first one's id."""
 
     ping = b": rung\n\n"
+    good_stops = frozenset({"stop", "tool_calls", "function_call"})
+    output_count = "completion_tokens"
 
     def __init__(self, *, hold_tools: bool = True) -> None:
         super().__init__(hold_tools=hold_tools)
         self._head: dict[str, Any] = {}  # what every chunk says of its completion
         self._first = b""
-        self._written: dict[int, dict[str, str]] = {}  # tool calls: name and arguments by index
-        self._counted = 0
 
     def begin(self) -> bytes:
         """Another attempt begins."""
-        if self.started:
-            told = whole_number(self.usage.get("completion_tokens")) if self.stop else 0
-            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
-            if not self._head:
-                data = json_object(data_of(self._first))
-                self._head = {key: data[key] for key in data if key not in ("choices", "usage", "error")}
-        self._written = {}
+        if self.started and not self._head:
+            data = json_object(data_of(self._first))
+            self._head = {key: data[key] for key in data if key not in ("choices", "usage", "error")}
         return super().begin()
 
     def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
@@ -58,14 +50,6 @@ class ChatStream(Splice):
     def close_open(self) -> bytes:
         """Nothing is open between chunks."""
         return b""
-
-    def found(self) -> Evidence | None:
-        """What is wrong with the completion."""
-        if self.bad_call:
-            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
-        if self.stop in _GOOD:
-            return None if self.started or self.spoke else _SILENT
-        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
 
     def interrupted(self) -> bool:
         """Over without a finish reason; some services leave [DONE] out."""

@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from rung.core.failures import Evidence, Kind, Phase
 from rung.core.splice import Splice, data_of, name_of
-from rung.core.wire_json import are_arguments, json_object, named_event, part, summed, whole_number
+from rung.core.wire_json import are_arguments, json_object, named_event, part, summed
 
 _ENDS: Final = frozenset({b"response.completed", b"response.incomplete"})
 _FAILS: Final = frozenset({b"error", b"response.failed"})
 _OTHER: Final = re.compile(rb"event: (?!response\.output_text\.delta\n)").search
-CHARACTERS_PER_TOKEN: Final = 4
-_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
 
 class ResponsesStream(Splice):
     """One response; items of a further attempt follow those of the one before."""
 
     ping = b": rung\n\n"
+    good_stops = frozenset({"completed"})
+    output_count = "output_tokens"
 
     def __init__(self, *, hold_tools: bool = True) -> None:
         super().__init__(hold_tools=hold_tools)
@@ -30,14 +29,10 @@ class ResponsesStream(Splice):
         self._number = -1  # the last sequence number the client has
         self._calling: bool = False
         self._thinking = False
-        self._counted = 0
         self._final: dict[str, Any] = {}
 
     def begin(self) -> bytes:
         """Another attempt begins: the open item is done."""
-        if self.started:
-            told = whole_number(self.usage.get("output_tokens")) if self.stop else 0
-            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
         closing = super().begin()
         self._calling = self._thinking = False
         if not self.started:
@@ -74,14 +69,6 @@ class ResponsesStream(Splice):
         self._items.append(done)
         self._piece = ""
         return out
-
-    def found(self) -> Evidence | None:
-        """What is wrong with the response."""
-        if self.bad_call:
-            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
-        if self.stop == "completed":
-            return None if self.started or self.spoke else _SILENT
-        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
 
     def failed(self, status: int, message: str) -> bytes:
         """An error event, after which nothing comes."""
