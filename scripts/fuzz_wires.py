@@ -19,6 +19,7 @@ with atheris.instrument_imports():
     from rung.adapters.openai_chat_stream import ChatStream
     from rung.adapters.openai_responses_stream import ResponsesStream
     from rung.adapters.sse import read_event
+    from rung.core.compaction import compacted
     from rung.gateway.wires import CHAT, MESSAGES, RESPONSES
 
 STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
@@ -49,7 +50,7 @@ def fuzz_one_input(data: bytes) -> None:
         bodies = WIRES[wire].bodies
         bodies.repaired(body)
         bodies.with_model(body, "other")
-        bodies.compacted(body, 50)
+        bodies.with_history(body, compacted(bodies.history(body), 50))
         bodies.found(body)
         bodies.said(body)
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core import events as ev
-from rung.core.change import DEFAULT_OUTPUT, KEPT_MESSAGES, STUB, change, compact
+from rung.core.change import DEFAULT_OUTPUT, change, compact
+from rung.core.compaction import RECENT, SAME, STUB, size
 from rung.core.failures import NOT_THE_WORK, Evidence, Failure, Kind
 from rung.core.incident import Incident
 from rung.core.ladder import HAND_OVERS, Action
@@ -167,19 +168,22 @@ def tool_talk(results: int) -> tuple[dict[str, Any], ...]:
     for number in range(results):
         talk += [
             {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{number}", "name": "ls"}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{number}", "content": "x" * 500}]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": f"t{number}", "content": str(number) * 500}],
+            },
         ]
     return tuple(talk)
 
 
 @given(st.integers(0, 8))
 def test_compaction(results: int) -> None:
-    """Old tool results become stubs and the last messages stay; no message is lost and no pair is broken."""
+    """Old tool results become stubs and the latest messages stay; no message is lost and no pair is broken."""
     request = Request(prompt="p", messages=tool_talk(results))
-    small = compact(request)
+    small = compact(request, failed(Kind.CONTEXT_LIMIT))
     assert len(small.messages) == len(request.messages)
-    assert small.messages[-KEPT_MESSAGES:] == request.messages[-KEPT_MESSAGES:]
-    assert small.size() < request.size() or results <= 2
+    assert small.messages[-RECENT:] == request.messages[-RECENT:]
+    assert small.size() < request.size() or results <= RECENT // 2
     for before, after in zip(request.messages, small.messages, strict=True):
         assert before["role"] == after["role"]
         ids = [
@@ -190,51 +194,26 @@ def test_compaction(results: int) -> None:
         assert not ids or ids[0] == ids[1]
 
 
-def test_what_compaction_leaves_out() -> None:
-    """Tool results and images of either API's form become stubs; words and other blocks stay."""
-    rest = ({"role": "user", "content": "x"},) * KEPT_MESSAGES
-    old: tuple[dict[str, Any], ...] = (
-        {"role": "tool", "tool_call_id": "a", "content": "long"},
-        {"role": "tool", "tool_call_id": "b", "content": None},
-        {"role": "user", "content": "words"},
-        {"role": "assistant", "tool_calls": []},
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "words"},
-                {"type": "tool_result", "tool_use_id": "c", "content": "long"},
-                {"type": "image", "source": "..."},
-                {"type": "image_url", "image_url": "..."},
-                {"type": "document", "source": "..."},
-                "plain",
-            ],
-        },
-    )
-    stub = {"type": "text", "text": STUB}
-    assert compact(Request(messages=old + rest)).messages[: len(old)] == (
-        {"role": "tool", "tool_call_id": "a", "content": STUB},
-        *old[1:4],
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "words"},
-                {"type": "tool_result", "tool_use_id": "c", "content": STUB},
-                stub,
-                stub,
-                stub,
-                "plain",
-            ],
-        },
-    )
+def test_compaction_goes_as_far_as_the_failure_asks() -> None:
+    """Where a failure reports how many tokens are too many, no more is left out than that; else half of it."""
+    messages = tuple({"role": "tool", "tool_call_id": str(n), "content": str(n) * 1_000} for n in range(20))
+    request = Request(messages=(*messages, *messages[:1]))
+    slight = failed(Kind.CONTEXT_LIMIT)._replace(message="prompt is too long: 201000 tokens > 200000 maximum")
+    assert slight.tokens is not None
+    little, much = compact(request, slight), compact(request, failed(Kind.CONTEXT_LIMIT))
+    assert little.size() < request.size()
+    assert little.messages[0]["content"] == SAME
+    assert sum(message["content"] == STUB for message in much.messages) > 10
+    assert size(much.messages) <= size(request.messages) // 2
 
 
 def test_nothing_to_compact() -> None:
     """A request without messages, and one with few, are left as they are."""
     prompt = Request(prompt="x" * 10_000)
-    assert compact(prompt) is prompt
+    assert compact(prompt, failed()) is prompt
     assert changed(Action.COMPACT, prompt) == (prompt, "")
     few = Request(messages=tool_talk(1))
-    assert compact(few) == few
+    assert compact(few, failed()) == few
 
 
 @pytest.mark.parametrize("kind", [Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING])

@@ -138,7 +138,7 @@ def test_compact_that_shrinks(world: World) -> None:
         {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "read", "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "x" * 5_000}]},
         {"role": "tool", "tool_call_id": "2", "content": "y" * 5_000},
-        *({"role": "user", "content": f"step {n}"} for n in range(4)),
+        *({"role": "user", "content": f"step {n}"} for n in range(6)),
     )
     script = Script(HttpError(400, "prompt is too long: 9 tokens > 8 maximum"), "done")
     outcome = world.recover(script, rung.Request(messages=messages, model="small"), policy="call")

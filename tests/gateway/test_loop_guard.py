@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import rung
 from rung.core.errors import ConfigError
-from rung.detectors.step import Step
 from rung.detectors.watching import Watching
-from rung.gateway.history import STEPS, steps
+from rung.gateway.history import STEPS, ConversationStep, steps
 from rung.gateway.loop_guard import LoopGuard
 from rung.gateway.seam import Passing
 from tests.gateway.behind import ASK, CHAT_TOOL, RESPONSES_TOOL, TOOL, WIRES, Behind
@@ -175,7 +174,7 @@ def test_a_person_ends_the_streak() -> None:
         },
     ]
     told = [*ASK, *step * 3, {"role": "user", "content": "go on"}, *step]
-    assert steps("messages", {"messages": told}) == ([Step("look", {"at": "x"}, "no", False)], 1)
+    assert steps("messages", {"messages": told}) == ([ConversationStep("look", {"at": "x"}, "no", False)], 1)
 
 
 JSON = st.recursive(

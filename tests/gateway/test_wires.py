@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rung.core.compaction import compacted
 from rung.gateway.wires import CHAT, MESSAGES, RESPONSES
 
 if TYPE_CHECKING:
@@ -83,13 +84,12 @@ def test_any_request_can_be_changed(wire: Wire, body: dict[str, Any]) -> None:
     bodies.limit(body)
     bodies.tools(body)
     bodies.may_be_silent(body)
-    bodies.between(body)
     made = [
         bodies.with_limit(body, 100),
         bodies.with_model(body, "other"),
         bodies.repaired(body),
         bodies.resumed(body, "go on"),
-        bodies.compacted(body, 50),
+        bodies.with_history(body, compacted(bodies.history(body), 50)),
         bodies.asking("other", "words", 10),
     ]
     assert json.dumps(body, sort_keys=True) == before

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.splice import Splice, data_of, name_of, part, summed, whole_number
+from rung.core.splice import CHARACTERS_PER_TOKEN, Splice, data_of, name_of
+from rung.core.wire_json import are_arguments, json_object, named_event, part, summed, whole_number
 
-_GOOD: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _QUIET: Final = frozenset({*_THOUGHTS, "text"})  # a start of these says nothing yet
 _BLOCK: Final = re.compile(rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(\w+)"').search
 _WHOLE: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-CHARACTERS_PER_TOKEN: Final = 4
-_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 _OTHER: Final = re.compile(rb"event: (?:content_block_st|m|e)").search
 PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
@@ -24,6 +20,8 @@ class AnthropicStream(Splice):
     """One message; a further attempt goes on in it with the next block."""
 
     ping = PING
+    good_stops = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
+    output_count = "output_tokens"
 
     def __init__(self, *, hold_tools: bool = True) -> None:
         super().__init__(hold_tools=hold_tools)
@@ -31,13 +29,9 @@ class AnthropicStream(Splice):
         self._open = -1  # the index of the block the client has open
         self._next = 0  # the index of the client's next block
         self._begun: list[bytes] = []  # how each attempt began: with what it was given
-        self._counted = 0  # tokens of former attempts
 
     def begin(self) -> bytes:
         """Another attempt begins: the open block is closed."""
-        if self.started:  # what a broken attempt used it has not said
-            told = whole_number(self.usage.get("output_tokens")) if self.stop else 0
-            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
         closing = super().begin()
         self._block = ""
         if not self.started:
@@ -53,7 +47,7 @@ class AnthropicStream(Splice):
         said = []
         for event in events.split(b"\n\n"):
             if b'"text' in event:
-                data = _object(data_of(event))
+                data = json_object(data_of(event))
                 delta = part(data, "delta") or part(data, "content_block")
                 if delta.get("type") in ("text_delta", "text"):
                     said.append(str(delta.get("text", "")))
@@ -64,20 +58,12 @@ class AnthropicStream(Splice):
         if self._open < 0:
             return b""
         index, self._open = self._open, -1
-        return _event("content_block_stop", {"type": "content_block_stop", "index": index})
-
-    def found(self) -> Evidence | None:
-        """What is wrong with the message."""
-        if self.bad_call:
-            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
-        if self.stop in _GOOD:
-            return None if self.started or self.spoke else _SILENT
-        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
+        return named_event("content_block_stop", {"type": "content_block_stop", "index": index})
 
     def failed(self, status: int, message: str) -> bytes:
         """An error event, after which nothing comes."""
         kind = {429: "rate_limit_error", 529: "overloaded_error"}.get(status, "api_error")
-        return _event("error", {"type": "error", "error": {"type": kind, "message": message}})
+        return named_event("error", {"type": "error", "error": {"type": kind, "message": message}})
 
     def settle(self) -> bytes:
         """End a message whose calls are complete, so that they can be run: what else was to come is not known."""
@@ -85,8 +71,8 @@ class AnthropicStream(Splice):
         usage = {"output_tokens": max(1, self._counted + len(self.text()) // CHARACTERS_PER_TOKEN)}
         return (
             self.close_open()
-            + _event("message_delta", {"type": "message_delta", "delta": end, "usage": usage})
-            + _event("message_stop", {"type": "message_stop"})
+            + named_event("message_delta", {"type": "message_delta", "delta": end, "usage": usage})
+            + named_event("message_stop", {"type": "message_stop"})
         )
 
     def event(self, event: bytes) -> bytes:
@@ -125,7 +111,7 @@ class AnthropicStream(Splice):
             self._tool = [event]
             return b""
         if self.hops:
-            return b"" if self._block in _QUIET else self._renumbered(_object(data_of(event)))
+            return b"" if self._block in _QUIET else self._renumbered(json_object(data_of(event)))
         self._open, self._next = self._next, self._next + 1
         self.plain = False
         return self.hold(event) if self._block in _QUIET else self.content(event)
@@ -139,9 +125,9 @@ class AnthropicStream(Splice):
         if not self.hops:
             self.plain = self._block == "text"
             return self.content(event)
-        data = _object(data_of(event))
+        data = json_object(data_of(event))
         if self._block != "text":
-            return _event("content_block_delta", {**data, "index": self._open})
+            return named_event("content_block_delta", {**data, "index": self._open})
         delta = part(data, "delta")
         if delta.get("type") != "text_delta":
             return b""
@@ -155,10 +141,10 @@ class AnthropicStream(Splice):
         if self._open < 0:
             self._open, self._next = self._next, self._next + 1
             start = {"type": "content_block_start", "index": self._open, "content_block": {"type": "text", "text": ""}}
-            opening = _event("content_block_start", start)
+            opening = named_event("content_block_start", start)
         self.say(text)
         delta = {"type": "content_block_delta", "index": self._open, "delta": {"type": "text_delta", "text": text}}
-        return opening + _event("content_block_delta", delta)
+        return opening + named_event("content_block_delta", delta)
 
     def _stop(self, event: bytes) -> bytes:
         self.plain = False
@@ -175,11 +161,11 @@ class AnthropicStream(Splice):
     def _call_done(self, event: bytes) -> bytes:
         events, self._tool = [*self._tool, event], []
         block, self._block = self._block, ""
-        parsed = [_object(data_of(part)) for part in events]
+        parsed = [json_object(data_of(part)) for part in events]
         written = "".join(str(part(data, "delta").get("partial_json", "")) for data in parsed)
         name = part(parsed[0], "content_block").get("name")
-        made = _object(written.encode("utf-8", "surrogatepass")) if written else {}
-        if written and not _is_object(written):
+        made = json_object(written) if written else {}
+        if written and not are_arguments(written):
             self.bad_call = f"the arguments of the call of {name} are not valid JSON"
         elif block == "tool_use":
             self.bad_call = self.check(str(name), made)
@@ -190,48 +176,28 @@ class AnthropicStream(Splice):
         before = self._text(self.overlap.close()) + self.close_open() if self.hops else b""
         index, self._next = self._next, self._next + 1
         if self.hops or parsed[0].get("index") != index:  # one before it was left out
-            events = [_event(str(data.get("type")), {**data, "index": index}) for data in parsed]
+            events = [named_event(str(data.get("type")), {**data, "index": index}) for data in parsed]
         return before + self.content(b"".join(events))
 
     def _renumbered(self, data: dict[str, Any]) -> bytes:
         before = self._text(self.overlap.close()) + self.close_open()
         self._open, self._next = self._next, self._next + 1
-        return before + _event("content_block_start", {**data, "index": self._open})
+        return before + named_event("content_block_start", {**data, "index": self._open})
 
     # -- the end -----------------------------------------------------------------------------------------
 
     def _ends(self, event: bytes) -> bytes:
-        data = _object(data_of(event))
+        data = json_object(data_of(event))
         self.stop = str(part(data, "delta").get("stop_reason") or "") or self.stop
         self.spoke = self.stop != "end_turn"
         usage = part(data, "usage")
         for begun in self._begun:
-            self.usage = summed(self.usage, part(part(_object(data_of(begun)), "message"), "usage"))
+            self.usage = summed(self.usage, part(part(json_object(data_of(begun)), "message"), "usage"))
         self._begun = []
         self.usage = {**self.usage, **usage, "output_tokens": whole_number(usage.get("output_tokens")) + self._counted}
         if self.hops:
             more = {**usage, "output_tokens": self.usage["output_tokens"]}
-            event = _event("message_delta", {**data, "usage": more})
+            event = named_event("message_delta", {**data, "usage": more})
             event = self._text(self.overlap.close()) + self.close_open() + event
         self._ending.append(event)
         return b""
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _event(name: str, data: dict[str, Any]) -> bytes:
-    body = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return f"event: {name}\ndata: {body}\n\n".encode("utf-8", "surrogatepass")

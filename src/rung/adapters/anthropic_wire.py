@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.compaction import between as middle
-from rung.core.compaction import compacted as shortened
-from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import mended
-from rung.core.splice import summed
+from rung.core.wire_json import part, summed, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Body = dict[str, Any]
 
-NAME: Final = "anthropic"
 STOPPED: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 SILENT: Final = "the answer says nothing"
@@ -54,7 +50,7 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """The same request for another model: what only the former one can read is left out, the history is mended."""
-    made = {**body, "model": model, "messages": mended([_thoughtless(message) for message in _messages(body)])}
+    made = {**body, "model": model, "messages": mended([_thoughtless(message) for message in history(body)])}
     if _in_a_turn(body):
         made.pop("thinking", None)  # a turn that is under way without thoughts may not be asked for them
     return made
@@ -62,29 +58,19 @@ def with_model(body: Body, model: str) -> Body:
 
 def repaired(body: Body) -> Body:
     """The same request with its history mended: calls and results paired, nothing empty, thoughts as they must be."""
-    messages = [message for message in mended(_messages(body)) if message.get("content") not in ("", [], None)]
+    messages = [message for message in mended(history(body)) if message.get("content") not in ("", [], None)]
     made = {**body, "messages": messages}
     return made if messages != body.get("messages") else with_model(body, str(body.get("model", "")))
 
 
 def resumed(body: Body, words: str) -> Body:
     """The same request with a further turn of the user's; assistant prefill is refused by current models."""
-    return {**body, "messages": [*_messages(body), {"role": "user", "content": words}]}
+    return {**body, "messages": [*history(body), {"role": "user", "content": words}]}
 
 
-def compacted(body: Body, goal: int) -> Body:
-    """The same request in about so many characters."""
-    return {**body, "messages": shortened(_messages(body), goal)}
-
-
-def between(body: Body) -> str:
-    """What could be summarised."""
-    return middle(_messages(body))
-
-
-def condensed(body: Body, summary: str) -> Body:
-    """The same request with a summary for what stands in the middle."""
-    return {**body, "messages": mended(summarised(_messages(body), summary))}
+def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
+    """The same request with another conversation; calls and results are paired."""
+    return {**body, "messages": mended(messages)}
 
 
 def asking(model: str, words: str, tokens: int) -> Body:
@@ -129,12 +115,12 @@ def found(answer: Body) -> Evidence | None:
 def joined(parts: Sequence[Body]) -> Body:
     """One answer of several, each of which goes on where the one before was cut."""
     whole = dict(parts[0])
-    for part in parts[1:]:
-        blocks = [block for block in _blocks(part) if block.get("type") not in _THINKING]
+    for piece in parts[1:]:
+        blocks = [block for block in _blocks(piece) if block.get("type") not in _THINKING]
         begun = [block for block in _blocks(whole) if block.get("type") != "tool_use"]  # it was cut in one
         whole["content"] = _continued(begun, blocks)
-        whole["usage"] = summed(_table(whole.get("usage")), _table(part.get("usage")))
-        whole |= {key: part.get(key) for key in ("stop_reason", "stop_sequence")}
+        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
+        whole |= {key: piece.get(key) for key in ("stop_reason", "stop_sequence")}
     return whole
 
 
@@ -147,7 +133,7 @@ def error(status: int, message: str) -> Body:
 def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens in and out, of a usage."""
     went_in = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return sum(_count(usage.get(key)) for key in went_in), _count(usage.get("output_tokens"))
+    return sum(whole_number(usage.get(key)) for key in went_in), whole_number(usage.get("output_tokens"))
 
 
 def _continued(before: list[Body], after: list[Body]) -> list[Body]:
@@ -158,7 +144,8 @@ def _continued(before: list[Body], after: list[Body]) -> list[Body]:
     return [*before, *after]
 
 
-def _messages(body: Body) -> list[Body]:
+def history(body: Body) -> list[Body]:
+    """The conversation of a request."""
     messages = body.get("messages")
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
@@ -183,13 +170,5 @@ def may_be_silent(body: Body) -> bool:
 
 def _in_a_turn(body: Body) -> bool:
     """Is it the model's move in the middle of a turn, with results of its calls?"""
-    messages = _messages(body)
+    messages = history(body)
     return bool(messages) and any(block.get("type") == "tool_result" for block in _blocks(messages[-1]))
-
-
-def _table(value: object) -> Body:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.splice import Splice, data_of, part, parts, summed, whole_number
+from rung.core.splice import Splice, data_of
+from rung.core.wire_json import data_event, json_object, parsed, part, parts, summed, whole_number
 
-_GOOD: Final = frozenset({"stop", "tool_calls", "function_call"})
 _FINISHED: Final = re.compile(rb'"finish_reason"\s*:\s*"').search
 _OTHERS: Final = re.compile(rb'"index"\s*:\s*[1-9][0-9]*\s*,\s*"delta"').search
 _SAYS: Final = re.compile(rb'"(?:content|refusal)"\s*:\s*"(?!")').search
 _OTHER: Final = re.compile(rb'"tool_calls"|"error"|\[DONE\]|"finish_reason"\s*:\s*"').search
-CHARACTERS_PER_TOKEN: Final = 4
-_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
 
 class ChatStream(Splice):
     """One completion; chunks of a further attempt have the first one's id."""
 
     ping = b": rung\n\n"
+    good_stops = frozenset({"stop", "tool_calls", "function_call"})
+    output_count = "completion_tokens"
 
     def __init__(self, *, hold_tools: bool = True) -> None:
         super().__init__(hold_tools=hold_tools)
         self._head: dict[str, Any] = {}  # what every chunk says of its completion
         self._first = b""
-        self._written: dict[int, dict[str, str]] = {}  # tool calls: name and arguments by index
-        self._counted = 0
 
     def begin(self) -> bytes:
         """Another attempt begins."""
-        if self.started:
-            told = whole_number(self.usage.get("completion_tokens")) if self.stop else 0
-            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
-            if not self._head:
-                data = _object(data_of(self._first))
-                self._head = {key: data[key] for key in data if key not in ("choices", "usage", "error")}
-        self._written = {}
+        if self.started and not self._head:
+            data = json_object(data_of(self._first))
+            self._head = {key: data[key] for key in data if key not in ("choices", "usage", "error")}
         return super().begin()
 
     def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
@@ -50,7 +42,7 @@ class ChatStream(Splice):
         said = []
         for event in events.split(b"\n\n"):
             if b'"content"' in event:
-                content = _delta(_object(data_of(event))).get("content")
+                content = _delta(json_object(data_of(event))).get("content")
                 if isinstance(content, str):
                     said.append(content)
         return "".join(said)
@@ -59,14 +51,6 @@ class ChatStream(Splice):
         """Nothing is open between chunks."""
         return b""
 
-    def found(self) -> Evidence | None:
-        """What is wrong with the completion."""
-        if self.bad_call:
-            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
-        if self.stop in _GOOD:
-            return None if self.started or self.spoke else _SILENT
-        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
-
     def interrupted(self) -> bool:
         """Over without a finish reason; some services leave [DONE] out."""
         return not self.stop
@@ -74,7 +58,7 @@ class ChatStream(Splice):
     def failed(self, status: int, message: str) -> bytes:
         """An error chunk, after which nothing comes."""
         kind = "rate_limit_error" if status == 429 else "server_error"  # noqa: PLR2004  # HTTP
-        return _chunk({"error": {"message": message, "type": kind, "param": None, "code": status}})
+        return data_event({"error": {"message": message, "type": kind, "param": None, "code": status}})
 
     def settle(self) -> bytes:
         """Calls are let go with their finish reason: only what follows it can be missing."""
@@ -88,7 +72,7 @@ class ChatStream(Splice):
             self.ended = True
             self._ending.append(event)
             return b""
-        if b'"error"' in event and _object(data_of(event)).get("error"):
+        if b'"error"' in event and json_object(data_of(event)).get("error"):
             self.error = ("", data_of(event).decode("utf-8", "replace"))
             return b""
         if not event.startswith(b"data") and b"\ndata" not in event:
@@ -101,12 +85,12 @@ class ChatStream(Splice):
             b'"tool_calls"' in event
             and self.hold_tools
             and self.sole
-            and _delta(_object(data_of(event))).get("tool_calls")
+            and _delta(json_object(data_of(event))).get("tool_calls")
         ):
             self._tool.append(event)
             return b""
         if self.hops:
-            text = _delta(_object(data_of(event))).get("content")
+            text = _delta(json_object(data_of(event))).get("content")
             return self._text(self.overlap.feed(text)) if isinstance(text, str) else b""
         if _SAYS(event) or b'"tool_calls"' in event:
             self.plain = self.sole
@@ -117,11 +101,11 @@ class ChatStream(Splice):
         if not text:
             return b""
         self.say(text)
-        return _chunk({**self._head, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]})
+        return data_event({**self._head, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]})
 
     def _end(self, event: bytes) -> bytes:
         """The last chunks: the finish reason, with the calls before it, and the usage."""
-        data = _object(data_of(event))
+        data = json_object(data_of(event))
         self.plain = False
         reason = next((c.get("finish_reason") for c in parts(data, "choices") if c.get("finish_reason")), "")
         out = b""
@@ -147,7 +131,7 @@ class ChatStream(Splice):
         made = {**data, **self._head}
         if isinstance(data.get("usage"), dict):
             made["usage"] = self.usage
-        return self._text(text) + _chunk(made | ({"choices": [_silent(c) for c in parts(data, "choices")]}))
+        return self._text(text) + data_event(made | ({"choices": [_silent(c) for c in parts(data, "choices")]}))
 
     def _calls_done(self) -> bytes:
         """Let the calls go when all of them are whole."""
@@ -156,20 +140,20 @@ class ChatStream(Splice):
             return b""
         calls: dict[int, list[str]] = {}
         for event in events:
-            for call in parts(_delta(_object(data_of(event))), "tool_calls"):
+            for call in parts(_delta(json_object(data_of(event))), "tool_calls"):
                 function = part(call, "function")
                 so_far = calls.setdefault(whole_number(call.get("index")), ["", ""])
                 so_far[0] += str(function.get("name") or "")
                 so_far[1] += str(function.get("arguments") or "")
         for name, written in calls.values():
-            made = _parsed(written) if written else {}
+            made = parsed(written) if written else {}
             bad = f"the arguments of the call of {name} are not valid JSON"
             self.bad_call = self.check(name, made) if isinstance(made, dict) else bad
             if self.bad_call:
                 return b""
-        self.called += [(name, _parsed(written) if written else {}) for name, written in calls.values()]
+        self.called += [(name, parsed(written) if written else {}) for name, written in calls.values()]
         if self.hops:
-            events = [_chunk({**_object(data_of(event)), **self._head}) for event in events]
+            events = [data_event({**json_object(data_of(event)), **self._head}) for event in events]
         return self.content(b"".join(events))
 
 
@@ -185,19 +169,3 @@ def _delta(data: dict[str, Any]) -> dict[str, Any]:
     first = choices[0] if isinstance(choices, list) and choices else None
     delta = first.get("delta") if isinstance(first, dict) else None
     return delta if isinstance(delta, dict) else {}
-
-
-def _parsed(text: str | bytes) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    found = _parsed(data)
-    return found if isinstance(found, dict) else {}
-
-
-def _chunk(data: dict[str, Any]) -> bytes:
-    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode("utf-8", "surrogatepass")

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.compaction import between as middle
-from rung.core.compaction import compacted as shortened
-from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import mended
-from rung.core.splice import summed
+from rung.core.wire_json import are_arguments, parsed, part, summed, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Body = dict[str, Any]
 
-NAME: Final = "openai-chat"
 STOPPED: Final = frozenset({"stop", "tool_calls", "function_call"})
 SILENT: Final = "the answer says nothing"
 _SAYING: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
@@ -55,7 +50,7 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """The same request for another model: what only the former one can read is left out, the history is mended."""
-    return {**body, "model": model, "messages": mended([_plain(message) for message in _messages(body)])}
+    return {**body, "model": model, "messages": mended([_plain(message) for message in history(body)])}
 
 
 def repaired(body: Body) -> Body:
@@ -65,22 +60,12 @@ def repaired(body: Body) -> Body:
 
 def resumed(body: Body, words: str) -> Body:
     """The same request with a further turn of the user's."""
-    return {**body, "messages": [*_messages(body), {"role": "user", "content": words}]}
+    return {**body, "messages": [*history(body), {"role": "user", "content": words}]}
 
 
-def compacted(body: Body, goal: int) -> Body:
-    """The same request in about so many characters."""
-    return {**body, "messages": shortened(_messages(body), goal)}
-
-
-def between(body: Body) -> str:
-    """What could be summarised."""
-    return middle(_messages(body))
-
-
-def condensed(body: Body, summary: str) -> Body:
-    """The same request with a summary for what stands in the middle."""
-    return {**body, "messages": mended(summarised(_messages(body), summary))}
+def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
+    """The same request with another conversation; calls and results are paired."""
+    return {**body, "messages": mended(messages)}
 
 
 def asking(model: str, words: str, tokens: int) -> Body:
@@ -96,16 +81,14 @@ def said(answer: Body) -> str:
 
 def called(answer: Body) -> list[tuple[str, object]]:
     """The tools an answer calls, and with what."""
-    functions = [_table(call.get("function")) for call in _calls(_message(answer))]
-    return [(str(function.get("name")), _parsed(function.get("arguments"))) for function in functions]
+    functions = [part(call, "function") for call in _calls(_message(answer))]
+    return [(str(function.get("name")), parsed(function.get("arguments"))) for function in functions]
 
 
 def tools(body: Body) -> dict[str, Any]:
     """The schemas of the tools there are, by name."""
     given = body.get("tools")
-    found = (
-        [_table(tool.get("function")) for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
-    )
+    found = [part(tool, "function") for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
     return {str(function.get("name")): function.get("parameters") for function in found}
 
 
@@ -134,7 +117,7 @@ def bad_call(tool_calls: Sequence[Mapping[str, Any]]) -> str:
     """What is wrong with the arguments of the first call that has something wrong with them."""
     for call in tool_calls:
         function = call.get("function")
-        if isinstance(function, Mapping) and not _is_object(function.get("arguments")):
+        if isinstance(function, Mapping) and not are_arguments(function.get("arguments")):
             return f"the arguments of the call of {function.get('name')} are not valid JSON"
     return ""
 
@@ -142,15 +125,15 @@ def bad_call(tool_calls: Sequence[Mapping[str, Any]]) -> str:
 def joined(parts: Sequence[Body]) -> Body:
     """One answer of several, each of which goes on where the one before was cut."""
     whole = dict(parts[0])
-    for part in parts[1:]:
-        before, after = said(whole), said(part)
+    for piece in parts[1:]:
+        before, after = said(whole), said(piece)
         message = {**_message(whole), "content": before + unsaid(before, after)}
         message.pop("tool_calls", None)  # it was cut in one
-        if _calls(_message(part)):
-            message["tool_calls"] = _calls(_message(part))
-        stop = part["choices"][0].get("finish_reason")
+        if _calls(_message(piece)):
+            message["tool_calls"] = _calls(_message(piece))
+        stop = piece["choices"][0].get("finish_reason")
         whole["choices"] = [{**whole["choices"][0], "message": message, "finish_reason": stop}]
-        whole["usage"] = summed(_table(whole.get("usage")), _table(part.get("usage")))
+        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
     return whole
 
 
@@ -162,16 +145,17 @@ def error(status: int, message: str) -> Body:
 
 def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens in and out, of a usage."""
-    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    return whole_number(usage.get("prompt_tokens")), whole_number(usage.get("completion_tokens"))
 
 
 def may_be_silent(body: Body) -> bool:
     """May an answer say nothing? After the results of its calls a model may have nothing to add."""
-    messages = _messages(body)
+    messages = history(body)
     return bool(messages) and messages[-1].get("role") == "tool"
 
 
-def _messages(body: Body) -> list[Body]:
+def history(body: Body) -> list[Body]:
+    """The conversation of a request."""
     messages = body.get("messages")
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
@@ -179,7 +163,7 @@ def _messages(body: Body) -> list[Body]:
 def _message(answer: Body) -> Body:
     choices = answer.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return _table(first.get("message")) if isinstance(first, dict) else {}
+    return part(first, "message")
 
 
 def _calls(message: Mapping[str, Any]) -> list[Body]:
@@ -191,22 +175,3 @@ def _plain(message: Body) -> Body:
     if message.get("role") != "assistant" or not any(name in message for name in _FOREIGN):
         return message
     return {name: value for name, value in message.items() if name not in _FOREIGN}
-
-
-def _is_object(text: object) -> bool:
-    return text == "" or isinstance(_parsed(text), dict)  # a call may have no arguments
-
-
-def _parsed(text: object) -> object:
-    try:
-        return json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _table(value: object) -> Body:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.splice import Splice, data_of, name_of, part, summed, whole_number
+from rung.core.splice import Splice, data_of, name_of
+from rung.core.wire_json import are_arguments, json_object, named_event, part, summed
 
 _ENDS: Final = frozenset({b"response.completed", b"response.incomplete"})
 _FAILS: Final = frozenset({b"error", b"response.failed"})
 _OTHER: Final = re.compile(rb"event: (?!response\.output_text\.delta\n)").search
-CHARACTERS_PER_TOKEN: Final = 4
-_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
 
 class ResponsesStream(Splice):
     """One response; items of a further attempt follow those of the one before."""
 
     ping = b": rung\n\n"
+    good_stops = frozenset({"completed"})
+    output_count = "output_tokens"
 
     def __init__(self, *, hold_tools: bool = True) -> None:
         super().__init__(hold_tools=hold_tools)
@@ -30,14 +29,10 @@ class ResponsesStream(Splice):
         self._number = -1  # the last sequence number the client has
         self._calling: bool = False
         self._thinking = False
-        self._counted = 0
         self._final: dict[str, Any] = {}
 
     def begin(self) -> bytes:
         """Another attempt begins: the open item is done."""
-        if self.started:
-            told = whole_number(self.usage.get("output_tokens")) if self.stop else 0
-            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
         closing = super().begin()
         self._calling = self._thinking = False
         if not self.started:
@@ -53,7 +48,7 @@ class ResponsesStream(Splice):
         said = []
         for event in events.split(b"\n\n"):
             if b"output_text.delta" in event or b"refusal.delta" in event:
-                data = _object(data_of(event))
+                data = json_object(data_of(event))
                 self._number = max(self._number, _number(data))
                 said.append(str(data.get("delta", "")))
         self._piece += "".join(said)
@@ -75,14 +70,6 @@ class ResponsesStream(Splice):
         self._piece = ""
         return out
 
-    def found(self) -> Evidence | None:
-        """What is wrong with the response."""
-        if self.bad_call:
-            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
-        if self.stop == "completed":
-            return None if self.started or self.spoke else _SILENT
-        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
-
     def failed(self, status: int, message: str) -> bytes:
         """An error event, after which nothing comes."""
         code = "rate_limit_exceeded" if status == 429 else "server_error"  # noqa: PLR2004  # HTTP
@@ -98,12 +85,12 @@ class ResponsesStream(Splice):
 
     def event(self, event: bytes) -> bytes:
         """What the client gets of one event."""
-        name = name_of(event) or str(_object(data_of(event)).get("type", "")).encode()
+        name = name_of(event) or str(json_object(data_of(event)).get("type", "")).encode()
         if name in _FAILS:
             self.error = (name.decode(), data_of(event).decode("utf-8", "replace"))
             return b""
         if name in _ENDS:
-            return self._ends(name, _object(data_of(event)), event)
+            return self._ends(name, json_object(data_of(event)), event)
         if self.bad_call:
             return b""
         if name == b"response.output_text.delta" and not self.hops:
@@ -113,7 +100,7 @@ class ResponsesStream(Splice):
             return self.content(event)
         if not name:
             return event if self.started else b""  # a comment
-        data = _object(data_of(event))
+        data = json_object(data_of(event))
         if name == b"response.created" and not self._response:
             self._response = part(data, "response")
         return self._again(name.decode(), data) if self.hops else self._first(name.decode(), data, event)
@@ -141,20 +128,20 @@ class ResponsesStream(Splice):
 
     def _call_done(self, item: dict[str, Any]) -> bytes:
         events, self._tool, self._calling = self._tool, [], False
-        made = _object(str(item.get("arguments")).encode("utf-8", "surrogatepass"))
+        made = json_object(item.get("arguments"))
         bad = f"the arguments of the call of {item.get('name')} are not valid JSON"
-        self.bad_call = self.check(str(item.get("name")), made) if _is_object(item.get("arguments")) else bad
+        self.bad_call = self.check(str(item.get("name")), made) if are_arguments(item.get("arguments")) else bad
         if self.bad_call:
             return b""
         self.called.append((str(item.get("name")), made))
         closing = self.close_open() if self.hops else b""
         index = len(self._items)
         if self.hops:
-            parsed = (_object(data_of(event)) for event in events)
+            parsed = (json_object(data_of(event)) for event in events)
             events = [self._made(str(data.get("type")), {**data, "output_index": index}) for data in parsed]
         else:
             self.text()
-            self._number = max(self._number, _number(_object(data_of(events[-1]))))
+            self._number = max(self._number, _number(json_object(data_of(events[-1]))))
         self._items.append(item)
         return closing + self.content(b"".join(events))
 
@@ -169,7 +156,7 @@ class ResponsesStream(Splice):
                 self._response.setdefault("output", [])
                 self._next_item = item
         if self._calling:
-            self._tool.append(_event(name, data))
+            self._tool.append(named_event(name, data))
             return self._call_done(item) if name == "response.output_item.done" else b""
         if self._thinking:
             return b""
@@ -220,29 +207,9 @@ class ResponsesStream(Splice):
 
     def _made(self, name: str, data: dict[str, Any]) -> bytes:
         self._number += 1
-        return _event(name, {**data, "type": name, "sequence_number": self._number})
+        return named_event(name, {**data, "type": name, "sequence_number": self._number})
 
 
 def _number(data: dict[str, Any]) -> int:
     value = data.get("sequence_number")
     return value if isinstance(value, int) else -1
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _is_object(text: object) -> bool:
-    try:
-        return text == "" or (isinstance(text, str) and isinstance(json.loads(text), dict))
-    except (ValueError, RecursionError):
-        return False
-
-
-def _event(name: str, data: dict[str, Any]) -> bytes:
-    body = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return f"event: {name}\ndata: {body}\n\n".encode("utf-8", "surrogatepass")

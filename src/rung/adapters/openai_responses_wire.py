@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.compaction import between as middle
-from rung.core.compaction import compacted as shortened
-from rung.core.compaction import condensed as summarised
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import unsaid
 from rung.core.repair import LOST
-from rung.core.splice import summed
+from rung.core.wire_json import are_arguments, parsed, part, summed, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Body = dict[str, Any]
 
-NAME: Final = "openai-responses"
 SILENT: Final = "the answer says nothing"
 _TYPES: Final = {401: "invalid_api_key", 404: "not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
 _UNDER_WAY: Final = frozenset({"queued", "in_progress"})  # asked for in the background: looked up later
@@ -37,36 +32,26 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """The same request for another model: thoughts only the former one can read are left out, calls have results."""
-    items = _items(body)
+    items = history(body)
     left = _paired([item for item in items if item.get("type") != "reasoning"])
     return {**body, "model": model} | ({"input": left} if left != items else {})
 
 
 def repaired(body: Body) -> Body:
     """The same request with its history mended."""
-    items = _items(body)
+    items = history(body)
     left = _paired(items)
     return {**body, "input": left} if left != items else with_model(body, str(body.get("model", "")))
 
 
 def resumed(body: Body, words: str) -> Body:
     """The same request with a further turn of the user's."""
-    return {**body, "input": [*_items(body), {"role": "user", "content": words}]}
+    return {**body, "input": [*history(body), {"role": "user", "content": words}]}
 
 
-def compacted(body: Body, goal: int) -> Body:
-    """The same request in about so many characters."""
-    return {**body, "input": shortened(_items(body), goal)}
-
-
-def between(body: Body) -> str:
-    """What could be summarised."""
-    return middle(_items(body))
-
-
-def condensed(body: Body, summary: str) -> Body:
-    """The same request with a summary for what stands in the middle."""
-    return {**body, "input": _paired([dict(item) for item in summarised(_items(body), summary)])}
+def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
+    """The same request with another conversation; calls and results are paired."""
+    return {**body, "input": _paired(messages)}
 
 
 def asking(model: str, words: str, tokens: int) -> Body:
@@ -87,7 +72,7 @@ def said(answer: Body) -> str:
 def called(answer: Body) -> list[tuple[str, object]]:
     """The tools an answer calls, and with what."""
     found = [item for item in _output(answer) if item.get("type") == "function_call"]
-    return [(str(item.get("name")), _parsed(item.get("arguments"))) for item in found]
+    return [(str(item.get("name")), parsed(item.get("arguments"))) for item in found]
 
 
 def tools(body: Body) -> dict[str, Any]:
@@ -103,10 +88,10 @@ def found(answer: Body) -> Evidence | None:
     if not isinstance(answer.get("output"), list):
         return Evidence(text="the answer is no whole response", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
     if status == "incomplete":
-        reason = str((_table(answer.get("incomplete_details"))).get("reason") or "incomplete")
+        reason = str((part(answer, "incomplete_details")).get("reason") or "incomplete")
         return Evidence(text=f"the answer ended with {reason}", code=reason, phase=Phase.RESULT)
     if status == "failed":
-        error_ = _table(answer.get("error"))
+        error_ = part(answer, "error")
         text = str(error_.get("message") or "the response failed")
         return Evidence(text=text, code=str(error_.get("code") or "server_error"), phase=Phase.RESULT)
     if status not in (None, "completed", "cancelled", *_UNDER_WAY):
@@ -126,7 +111,7 @@ def _speaks(item: Mapping[str, Any]) -> bool:
 
 def bad_call(item: Mapping[str, Any]) -> str:
     """What is wrong with the arguments of a call."""
-    if item.get("type") != "function_call" or _is_object(item.get("arguments")):
+    if item.get("type") != "function_call" or are_arguments(item.get("arguments")):
         return ""
     return f"the arguments of the call of {item.get('name')} are not valid JSON"
 
@@ -134,12 +119,12 @@ def bad_call(item: Mapping[str, Any]) -> str:
 def joined(parts: Sequence[Body]) -> Body:
     """One answer of several, each of which goes on where the one before was cut."""
     whole = dict(parts[0])
-    for part in parts[1:]:
-        later = [item for item in _output(part) if item.get("type") != "reasoning"]
+    for piece in parts[1:]:
+        later = [item for item in _output(piece) if item.get("type") != "reasoning"]
         begun = [item for item in _output(whole) if item.get("type") != "function_call"]  # it was cut in one
         whole["output"] = _continued(begun, later)
-        whole["usage"] = summed(_table(whole.get("usage")), _table(part.get("usage")))
-        whole |= {key: part.get(key) for key in ("status", "incomplete_details", "error")}
+        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
+        whole |= {key: piece.get(key) for key in ("status", "incomplete_details", "error")}
     return whole
 
 
@@ -151,7 +136,7 @@ def error(status: int, message: str) -> Body:
 
 def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens in and out, of a usage."""
-    return _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+    return whole_number(usage.get("input_tokens")), whole_number(usage.get("output_tokens"))
 
 
 def _continued(before: list[Body], after: list[Body]) -> list[Body]:
@@ -167,11 +152,11 @@ def _continued(before: list[Body], after: list[Body]) -> list[Body]:
     return [*before[:-1], {**one, "content": [*parts, *more], "status": other.get("status")}, *after[1:]]
 
 
-def _paired(items: list[Body]) -> list[Body]:
+def _paired(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Every call with its output, every output with its call."""
     called = {str(item.get("call_id")) for item in items if item.get("type") == "function_call"}
     answered = {str(item.get("call_id")) for item in items if item.get("type") == "function_call_output"}
-    paired: list[Body] = []
+    paired: list[Mapping[str, Any]] = []
     for item in items:
         call = str(item.get("call_id"))
         if item.get("type") == "function_call_output" and call not in called:
@@ -184,11 +169,12 @@ def _paired(items: list[Body]) -> list[Body]:
 
 def may_be_silent(body: Body) -> bool:
     """May an answer say nothing? After the results of its calls a model may have nothing to add."""
-    items = _items(body)
+    items = history(body)
     return bool(items) and items[-1].get("type") == "function_call_output"
 
 
-def _items(body: Body) -> list[Body]:
+def history(body: Body) -> list[Body]:
+    """The conversation of a request."""
     given = body.get("input")
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
@@ -198,22 +184,3 @@ def _items(body: Body) -> list[Body]:
 def _output(answer: Body) -> list[Body]:
     output = answer.get("output")
     return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
-
-
-def _is_object(text: object) -> bool:
-    return text == "" or isinstance(_parsed(text), dict)  # a call may have no arguments
-
-
-def _parsed(text: object) -> object:
-    try:
-        return json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _table(value: object) -> Body:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0

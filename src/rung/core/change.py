@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from rung.core.compaction import compacted, goal_for, size
 from rung.core.failures import NOT_THE_WORK, Kind, can_go_on
 from rung.core.ladder import Action
 from rung.core.prompts import prompt_id, render
 from rung.core.repair import mended
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rung.core.events import Change, HandOver
     from rung.core.failures import Failure
     from rung.core.incident import Incident
     from rung.core.policy import Policy
     from rung.core.request import Request
 
-KEPT_MESSAGES: Final = 4
-STUB: Final = "[left out to save context]"
 DEFAULT_OUTPUT: Final = 64_000
 
 
@@ -32,7 +29,7 @@ def change(decision: Change | HandOver, incident: Incident, failure: Failure, po
     if action is Action.RAISE_LIMIT:
         return request.but(max_tokens=_more(request, policy)), ""
     if action is Action.COMPACT:
-        return compact(request), ""
+        return compact(request, failure), ""
     if action is Action.REPAIR:
         return request.but(messages=tuple(mended(request.messages))), ""
     model = getattr(decision, "model", request.model)
@@ -52,7 +49,7 @@ def change(decision: Change | HandOver, incident: Incident, failure: Failure, po
         turns = None if request.max_turns is None else request.max_turns * 2
         request = request.but(messages=incident.origin.messages, max_turns=turns)  # a fresh start
     if failure.kind in (Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING):
-        request = compact(request)  # words alone would only make it longer
+        request = compact(request, failure)  # words alone would only make it longer
     return _say(request, incident, text, failure, whole=action is not Action.RESUME), name
 
 
@@ -64,29 +61,12 @@ def _not_again(decision: Change | HandOver, incident: Incident) -> str:
     return f"\n\nThis way has already been tried {before} time{'s' * (before > 1)}. Do not do the same again."
 
 
-def compact(request: Request) -> Request:
-    """A smaller request: old tool results and images become stubs, tool pairs stay whole."""
+def compact(request: Request, failure: Failure) -> Request:
+    """A smaller request: its messages compacted as far as the failure asks for."""
     if not request.messages:
         return request
-    old, recent = request.messages[:-KEPT_MESSAGES], request.messages[-KEPT_MESSAGES:]
-    return request.but(messages=tuple(_stub(message) for message in old) + recent)
-
-
-def _stub(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    content = message.get("content")
-    if message.get("role") == "tool" and isinstance(content, str):
-        return {**message, "content": STUB}
-    if isinstance(content, list):
-        return {**message, "content": [_stub_block(block) for block in content]}
-    return message
-
-
-def _stub_block(block: Any) -> Any:
-    if isinstance(block, dict) and block.get("type") == "tool_result":
-        return {**block, "content": STUB}
-    if isinstance(block, dict) and block.get("type") in ("image", "image_url", "document"):
-        return {"type": "text", "text": STUB}
-    return block
+    goal = goal_for(failure, size(request.messages))
+    return request.but(messages=tuple(compacted(request.messages, goal)))
 
 
 def _more(request: Request, policy: Policy) -> int:

@@ -1,7 +1,7 @@
-"""Making a conversation smaller without losing its thread: cheapest first, and only as far as needed.
+"""Compaction of a conversation, for requests of the library and bodies of every wire: cheapest step first.
 
-Tool pairs stay whole, the latest messages stay as they are for as long as that is enough. The same steps for
-every wire: results are found in blocks, in messages of the role `tool`, and in items of their own.
+Tool pairs stay whole, and the latest messages stay unchanged as long as that is enough. Results are found in blocks,
+in messages of the role `tool`, and in items of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from rung.core.evidence import clip
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rung.core.failures import Failure
+
     Message = Mapping[str, Any]
 
 RECENT: Final = 6  # messages that are touched last
@@ -23,7 +25,16 @@ SAME: Final = "[left out: the same comes again further on]"
 _SHORT: Final = 200  # characters: a result below this is not worth a stub
 _CLIPPED: Final = 2_000
 _SUMMARISED: Final = 200_000  # characters a summary is made of
+MARGIN: Final = 0.9  # of the room there is: counts of tokens differ
+_HALF: Final = 0.5  # where the failure does not report how much is too much
 _PICTURES: Final = frozenset({"image", "image_url", "document", "input_image", "input_file", "file", "input_audio"})
+
+
+def goal_for(failure: Failure, characters: int) -> int:
+    """How many characters a conversation of this size should come down to, by the token counts of its failure."""
+    tokens = failure.tokens
+    share = MARGIN * tokens.limit / tokens.asked if tokens is not None and tokens.asked else _HALF
+    return int(characters * min(share, MARGIN))
 
 
 def compacted(messages: Sequence[Message], goal: int) -> list[Message]:

@@ -11,17 +11,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.failures import Evidence, Kind, Phase
 from rung.core.overlap import Overlap
+from rung.core.wire_json import whole_number
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable
 
-    from rung.core.failures import Evidence
-
 HELD_LIMIT: Final = 512 * 1024  # bytes held back before content: then it is let go
 EVENT_LIMIT: Final = 32 * 1024 * 1024  # bytes of one event: what is larger is no event
 KEPT_LIMIT: Final = 256 * 1024  # bytes whose text has not been read yet
+
+CHARACTERS_PER_TOKEN: Final = 4
+_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
 # What json.loads is without its wrappings: it is called for every piece that comes.
 _scan: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # it has it, undocumented
@@ -32,6 +35,9 @@ FRAME, TEXT, TOOL, END, PING = range(5)
 
 class Splice:
     """What all wires have in common: cutting into events, holding, letting go."""
+
+    good_stops: frozenset[str]  # reasons to stop that end an answer well
+    output_count: str  # key of the output tokens in a usage
 
     def __init__(self, *, hold_tools: bool = True) -> None:
         self.hold_tools = hold_tools
@@ -56,6 +62,7 @@ class Splice:
         self._held_size = 0
         self._tool: list[bytes] = []
         self._ending: list[bytes] = []
+        self._counted = 0  # output tokens of former attempts
         self.overlap = Overlap("")
 
     @property
@@ -69,6 +76,10 @@ class Splice:
         """Another attempt begins; what the client must be told about the end of the last one."""
         closing = b""
         if self.started:
+            told = (
+                whole_number(self.usage.get(self.output_count)) if self.stop else 0
+            )  # a broken attempt has not said it
+            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
             self.hops += 1
             closing = self.close_open()
             self.overlap = Overlap(self.text())
@@ -160,7 +171,11 @@ class Splice:
 
     def found(self) -> Evidence | None:
         """What is wrong with an answer that has ended; None if it is good."""
-        raise NotImplementedError
+        if self.bad_call:
+            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+        if self.stop in self.good_stops:
+            return None if self.started or self.spoke else _SILENT
+        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
 
     def failed(self, status: int, message: str) -> bytes:
         """An error in the midst of a stream, after which nothing comes."""
@@ -241,34 +256,3 @@ def name_of(event: bytes) -> bytes:
         return b""
     end = event.find(b"\n", at)
     return event[at + 6 : end].strip()
-
-
-def part(data: object, name: str) -> dict[str, Any]:
-    """The table of this name in another; empty where there is none. What comes over a wire may be anything."""
-    found = data.get(name) if isinstance(data, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def parts(data: object, name: str) -> list[dict[str, Any]]:
-    """The tables in a list of this name."""
-    found = data.get(name) if isinstance(data, dict) else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def whole_number(value: object) -> int:
-    """A number, where it is one."""
-    return value if isinstance(value, int) else 0
-
-
-def summed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Two counts of usage as one: numbers are added, also further in; the rest is the later one's."""
-    total = dict(one)
-    for key, value in other.items():
-        before = total.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            total[key] = summed(before, value)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and isinstance(before, int | float):
-            total[key] = before + value
-        else:
-            total[key] = value
-    return total

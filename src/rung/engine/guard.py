@@ -37,7 +37,7 @@ class Guard:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
         equipped = equipment(policy, {**ports, "key": key}, idempotent=idempotent)
         equipped["breaker"] = equipped["breakers"].get(key)
-        for port in ("jitter", "check", "asker"):
+        for port in ("jitter", "check", "asker", "breaker_key"):
             if equipped.get(port) is not None:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
         self.policy = policy

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rung.core.failures import Failure
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
+    from rung.engine.first_attempt import FirstAttempt
     from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Listener
     from rung.engine.session import Session
     from rung.engine.shared import Breakers
@@ -42,9 +43,10 @@ class Ports(TypedDict, total=False):
     checkpoint    keeps and restores the state of the work
     journal       keeps the events, before anything is done about them
     session       carries the model, and rungs that count per session, from call to call
-    key           the breaker's key; default: the model of each request, where it has one
+    key           the breaker's key, or a function of the request; default: the model of each request, where it has one
     breakers      the breakers to use; default: the process's
     retry_budget  the retry budget to use; default: the process's
+    incident_id   the id of the incident; default: a new one
     clock, jitter time and chance, for tests
     """
 
@@ -55,9 +57,10 @@ class Ports(TypedDict, total=False):
     checkpoint: Checkpoint | None
     journal: Journal | None
     session: Session | None
-    key: str
+    key: str | Callable[[Request | None], str]
     breakers: Breakers
     retry_budget: RetryBudget | None
+    incident_id: str
     clock: Clock
     jitter: Callable[[], float]
 
@@ -67,18 +70,26 @@ async def recover(
     request: Request | str,
     *,
     policy: Policy | str = "task",
+    first: FirstAttempt | None = None,
     **ports: Any,
 ) -> Outcome[T]:
     """Attempt the request and recover on the policy's ladder. See `Ports` for the keyword arguments.
 
-    With a `run_id` and a journal it survives its process: called again, it goes on where it was cut off.
+    With a `run_id` and a journal it survives its process: called again, it goes on where it was cut off. With
+    `first`, a first attempt made by `attempt_first`, recovery begins with that attempt's failure.
     """
     if "run_id" in ports:
         from rung.engine.durable import recover_by_id
 
         return await recover_by_id(attempt, request, policy, ports)
-    run = prepare(request, policy, ports)
-    await acarry(run, attempt)
+    if first is None or first.error is None:
+        run = prepare(request, policy, ports)
+        await acarry(run, attempt)
+    else:
+        run = prepare(request, policy, ports, began=first.began)
+        run.select_breaker()
+        failure = run.failed(first.error)
+        await acarry(run, attempt, failure, run.decide(failure))
     return ended(run)
 
 
@@ -154,7 +165,9 @@ async def acarry(
             CURRENT.reset(token)
 
 
-def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, Any], name: str = "") -> Run:
+def prepare(
+    request: Request | str, policy: Policy | str, ports: Mapping[str, Any], name: str = "", began: float | None = None
+) -> Run:
     """A run, opened, with its ports in place."""
     if isinstance(request, str):
         request = Request(prompt=request)
@@ -165,7 +178,7 @@ def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, An
     run = Run()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     run.__dict__.update(equipment(chosen, ports, idempotent=request.idempotent))
-    run.open(request, run.clock.now(), name)
+    run.open(request, run.clock.now() if began is None else began, name or ports.get("incident_id", ""))
     return run
 
 

@@ -69,7 +69,7 @@ class Run:
     changes: Mapping[str, Changer] = NO_CHANGES
     breakers: Breakers | None = None
     breaker: Breaker | None = None  # of the running attempt
-    breaker_key: str = ""  # empty: each model has its own
+    breaker_key: str | Callable[[Request | None], str] = ""  # empty: each model has its own
     retry_budget: RetryBudget | None = None
     session: Session | None = None
     keeper: Keeper | None = None  # of a run that survives its process
@@ -158,9 +158,7 @@ class Run:
         self.heard_since = _NEVER if self.awaited or get_ident() != MAIN else SYSTEM_CLOCK.now()
         self.made = True
         self.error = None
-        key = self.breaker_key or (self.incident.request.model if self.incident.request is not None else "")
-        if key and self.breakers is not None:
-            self.breaker = self.breakers.get(key)
+        key = self.select_breaker()
         breaker = self.breaker
         if breaker is None or breaker.circuit is _CLOSED:
             self.permit = None
@@ -171,6 +169,16 @@ class Run:
             return None
         self.made = False
         return Refused(key, answer)
+
+    def select_breaker(self) -> str:
+        """Take the breaker of the request being attempted; its key."""
+        request, key = self.incident.request, self.breaker_key
+        if not isinstance(key, str):
+            key = key(request)
+        key = key or (request.model if request is not None else "")
+        if key and self.breakers is not None:
+            self.breaker = self.breakers.get(key)
+        return key
 
     def too_late(self) -> TimeUp:
         """There is no time left to make an attempt in: a failure without one."""

@@ -12,22 +12,21 @@ from rung.core.evidence import evidence_of
 from rung.gateway import answer as answers
 from rung.gateway.call import Call, NotJson, model_in, passed_headers
 from rung.gateway.clocks import BODY, Clock
-from rung.gateway.exchange import Exchange
 from rung.gateway.joining import Copy
 from rung.gateway.keys import Refusal, admit
 from rung.gateway.lookups import is_lookup, look_up
-from rung.gateway.settings import ANTHROPIC, OPENAI
+from rung.gateway.recovery import handle
 from rung.gateway.upstream import held_key
 from rung.gateway.vigil import Vigil
-from rung.gateway.wires import CHAT, MESSAGES, PATHS
+from rung.gateway.wires import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from rung.gateway.answer import Answer
-    from rung.gateway.connection import Response
     from rung.gateway.gateway import Gateway
     from rung.gateway.settings import Upstream
+    from rung.gateway.upstream_port import UpstreamResponse
     from rung.gateway.wires import Wire
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -40,16 +39,8 @@ _JSON: Final = (b"content-type", b"application/json")
 _TEXT: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
-class TooLarge(Exception):  # it says what happened
-    """A body that is larger than what is let in."""
-
-
 class Gone(Exception):  # it says what happened
     """The client left before it had sent everything."""
-
-
-class Late(Exception):  # it says what happened
-    """A body that did not come in time."""
 
 
 class App:
@@ -109,16 +100,8 @@ class App:
             if self.gateway.costs.allowance.bounds:
                 await self.gateway.costs.learn(call)
                 self.gateway.costs.admit(call, self.gateway.clock.now())
-        except TooLarge:
-            most = settings.limits.body
-            await _reply(send, answers.error(wire, 413, f"the body is larger than {most} bytes"), close=True)
-            return
-        except Late:
-            await _reply(send, answers.error(wire, 408, "the body did not come in time"), close=True)
-            return
         except (NotJson, Refusal) as error:
-            status = error.status if isinstance(error, Refusal) else 400
-            await _reply(send, answers.error(wire, status, str(error)))
+            await _refuse(send, wire, error)
             return
         except Gone:
             return
@@ -129,10 +112,10 @@ class App:
             await _unless_gone(running.follow(send), receive)
             return
         copy = Copy(send)
-        exchange = Exchange(self.gateway, call, copy.send)
-        vigil = Vigil(exchange, receive, settings.hold_seconds, copy)
+        exchange = self.gateway.exchange(call, copy.send)
+        vigil = Vigil(exchange, receive, settings.hold_seconds, joining, copy)
         try:
-            await self.gateway.handle(call, exchange)
+            await handle(self.gateway, exchange)
         except asyncio.CancelledError:
             if not vigil.left:
                 raise
@@ -202,17 +185,13 @@ class App:
                 await _reply(send, await look_up(gateway, wire, upstream, path, asked, models))
                 return
             response = await asyncio.wait_for(
-                gateway.pool.send(upstream, scope["method"], target, passed, body),
+                gateway.client.send(upstream, scope["method"], target, passed, body),
                 gateway.settings.clocks.whole,
             )
-        except TooLarge:
-            await _reply(send, answers.error(wire, 413, "the body is too large"), close=True)
         except Gone:
             return
-        except Late:
-            await _reply(send, answers.error(wire, 408, "the body did not come in time"), close=True)
         except Refusal as error:
-            await _reply(send, answers.error(wire, error.status, str(error)))
+            await _refuse(send, wire, error)
         except Exception as error:  # noqa: BLE001  # whatever goes wrong on the way there
             status = 504 if isinstance(error, TimeoutError) else 502
             text = error.evidence.text if isinstance(error, AttemptError) else evidence_of(error).text
@@ -239,7 +218,7 @@ def _raw(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-async def _pass_back(response: Response, send: Send) -> None:
+async def _pass_back(response: UpstreamResponse, send: Send) -> None:
     headers = answers.passed(response.raw_headers)
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     while chunk := await response.piece():
@@ -270,15 +249,24 @@ async def _reply(send: Send, answer: Answer, *, close: bool = False) -> None:
     await send({"type": "http.response.body", "body": answer.body})
 
 
+async def _refuse(send: Send, wire: Wire, error: NotJson | Refusal) -> None:
+    status, close = (error.status, error.close) if isinstance(error, Refusal) else (400, False)
+    await _reply(send, answers.error(wire, status, str(error)), close=close)
+
+
 async def _body(headers: list[tuple[bytes, bytes]], receive: Receive, most: int, seconds: float) -> bytes:
     """The whole body; one that is too large is refused before it has come."""
     for name, value in headers:
         if name == b"content-length" and value.isdigit() and int(value) > most:
-            raise TooLarge
+            raise _too_large(most)
     try:
         return await _gathered(receive, most, seconds)
     except AttemptError:
-        raise Late from None
+        raise Refusal(408, "the request body timed out", close=True) from None
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(413, f"the body is larger than {most} bytes", close=True)
 
 
 async def _gathered(receive: Receive, most: int, seconds: float) -> bytes:
@@ -295,7 +283,7 @@ async def _gathered(receive: Receive, most: int, seconds: float) -> bytes:
             body: bytes = message.get("body", b"")
             size += len(body)
             if size > most:
-                raise TooLarge
+                raise _too_large(most)
             if not message.get("more_body"):
                 return b"".join([*pieces, body]) if pieces else body
             pieces.append(body)

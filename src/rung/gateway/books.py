@@ -1,32 +1,58 @@
-"""What is written down about calls once they are over: counts, costs, spans, and the journal for good ones."""
+"""Accounting of calls once they are over: counts as Prometheus reads them, costs, spans, the journal of good ones."""
 
 from __future__ import annotations
 
-from itertools import count
-from os import urandom
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core import events as ev
 from rung.core.request import Request
+from rung.engine.numbers import NUMBERS
 from rung.gateway.costs import Costs
-from rung.gateway.metrics import Metrics
 from rung.gateway.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.engine.run import Run
+    from rung.core.incident import Incident
+    from rung.core.outcome import Outcome
+    from rung.core.policy import Policy
     from rung.gateway.call import Call
-    from rung.gateway.exchange import Exchange
     from rung.gateway.settings import Settings
 
-_PROCESS: Final = urandom(4).hex()
-_NUMBERS: Final = count(1)
+_TYPES: Final = {
+    "rung_requests_total": "Requests by wire and how they ended.",
+    "rung_attempts_total": "Attempts at upstreams.",
+    "rung_failures_total": "Failed attempts by kind.",
+    "rung_rungs_total": "Rungs that were climbed to.",
+    "rung_tokens_total": "Tokens in and out, as the upstreams count them.",
+    "rung_dollars_total": "US dollars, by the price list.",
+    "rung_joined_total": "Requests that joined one that was running.",
+    "rung_unwritten_total": "Good calls beyond journal_rate: counted here, not in the journal.",
+    "rung_cancelled_total": "Requests whose client left.",
+}
 
 
-def next_name() -> str:
-    """What an incident is called."""
-    return f"{_PROCESS}-g{next(_NUMBERS)}"
+class Metrics:
+    """One counter by name and labels."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, name: str, labels: str = "", much: float = 1) -> None:
+        """Count; labels are written as they will be read."""
+        self.counts[name, labels] += much  # type: ignore[assignment]  # dollars are counted in parts
+
+    def text(self, **gauges: float) -> str:
+        """All of them, as Prometheus reads them."""
+        lines = []
+        for name, about in _TYPES.items():
+            lines += [f"# HELP {name} {about}", f"# TYPE {name} counter"]
+            found = sorted((labels, value) for (known, labels), value in self.counts.items() if known == name)
+            lines += [f"{name}{{{labels}}} {value}" if labels else f"{name} {value}" for labels, value in found]
+        for name, value in gauges.items():
+            lines += [f"# TYPE rung_{name} gauge", f"rung_{name} {value}"]
+        return "\n".join(lines) + "\n"
 
 
 class Books:
@@ -40,48 +66,57 @@ class Books:
         self._second = self._written = 0
         self._owed: dict[tuple[ev.Terms, str, str], float] = {}
 
-    def went_well(self, exchange: Exchange, terms: ev.Terms, began: float, ended: float, settings: Settings) -> None:
-        """A call went well at once."""
-        call = exchange.call
+    def went_well(
+        self,
+        call: Call,
+        terms: ev.Terms,
+        began: float,
+        ended: float,
+        tokens: tuple[int, int],
+        dollars: float,
+        settings: Settings,
+    ) -> None:
+        """Record a call whose first attempt succeeded."""
         self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="succeeded"')
         self.metrics.add("rung_attempts_total")
-        dollars = self.account(exchange, call.model, settings, ended)
         if self._telemetry is not None:
-            told = {"model": call.model, "attempts": 1, "outcome": "succeeded", "tokens": exchange.tokens}
-            self._telemetry.told(call, began, ended, **told)  # type: ignore[arg-type]  # each is what it should be
+            self._telemetry.told(call, began, ended, model=call.model, attempts=1, outcome="succeeded", tokens=tokens)
         if self._journal is not None:
             self._write_down(call, terms, began, ended, dollars, settings)
 
-    def concluded(self, exchange: Exchange, run: Run, now: float) -> None:
-        """A call has come to the end of its recovery."""
-        call, incident = exchange.call, run.incident
+    def concluded(
+        self,
+        call: Call,
+        incident: Incident,
+        outcome: Outcome[Any],
+        policy: Policy,
+        attempts: int,
+        tokens: tuple[int, int],
+    ) -> None:
+        """Record a call that was recovered, or could not be."""
         self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="{incident.status}"')
-        self.metrics.add("rung_attempts_total", "", exchange.attempts)
+        self.metrics.add("rung_attempts_total", "", attempts)
         for failure in incident.failures:
             self.metrics.add("rung_failures_total", f'kind="{failure.kind}"')
         for rung in incident.path:
-            self.metrics.add("rung_rungs_total", f'rung="{run.policy.ladder.rungs[rung].name}"')
+            self.metrics.add("rung_rungs_total", f'rung="{policy.ladder.rungs[rung].name}"')
         if self._telemetry is not None:
             self._telemetry.told(
                 call,
                 incident.opened_at,
-                now,
+                incident.opened_at + outcome.seconds,
                 model=incident.request.model if incident.request is not None else call.model,
-                attempts=exchange.attempts,
+                attempts=attempts,
                 outcome=str(incident.status),
-                tokens=exchange.tokens,
-                events=run.log,
+                tokens=tokens,
+                events=outcome.events,
             )
 
-    def account(self, exchange: Exchange, model: str, settings: Settings, now: float) -> float:
+    def account(self, call: Call, model: str, tokens: tuple[int, int], settings: Settings, now: float) -> float:
         """Count the tokens of an answer, and what they cost; the dollars."""
-        usage, exchange.usage = exchange.usage, {}
-        if not usage:
-            return 0.0
-        tokens = exchange.tokens = exchange.call.wire.bodies.tokens(usage)
         self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
         self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
-        dollars = self.costs.add(exchange.call, model, tokens, settings, now)
+        dollars = self.costs.add(call, model, tokens, settings, now)
         if dollars:
             self.metrics.add("rung_dollars_total", "", dollars)
         return dollars
@@ -112,5 +147,5 @@ class Books:
 
 def _good(terms: ev.Terms, model: str, agent: str, began: float, ended: float, dollars: float) -> list[ev.Event]:
     """The events of a call that went well; made when they are written, in the journal's own thread."""
-    opened = ev.Opened(began, next_name(), terms, Request(model=model, agent=agent))
+    opened = ev.Opened(began, NUMBERS.next(), terms, Request(model=model, agent=agent))
     return [opened, ev.AttemptSucceeded(ended, ended - began, dollars)]

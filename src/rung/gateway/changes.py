@@ -11,25 +11,24 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from rung.core.change import DEFAULT_OUTPUT
-from rung.core.compaction import size
+from rung.core.compaction import MARGIN, compacted, goal_for, size
 from rung.core.ladder import Action
 from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
 from rung.core.tokens import room_for_answer
-from rung.gateway.call import NotJson
+from rung.gateway.call import NotJson, passed_headers
+from rung.gateway.outbound import Outbound
+from rung.gateway.upstream import held_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rung.core.incident import Incident
     from rung.core.policy import Policy
-    from rung.gateway.call import Call
-    from rung.gateway.settings import Settings
+    from rung.gateway.exchange import Exchange
 
 CHARACTERS_PER_TOKEN: Final = 4
 LEAST_ANSWER: Final = 256  # tokens: below this a smaller limit is no answer to an overflow
-_MARGIN: Final = 0.9  # of the room there is: counts differ
-_HALF: Final = 0.5  # where nobody says how much is too much
 QUOTE: Final = (
     "\n\nBegin with the last few words of it, exactly as they stand, so that it can be joined without a gap.\n\n"
     "Your answer so far, word for word:\n<answer_so_far>\n{said}\n</answer_so_far>"
@@ -43,19 +42,22 @@ class CannotChange(Exception):  # it says what happened
 class Changes:
     """The bodies of one call, as the rungs make them."""
 
-    def __init__(self, call: Call, policy: Policy, said: Callable[[], str], *, taken: bool) -> None:
-        self.call = call
+    def __init__(
+        self, exchange: Exchange, policy: Policy, summarise: Callable[[dict[str, Any]], Any] | None = None
+    ) -> None:
+        self.call = exchange.call
         self.policy = policy
-        self.summarise: Callable[[dict[str, Any]], Any] | None = None
-        self._said = said  # what the client, or we, have of the answer so far
+        self._settings = exchange.upstreams.settings
+        self._outbound = exchange.first
+        self._said = exchange.said  # what the client, or we, have of the answer so far
+        self._summarise = summarise
         self._bodies: dict[str, tuple[bytes, str]] = {}  # and the model each is for
         self._base: dict[str, Any] | None = None  # the body without a resume message
-        self._taken: dict[str, Any] | None = None  # the last such that an upstream has taken
-        self._was_taken = taken  # one has been, if only as it came
+        self._taken: dict[str, Any] | None = None  # the last such that an upstream has accepted
+        self._was_taken = exchange.accepted  # one has been, if only as it came
         self._words = ""
-        self.handed_over = False
-        self.moved: Callable[[Request], object] = lambda _: None  # told where a hand-over went
-        self.first = self.request(call.body, call.model, call.upstream.name)
+        self._handed_over = False
+        self.first = self.request(self.call.body, self.call.model, self.call.upstream.name)
 
     def request(self, body: bytes, model: str, agent: str) -> Request:
         """What stands for a body: its digest, and the room it takes."""
@@ -70,8 +72,17 @@ class Changes:
         except NotJson:  # the upstream's to refuse
             return 0
 
-    def bytes_of(self, request: Request) -> bytes:
-        """The body it stands for; one that a person, or a rung that only says something, has changed is made here."""
+    def outbound(self, request: Request) -> Outbound:
+        """The attempt that a request of the engine's stands for."""
+        upstream, headers = self._outbound.upstream, self._outbound.headers
+        if request.agent != upstream.name:
+            upstream = self._settings.upstream(request.agent)
+            headers = passed_headers(list(self.call.headers.items()), held_key(upstream))
+        last = self._outbound.last or self._handed_over
+        return Outbound(upstream, headers, self._bytes_of(request), last, bool(self._words))
+
+    def _bytes_of(self, request: Request) -> bytes:
+        """The body of a request; one that an intervention, or a rung that only adds a message, has changed is made here."""
         body, model = self._bodies[request.params["body"]]
         if request.model == model and not request.prompt:
             return body
@@ -79,7 +90,6 @@ class Changes:
         made = orjson.loads(body)
         if request.model != model:
             made = bodies.with_model(made, request.model)
-            self.moved(request)
         return orjson.dumps(bodies.resumed(made, request.prompt) if request.prompt else made)
 
     @property
@@ -87,13 +97,8 @@ class Changes:
         """The body as it is now, without a resume message."""
         return self.call.parsed() if self._base is None else self._base
 
-    @property
-    def resuming(self) -> bool:
-        """Does the request that was made last go on with an answer?"""
-        return bool(self._words)
-
     def taken(self) -> None:
-        """The upstream has taken the request that was made last."""
+        """An upstream has accepted the request that was made last."""
         self._taken, self._was_taken = self._base, True
 
     def by_action(self) -> Mapping[str, Callable[[Request, Incident], Any]]:
@@ -143,16 +148,15 @@ class Changes:
         if room is not None and room >= LEAST_ANSWER:
             return self._make(bodies.with_limit(body, room), request)
         tokens = incident.failure.tokens
-        share = _MARGIN * tokens.limit / tokens.asked if tokens is not None and tokens.asked else _HALF
-        goal = int(size([body]) * min(share, _MARGIN))
-        made = bodies.compacted(body, goal)
-        if size([made]) > goal and self.summarise is not None:
-            made = await self.summarise(made)
+        goal = goal_for(incident.failure, size([body]))
+        made = bodies.with_history(body, compacted(bodies.history(body), goal))
+        if size([made]) > goal and self._summarise is not None:
+            made = await self._summarise(made)
         share = size([made]) / size([body])
         if share >= 1:
             raise CannotChange("nothing can be left out")
         if tokens is not None:
-            made = self._with_room(made, int(tokens.limit * _MARGIN - tokens.asked * share))
+            made = self._with_room(made, int(tokens.limit * MARGIN - tokens.asked * share))
         return self._make(made, request)
 
     def _with_room(self, body: dict[str, Any], room: int) -> dict[str, Any]:
@@ -173,10 +177,8 @@ class Changes:
             base = self.call.wire.bodies.with_model(base, request.model)
         if incident.continued:  # the client has the beginning already
             self._ask_to_go_on(incident)
-        made = self._make(base, request.but(agent=agent))
-        self.handed_over = True
-        self.moved(made)
-        return made
+        self._handed_over = True
+        return self._make(base, request.but(agent=agent))
 
     def on_model(self, model: str) -> Request:
         """The call as it came, for the model its session is on."""
@@ -200,9 +202,3 @@ def short_hash_of(body: bytes) -> str:
     from hashlib import blake2b
 
     return blake2b(body, digest_size=8).hexdigest()
-
-
-def limit_was_meant(call: Call, settings: Settings) -> bool:
-    """Was an answer cut where the client wanted it to be? A probe asks for one token, and gets one."""
-    limit = call.wire.bodies.limit(call.parsed())
-    return limit is not None and limit <= settings.deliberate_limit

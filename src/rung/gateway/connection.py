@@ -15,6 +15,7 @@ import httptools
 from rung.core.errors import AttemptError
 from rung.core.evidence import evidence_of
 from rung.core.failures import Kind, Phase
+from rung.gateway.upstream_port import header_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,6 @@ _MOST: Final = 256 * 1024  # bytes that wait for a reader; then the upstream wai
 _JOINED: Final = 64 * 1024  # a larger body is not copied to stand behind its head
 _AUTO: Final = 32 + zlib.MAX_WBITS  # gzip or deflate, as its first bytes say
 _OK: Final = 200
-_BAD: Final = 400
 
 
 class Response:
@@ -46,26 +46,9 @@ class Response:
         self._decoder: Any = None
 
     @property
-    def ok(self) -> bool:
-        """Does it say that all is well?"""
-        return _OK <= self.status < _BAD
-
-    @property
     def ended(self) -> bool:
         """Is all of it here?"""
         return self._ended
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Its headers as text, by their names in lower case."""
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.raw_headers}
-
-    def header(self, name: bytes) -> bytes:
-        """The value of a header; empty when there is none."""
-        for known, value in self.raw_headers:
-            if known == name:
-                return value
-        return b""
 
     async def head(self) -> None:
         """Wait for the head."""
@@ -73,7 +56,7 @@ class Response:
             if self._error is not None:
                 raise self._error
             await self._wait()
-        encoding = self.header(b"content-encoding").lower()
+        encoding = header_of(self, b"content-encoding").lower()
         if encoding and encoding != b"identity":
             if encoding not in (b"gzip", b"x-gzip", b"deflate"):
                 text = f"the answer is encoded as {encoding[:40].decode('latin-1')}, which was not asked for"
@@ -101,16 +84,6 @@ class Response:
                 return b""
             else:
                 await self._wait()
-
-    async def read(self) -> bytes:
-        """All of it."""
-        first = await self.piece()
-        if self._ended and not self._pieces:
-            return first
-        pieces = [first]
-        while piece := await self.piece():
-            pieces.append(piece)
-        return b"".join(pieces)
 
     def close(self) -> None:
         """Nobody wants more of it: a connection on which nothing more comes is used again, any other one ends."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rung.gateway.call import Call
     from rung.gateway.settings import Settings
 
+_THOUSAND: Final = 1_000
 _MILLION: Final = 1_000_000
 CHARACTERS_PER_TOKEN: Final = 4
 _KNOWN_LIMIT: Final = 10_000
@@ -78,7 +79,7 @@ class Costs:
         return self._prices[model]
 
     async def look_up(self) -> None:
-        """Look up the models somebody wants to know about, in a process of its own: the list takes 30 MB to read."""
+        """Look up the prices that were wanted and are not known."""
         models, self.wanted = sorted(self.wanted), set()
         if models:
             for model, found in (await asyncio.to_thread(_listed, models)).items():
@@ -210,7 +211,23 @@ class Costs:
 
 
 def _listed(models: list[str]) -> dict[str, list[float] | None]:
-    command = [sys.executable, "-m", "rung.gateway.prices", *models]
+    """Prices from the price list, read by a process of its own: its 30 MB are given back when that ends."""
+    command = [sys.executable, "-m", __name__, *models]
     work = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603  # our own
     found: dict[str, list[float] | None] = json.loads(work.stdout) if work.returncode == 0 else {}
     return found
+
+
+def listed_price(model: str) -> Price | None:
+    """Price of a model by the list of the `genai-prices` package; None when it has none."""
+    try:
+        from genai_prices import Usage, calc_price
+
+        found = calc_price(Usage(input_tokens=_THOUSAND, output_tokens=_THOUSAND), model)
+    except (ImportError, LookupError):
+        return None
+    return Price(float(found.input_price) / _THOUSAND, float(found.output_price) / _THOUSAND)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps({model: listed_price(model) for model in sys.argv[1:]}))

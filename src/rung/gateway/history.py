@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.detectors.step import Step
+from rung.core.wire_json import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,11 +12,22 @@ if TYPE_CHECKING:
 STEPS: Final = 48  # the last of them; no rule looks further back for what it says at once
 _MESSAGES: Final = 4 * STEPS  # that are looked through for them
 _ARGUMENTS: Final = 20_000  # characters: longer ones are compared as text
-Found = list[Step]  # the newest first while it is read
+
+
+class ConversationStep(NamedTuple):
+    """A tool call of a conversation and its outcome; a turn without a call has no tool, and its text as arguments."""
+
+    tool: str
+    args: Any
+    result: Any = ""
+    error: bool = False
+
+
+Found = list[ConversationStep]  # the newest first while it is read
 Outcomes = dict[str, tuple[Any, bool]]  # by a call's id: what came of it, and whether that is an error
 
 
-def steps(wire: str, body: Mapping[str, Any]) -> tuple[list[Step], int]:
+def steps(wire: str, body: Mapping[str, Any]) -> tuple[list[ConversationStep], int]:
     """The last steps since a person spoke, oldest first, and how many of them are new; a turn without a call has no tool."""
     said = body.get("input" if wire == "responses" else "messages")
     if not isinstance(said, list):
@@ -94,12 +104,12 @@ _READ: Final[Mapping[str, Callable[[Mapping[str, Any], Found, Outcomes], bool]]]
 def _take(found: Found, outcomes: Outcomes, call: str, name: object, args: Any) -> None:
     outcome = outcomes.pop(call, None)
     if outcome is not None and isinstance(name, str):  # one without an outcome has not been made yet
-        found.append(Step(name, args, outcome[0], outcome[1]))
+        found.append(ConversationStep(name, args, outcome[0], outcome[1]))
 
 
 def _say(found: Found, text: str) -> None:
     if text:
-        found.append(Step("", text))
+        found.append(ConversationStep("", text))
 
 
 def _text(content: Any) -> str:
@@ -113,9 +123,5 @@ def _text(content: Any) -> str:
 
 
 def _arguments(text: Any) -> Any:
-    if isinstance(text, str) and len(text) <= _ARGUMENTS:
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-    return text
+    made = parsed(text) if isinstance(text, str) and len(text) <= _ARGUMENTS else None
+    return text if made is None else made

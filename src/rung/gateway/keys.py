@@ -17,10 +17,11 @@ PREFIX: Final = "rung-"
 
 
 class Refusal(Exception):  # it says what happened
-    """Somebody who may not come in, and the status that says so."""
+    """A request that is not let in, and the status that says so; `close`: its connection is of no more use."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, *, close: bool = False) -> None:
         self.status = status
+        self.close = close
         super().__init__(message)
 
 

@@ -18,6 +18,7 @@ from rung.core.request import Request
 from rung.engine.recover import recover
 from rung.gateway import answer as answers
 from rung.gateway.answer import Answer
+from rung.gateway.upstream_port import read_body, text_headers
 from rung.gateway.wires import MESSAGES
 
 if TYPE_CHECKING:
@@ -59,15 +60,17 @@ async def look_up(
     async def attempt(_: Request) -> Answer:
         last.clear()
         async with asyncio.timeout(gateway.settings.clocks.whole):
-            response = await gateway.pool.send(upstream, *asked)
+            response = await gateway.client.send(upstream, *asked)
             try:
-                body = await response.read()
+                body = await read_body(response)
             finally:
                 response.close()
         answer = Answer(response.status, answers.passed(response.raw_headers), body)
         if answer.status >= _BAD:
             last.append(answer)
-            raise AttemptError.of(evidence_of({"status": answer.status, "headers": response.headers, "body": body}))
+            raise AttemptError.of(
+                evidence_of({"status": answer.status, "headers": text_headers(response), "body": body})
+            )
         return answer
 
     outcome: Outcome[Answer] = await recover(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.detectors.chanting import ChantWatch
 from rung.detectors.finding import Stage
+from rung.detectors.step import Step
 from rung.detectors.telling import loop_told
 from rung.detectors.watch import Watch
 from rung.gateway.history import steps
@@ -35,7 +36,8 @@ class LoopGuard:
 
     def asked(self, passing: Passing) -> Notice | None:
         """Is the last step of this conversation one too many?"""
-        done, new = steps(passing.wire, passing.body)
+        found_steps, new = steps(passing.wire, passing.body)
+        done = [Step(*step) for step in found_steps]
         if len(done) < self._watching.replan:
             return None
         watch = Watch(self._watching)

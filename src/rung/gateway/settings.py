@@ -11,9 +11,8 @@ from rung.core.config import PolicyBook, policy_from
 from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.spending import Allowance
 from rung.detectors.watching import Watching, watching_from
+from rung.gateway.wires import ANTHROPIC, OPENAI
 
-ANTHROPIC: Final = "anthropic"
-OPENAI: Final = "openai"
 WIRES: Final = (ANTHROPIC, OPENAI)
 GUARDS: Final = ("off", "warn", "nudge", "stop")
 DEFAULT_PORT: Final = 8484
@@ -158,6 +157,10 @@ class Settings:
         for name in ("hold_seconds", "sticky_seconds"):
             if not is_number(getattr(self, name)):
                 raise ConfigError(f"gateway.{name}", getattr(self, name), "seconds, 0 or more")
+
+    def upstream(self, name: str) -> Upstream:
+        """The upstream of this name."""
+        return next(upstream for upstream in self.upstreams if upstream.name == name)
 
     def of_wire(self, wire: str) -> tuple[Upstream, ...]:
         """The upstreams that speak this wire, in the order they are tried."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from rung.gateway.exchange import Exchange
-    from rung.gateway.joining import Copy
+    from rung.gateway.joining import Copy, Joining
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -22,15 +22,28 @@ _A_MOMENT: Final = 0.05
 class Vigil:
     """Cancels the task of a request when its client has left; sends pings in its silences."""
 
-    __slots__ = ("_beat", "_copy", "_exchange", "_loop", "_pinging", "_receive", "_task", "_timer", "_watch", "left")
+    __slots__ = (
+        "_beat",
+        "_copy",
+        "_exchange",
+        "_joining",
+        "_loop",
+        "_pinging",
+        "_receive",
+        "_task",
+        "_timer",
+        "_watch",
+        "left",
+    )
 
-    def __init__(self, exchange: Exchange, receive: Receive, beat: float, copy: Copy) -> None:
+    def __init__(self, exchange: Exchange, receive: Receive, beat: float, joining: Joining, copy: Copy) -> None:
         self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # we are in one
         self._task = task
         self._exchange = exchange
         self._receive = receive
+        self._joining = joining
         self._copy = copy
         self._beat = beat
         self._watch: asyncio.Task[None] | None = None
@@ -46,7 +59,7 @@ class Vigil:
                 task.cancel()
 
     def _begin(self) -> None:
-        self._exchange.gateway.joining.begin(self._exchange.call, self._copy)
+        self._joining.begin(self._exchange.call, self._copy)
         self._watch = self._loop.create_task(self._wait())
         self._timer = self._loop.call_later(self._beat, self._ping)
 
@@ -62,7 +75,7 @@ class Vigil:
 
     def _let_go(self) -> None:
         """Nobody wants it any more."""
-        if not self._exchange.over:
+        if not self._exchange.writer.over:
             self.left = True
             self._task.cancel()
 

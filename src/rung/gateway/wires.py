@@ -13,7 +13,6 @@ from rung.adapters import (
     openai_responses_stream,
     openai_responses_wire,
 )
-from rung.gateway.settings import ANTHROPIC, OPENAI
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +23,11 @@ if TYPE_CHECKING:
     Body = dict[str, Any]
 
 
+# The sorts of upstreams.
+ANTHROPIC: Final = "anthropic"
+OPENAI: Final = "openai"
+
+
 class Bodies(Protocol):
     """What a rung and a judge need of a wire's JSON. Pure; a request is never changed in place."""
 
@@ -32,9 +36,8 @@ class Bodies(Protocol):
     def with_model(self, body: Body, model: str) -> Body: ...  # noqa: D102
     def repaired(self, body: Body) -> Body: ...  # noqa: D102
     def resumed(self, body: Body, words: str) -> Body: ...  # noqa: D102
-    def compacted(self, body: Body, goal: int) -> Body: ...  # noqa: D102
-    def between(self, body: Body) -> str: ...  # noqa: D102
-    def condensed(self, body: Body, summary: str) -> Body: ...  # noqa: D102
+    def history(self, body: Body) -> list[Body]: ...  # noqa: D102
+    def with_history(self, body: Body, messages: Sequence[Mapping[str, Any]]) -> Body: ...  # noqa: D102
     def asking(self, model: str, words: str, tokens: int) -> Body: ...  # noqa: D102
     def said(self, answer: Body) -> str: ...  # noqa: D102
     def called(self, answer: Body) -> list[tuple[str, object]]: ...  # noqa: D102

@@ -12,7 +12,7 @@ from rung.core.evidence import clip
 from rung.core.incident import Incident
 from rung.core.orders import Act, Order
 from rung.core.prompts import render
-from rung.engine.recover import carry, ended, prepare
+from rung.engine.recover import recover_sync
 from rung.engine.session import Session
 from rung.service.problems import Problem
 from rung.store.within import Within
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rung.core.events import Event
     from rung.core.policy import Policy
     from rung.core.request import Request
-    from rung.engine.run import Run
     from rung.store.journal import Journal
 
 RESULT: Final = 64 * 1024  # of a result that is kept for whoever asked
@@ -75,16 +74,18 @@ class Replayers:
             raise Problem(409, self.why_not(incident))
         name = f"again-{uuid.uuid4().hex[:12]}"
         ports = {
+            "policy": policy,
             "journal": Within(self.journal, incident.terms.project),
             "session": Session(order.model or request.model, incident.terms.session),
+            "incident_id": name,
         }
-        run = prepare(order.applied(request), policy, ports, name)
-        threading.Thread(target=self._carry, args=(run, replayer), name=f"rung-{name}", daemon=True).start()
+        work = (replayer, order.applied(request), ports)
+        threading.Thread(target=self._recover, args=work, name=f"rung-{name}", daemon=True).start()
         return name
 
-    def _carry(self, run: Run, attempt: Callable[[Request], Any]) -> None:
-        carry(run, attempt)
-        outcome = ended(run)
+    def _recover(self, attempt: Callable[[Request], Any], request: Request, ports: dict[str, Any]) -> None:
+        """Recover the request, and send its result to whoever asked."""
+        outcome = recover_sync(attempt, request, **ports)
         told = outcome.value if outcome.ok else outcome.reason
         text = told if isinstance(told, str) else json.dumps(told, default=str)
         self.journal.runs.send(f"result/{outcome.id}", {"ok": outcome.ok, "text": clip(text, RESULT)})

@@ -1,0 +1,48 @@
+"""First attempt of a call, made without an incident: most calls succeed at once and need no recovery."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rung.core.breaker import Circuit, Vote
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rung.core.breaker import Breaker
+    from rung.core.budget import RetryBudget
+    from rung.engine.ports import Clock
+
+_CLOSED: Final = Circuit.CLOSED
+_GOOD: Final = Vote.GOOD
+
+
+class FirstAttempt(NamedTuple):
+    """Result of a first attempt: a value, or the error to give to `recover(first=...)`."""
+
+    began: float
+    ended: float
+    value: Any = None
+    error: Exception | None = None
+
+
+async def attempt_first(
+    attempt: Callable[[], Awaitable[Any]], breaker: Breaker, retry_budget: RetryBudget, clock: Clock
+) -> FirstAttempt | None:
+    """Make the first attempt of a call; None without an attempt when the circuit is not closed.
+
+    A success counts for the breaker and the retry budget here, since no recovery follows. A failure does not:
+    `recover(first=...)` records it, counts it and decides about it.
+    """
+    if breaker.circuit is not _CLOSED:
+        return None
+    began = clock.now()
+    try:
+        value = await attempt()
+    except Exception as error:  # `recover` decides about it
+        return FirstAttempt(began, clock.now(), None, error)
+    ended = clock.now()
+    breaker.ended(None, began, ended, _GOOD)
+    if retry_budget.low:
+        retry_budget.credit()
+    return FirstAttempt(began, ended, value)

@@ -1,0 +1,177 @@
+"""One request from its first attempt to its end: what goes wrong is recovered by the engine, on the project's ladder."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from rung.core.compaction import SUMMARISE, between, condensed
+from rung.core.errors import AttemptError
+from rung.engine.first_attempt import FirstAttempt, attempt_first
+from rung.engine.recover import recover
+from rung.engine.telling import spend
+from rung.gateway.call import NotJson
+from rung.gateway.changes import CannotChange, Changes
+from rung.gateway.final_error import send_final_error
+from rung.gateway.upstream_port import is_ok, read_body
+
+if TYPE_CHECKING:
+    from rung.core.events import Event
+    from rung.core.incident import Incident
+    from rung.core.outcome import Outcome
+    from rung.core.policy import Policy
+    from rung.core.request import Request
+    from rung.engine.session import Session
+    from rung.gateway.answer import Answer
+    from rung.gateway.exchange import Exchange
+    from rung.gateway.gateway import Gateway
+    from rung.gateway.seam import Notice
+
+_SUMMARY_TOKENS: Final = 2_000
+
+
+async def handle(gateway: Gateway, exchange: Exchange) -> None:
+    """Take a call to its end: one attempt for most, a recovery for the others."""
+    call, now = exchange.call, gateway.clock.now()
+    session = gateway.sessions.known(call, now)
+    notice = _inspect_request(exchange) if exchange.upstreams.inspect is not None else None
+    nudge = notice.nudge if notice is not None else ""
+    first = None
+    if notice is not None and notice.evidence is not None:
+        first = FirstAttempt(now, now, error=AttemptError.of(notice.evidence))
+    elif not nudge and (session is None or session.model == call.model):
+        breaker = gateway.breakers.get(gateway.breaker_key(call, call.model, call.upstream.name))
+        first = await attempt_first(exchange.attempt_first, breaker, gateway.retry_budget, gateway.clock)
+        if first is not None and first.error is None:
+            if first.value is not None:
+                await exchange.writer.reply(first.value)
+            dollars = _account(gateway, exchange, call.model)
+            gateway.books.went_well(
+                call,
+                gateway.terms_of(call),
+                first.began,
+                first.ended,
+                exchange.tokens,
+                dollars,
+                exchange.upstreams.settings,
+            )
+            return
+    await _recover(gateway, exchange, session or gateway.sessions.get(call, now), first, nudge)
+
+
+def _inspect_request(exchange: Exchange) -> Notice | None:
+    """What the detectors find in a request, its warning noted; a body that is not JSON is the upstream's to refuse."""
+    assert exchange.upstreams.inspect is not None  # noqa: S101  # the caller has looked
+    try:
+        notice = exchange.upstreams.inspect(exchange.call, None, ())
+    except NotJson:
+        return None
+    if notice is not None and notice.warning:
+        exchange.writer.notes["warning"] = notice.warning
+    return notice
+
+
+async def _recover(
+    gateway: Gateway, exchange: Exchange, session: Session, first: FirstAttempt | None, nudge: str
+) -> None:
+    """Recover a call from the failure of its first attempt, or from its beginning."""
+    call, policy = exchange.call, gateway.policy_for(exchange.call, exchange.upstreams.settings)
+    summarise = partial(_summarise, exchange) if exchange.upstreams.settings.summary_model else None
+    changes = Changes(exchange, policy, summarise)
+    progress = _Progress(exchange, policy)
+    request = changes.first
+    if session.model and session.model != call.model:
+        request = changes.on_model(session.model)
+    if nudge:
+        request = changes.nudged(request, nudge)
+
+    async def attempt(request: Request) -> Answer | None:
+        progress.note()
+        outbound = changes.outbound(request)
+        try:
+            answer = await exchange.attempt(outbound)
+        finally:
+            if exchange.accepted:
+                changes.taken()
+        spend(_account(gateway, exchange, request.model))
+        return answer
+
+    outcome: Outcome[Answer | None] = await recover(
+        attempt,
+        request,
+        policy=policy,
+        first=first,
+        changes=changes.by_action(),
+        listeners=(progress,),
+        session=session,
+        journal=gateway.journal_of(call),
+        breakers=gateway.breakers,
+        retry_budget=gateway.retry_budget,
+        key=lambda made: gateway.breaker_key(call, made.model, made.agent) if made is not None else "",
+    )
+    progress.note()
+    exchange.writer.notes["outcome"] = str(outcome.status)
+    gateway.books.concluded(
+        exchange.call, progress.incident, outcome, policy, exchange.writer.attempts, exchange.tokens
+    )
+    if not outcome.ok:
+        assert outcome.failure is not None  # noqa: S101  # what did not end well has failed
+        await send_final_error(exchange, outcome.failure)
+    elif outcome.value is not None and not exchange.writer.over:
+        await exchange.writer.reply(outcome.value)
+
+
+class _Progress:
+    """Listener of a recovery: the headers of the response say what has been done so far."""
+
+    incident: Incident
+
+    def __init__(self, exchange: Exchange, policy: Policy) -> None:
+        self._exchange = exchange
+        self._rungs = policy.ladder.rungs
+
+    def __call__(self, event: Event, incident: Incident) -> None:  # noqa: ARG002  # a listener's signature
+        self.incident = incident
+        self.note()
+
+    def note(self) -> None:
+        """Write it down for the headers; a change of the request is told after the attempt that it was made for."""
+        incident = self.incident
+        model = incident.request.model if incident.request is not None else ""
+        self._exchange.writer.notes |= {
+            "incident": incident.id,
+            "path": ",".join(self._rungs[rung].name for rung in incident.path),
+            "failure": str(incident.failure.kind) if incident.failure is not None else "",
+            "model": model if model != self._exchange.call.model else "",
+        }
+
+
+def _account(gateway: Gateway, exchange: Exchange, model: str) -> float:
+    """Count the tokens of an answer, once; US dollars they cost."""
+    usage, exchange.usage = exchange.usage, {}
+    if not usage:
+        return 0.0
+    exchange.tokens = exchange.call.wire.bodies.tokens(usage)
+    return gateway.books.account(
+        exchange.call, model, exchange.tokens, exchange.upstreams.settings, gateway.clock.now()
+    )
+
+
+async def _summarise(exchange: Exchange, body: dict[str, Any]) -> dict[str, Any]:
+    """The body with its middle summarised by the model that the settings name for that."""
+    call, upstreams = exchange.call, exchange.upstreams
+    bodies, settings = call.wire.bodies, upstreams.settings
+    messages = bodies.history(body)
+    asked = orjson.dumps(bodies.asking(settings.summary_model, SUMMARISE + between(messages), _SUMMARY_TOKENS))
+    async with asyncio.timeout(settings.clocks.whole):
+        response = await upstreams.client.send(call.upstream, "POST", call.target.partition("?")[0], call.passed, asked)
+        try:
+            said = bodies.said(orjson.loads(await read_body(response))) if is_ok(response) else ""
+        finally:
+            response.close()
+    if not said:
+        raise CannotChange(f"{settings.summary_model} gave no summary")
+    return bodies.with_history(body, condensed(messages, said))
