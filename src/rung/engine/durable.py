@@ -16,7 +16,6 @@ from rung.core.incident import Incident
 from rung.core.resume import about_cut_off, cut_off, point
 from rung.engine.patience import apatiently, patiently
 from rung.engine.recover import acarry, carry, ended, prepare
-from rung.engine.step import Raised
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rung.core.request import Request
     from rung.core.resume import Point
     from rung.engine.run import Run
-    from rung.engine.step import Returned
 
 
 class Claim(Protocol):
@@ -79,12 +77,12 @@ class Durable:
         key = self.key()
         return None if key in self.known else self._keep(f"{key}.begun", True)
 
-    def came_to(self, reply: Returned | Raised) -> Awaitable[None] | None:
+    def came_to(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
         """What it came to is written down, and then it is never made again."""
         key = self.key()
         if key in self.known:
             return None
-        return self._keep(key, _failure(reply.error) if isinstance(reply, Raised) else self._kept(reply.value))
+        return self._keep(key, self._kept(value) if error is None else _failure(error))
 
     def _keep(self, key: str, result: Any) -> Awaitable[None] | None:
         """Write a step down; the store's own waits are taken off the loop."""

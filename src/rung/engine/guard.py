@@ -17,6 +17,7 @@ from rung.core.outcome import GOOD, marked
 from rung.core.policy import Policy
 from rung.core.request import Request
 from rung.engine import flat, streams
+from rung.engine.ports import JournalPorts
 from rung.engine.recover import acarry, carry, ended, equipment
 from rung.engine.run import Run
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rung.core.events import Decision
     from rung.core.failures import Failure
+    from rung.engine.ports import LazyEventLog
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _ALLOWED: Final = "a function, or a policy or ladder name before one"
@@ -37,62 +39,52 @@ class Guard:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
         equipped = equipment(policy, {**ports, "key": key}, idempotent=idempotent)
         equipped["breaker"] = equipped["breakers"].get(key)
+        equipped["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
         for port in ("jitter", "check", "asker"):
             if equipped.get(port) is not None:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
         self.policy = policy
         self.run: type[Run] = type("GuardedRun", (Run,), equipped)
-        # The flat path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
-        # can be told of a good call later, if it knows how; of a first repeat it is told before that is made.
-        journal = ports.get("journal")
-        self.later: Callable[..., object] | None = getattr(journal, "append_later", None)
+        # The fast path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
+        # must be able to take a good call later.
+        log: LazyEventLog | None = equipped["lazy_log"]
+        self.later = None if log is None else log.append_later
         wants_all = ("clock", "jitter", "check", "session")
         seen = any(ports.get(name) is not None for name in wants_all) or bool(ports.get("listeners"))
-        self.flat = policy.budget.dollars is None and not seen and (journal is None or self.later is not None)
+        self.flat = policy.budget.dollars is None and not seen and (equipped["journal"] is None or log is not None)
 
-    def begin(self, args: tuple[Any, ...], began: float) -> Run:
-        """A run for one call of the function."""
+    def begin(self, args: tuple[Any, ...], began: float | None) -> Run:
+        """A run for one call of the function, which begins now or began then."""
         run = self.run()
-        run.open(args[0] if args and isinstance(args[0], Request) else None, began)
+        now = run.clock.now() if began is None else began
+        run.open(args[0] if args and isinstance(args[0], Request) else None, now)
         return run
 
-    def carry(self, attempt: Callable[..., Any], args: tuple[Any, ...], failed: Exception | None, began: float) -> Any:
-        """Recover a call, from its beginning or from its first failure."""
-        run = self.begin(args, began)
-        first = _first(run, failed)
-        del failed  # should it be raised again, its traceback holds this frame: a cycle
-        return self.carry_on(run, attempt, *first)
-
-    def repeat(self, run: Run, attempt: Callable[..., Any]) -> Any:
-        """Take a run to its end whose first repeat was decided on."""
-        carry(run, attempt, simple=True)
-        return _conclude(run)
-
-    async def arepeat(self, run: Run, attempt: Callable[..., Any]) -> Any:
-        """The same, awaiting."""
-        await acarry(run, attempt, simple=True)
-        return _conclude(run)
-
-    def carry_on(
-        self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
+    def carry(
+        self,
+        attempt: Callable[..., Any],
+        args: tuple[Any, ...],
+        failed: Exception | None = None,
+        began: float | None = None,
     ) -> Any:
-        """Take a run to its end: its value, or its last error."""
+        """Recover a call, from its beginning or from its first failure: its value, or its last error."""
+        run = self.begin(args, began)
+        failure, decision = _first(run, failed)
+        del failed  # should it be raised again, its traceback holds this frame: a cycle
         carry(run, attempt, failure, decision)
         return _conclude(run)
 
     async def acarry(
-        self, attempt: Callable[..., Any], args: tuple[Any, ...], failed: Exception | None, began: float
+        self,
+        attempt: Callable[..., Any],
+        args: tuple[Any, ...],
+        failed: Exception | None = None,
+        began: float | None = None,
     ) -> Any:
-        """The same, awaiting."""
+        """Recover a call, awaiting."""
         run = self.begin(args, began)
-        first = _first(run, failed)
+        failure, decision = _first(run, failed)
         del failed  # as above
-        return await self.acarry_on(run, attempt, *first)
-
-    async def acarry_on(
-        self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
-    ) -> Any:
-        """The same, awaiting."""
         await acarry(run, attempt, failure, decision)
         return _conclude(run)
 

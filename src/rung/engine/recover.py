@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 from rung.core.config import policy as make_policy
 from rung.core.events import Status, Terms
 from rung.core.request import Request
-from rung.engine.kept import Rest, arepeat, repeat
 from rung.engine.loops import adrive, drive
 from rung.engine.numbers import NUMBERS
+from rung.engine.ports import JournalPorts
 from rung.engine.report import write_report
 from rung.engine.run import CURRENT, Run
 from rung.engine.shared import BREAKERS, RETRY_BUDGET
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from rung.core.failures import Failure
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
-    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Listener
+    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, EventLog, Interventions, Listener
     from rung.engine.session import Session
     from rung.engine.shared import Breakers
 
 T = TypeVar("T")
 PARTING: Final = 2.0
-_PLAIN: Final = ("clock", "jitter", "listeners", "journal", "check", "checkpoint", "changes", "session")
+_PLAIN: Final = ("clock", "jitter", "listeners", "check", "checkpoint", "changes", "session")
 
 
 class Ports(TypedDict, total=False):
@@ -53,7 +53,7 @@ class Ports(TypedDict, total=False):
     listeners: Sequence[Listener]
     changes: Mapping[str, Changer]
     checkpoint: Checkpoint | None
-    journal: Journal | None
+    journal: EventLog | None
     session: Session | None
     key: str
     breakers: Breakers
@@ -101,25 +101,19 @@ def carry(
     failure: Failure | None = None,
     decision: Decision | None = None,
     wait: float = 0.0,
-    *,
-    simple: bool = False,
 ) -> None:
-    """Take a run to its end, from its beginning or from a failure and the decision about it.
-
-    `simple`: a first repeat was decided on, and nothing is there that would see each step.
-    """
-    token = CURRENT.set(run)
+    """Take a run to its end, from its beginning or from a failure and the decision about it."""
+    outer = CURRENT.get()
     try:
-        rest = repeat(run, attempt) if simple else Rest(failure, decision, wait)
-        if rest is not None:
-            drive(recovery(run, *rest), attempt, run.clock)
+        CURRENT.set(run)  # in here: an outer attempt's time can be up at any call
+        drive(run, recovery(run, failure, decision, wait), attempt)
     except BaseException as error:
-        run.stopped()  # unless the steps have already said so
+        run.stopped()  # unless the steps have already recorded that
         _part(run)
         error.__dict__["__rung_outcome__"] = run.outcome()
         raise
     finally:
-        CURRENT.reset(token)
+        CURRENT.set(outer)
 
 
 async def acarry(
@@ -128,16 +122,13 @@ async def acarry(
     failure: Failure | None = None,
     decision: Decision | None = None,
     wait: float = 0.0,
-    *,
-    simple: bool = False,
 ) -> None:
-    """The same, awaiting."""
+    """Take a run to its end, awaiting."""
     run.awaited = driven = True
-    token = CURRENT.set(run)
+    outer = CURRENT.get()
     try:
-        rest = await arepeat(run, attempt) if simple else Rest(failure, decision, wait)
-        if rest is not None:
-            await adrive(recovery(run, *rest), attempt, run.clock)
+        CURRENT.set(run)
+        await adrive(run, recovery(run, failure, decision, wait), attempt)
     except GeneratorExit:  # nobody drives us any more, nothing can be awaited, and this may be any context
         driven = False
         run.stopped()
@@ -151,7 +142,7 @@ async def acarry(
         raise
     finally:
         if driven:
-            CURRENT.reset(token)
+            CURRENT.set(outer)
 
 
 def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, Any], name: str = "") -> Run:
@@ -160,7 +151,8 @@ def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, An
         request = Request(prompt=request)
     session = ports.get("session")
     if session is not None:
-        session.model = _ordered(ports.get("journal"), session.id) or session.model or request.model
+        ordered = _ordered(JournalPorts.of(ports.get("journal")).interventions, session.id)
+        session.model = ordered or session.model or request.model
         request = request.but(model=session.model)
     run = Run()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
@@ -177,13 +169,12 @@ def _session(ports: Mapping[str, Any]) -> str:
     return NUMBERS.process if ports.get("journal") is not None else ""
 
 
-def _ordered(journal: Any, session: str) -> str:
-    """The model a person has put the session on, where the journal knows of one."""
-    look = getattr(journal, "model_for", None)
-    if look is None or not session:
+def _ordered(interventions: Interventions | None, session: str) -> str:
+    """The model that a person has put the session on; empty when there is none."""
+    if interventions is None or not session:
         return ""
     try:
-        return str(look(session))
+        return str(interventions.model_for(session))
     except Exception:  # a store in trouble must not stand in the way
         return ""
 
@@ -196,6 +187,7 @@ def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> 
         raise TypeError(f"unknown argument {unknown[0]!r}: allowed are {allowed}")
     asker, key = ports.get("ask"), ports.get("key", "")
     attended = asker is not None and not policy.unattended
+    journal = JournalPorts.of(ports.get("journal"))
     return {
         **{port: ports[port] for port in _PLAIN if port in ports},
         "policy": policy,
@@ -205,9 +197,13 @@ def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> 
             attended,
             idempotent,
             tuple(rung.name for rung in policy.ladder.rungs),
-            getattr(ports.get("journal"), "project", ""),
+            journal.project,
             _session(ports),
         ),
+        "journal": journal.log,
+        "interventions": journal.interventions,
+        "remedies": journal.remedies,
+        "observed": journal.log is not None or bool(ports.get("listeners")),
         "asker": asker,
         "retry_budget": ports.get("retry_budget", RETRY_BUDGET),
         "breaker_key": key,

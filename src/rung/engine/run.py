@@ -20,7 +20,7 @@ from rung.core.policy import Sticky
 from rung.engine.interrupt import MAIN
 from rung.engine.numbers import NUMBERS
 from rung.engine.ports import SystemClock
-from rung.engine.reports import MAIN_THREAD, hearing, take
+from rung.engine.reports import MAIN_THREAD, anything, hearing, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,19 @@ if TYPE_CHECKING:
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.core.request import Request
-    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Keeper, Listener
+    from rung.engine.ports import (
+        Asker,
+        Changer,
+        Check,
+        Checkpoint,
+        Clock,
+        EventLog,
+        Interventions,
+        Keeper,
+        LazyEventLog,
+        Listener,
+        Remedies,
+    )
     from rung.engine.session import Session
     from rung.engine.shared import Breakers
 
@@ -62,7 +74,11 @@ class Run:
     clock: Clock = SYSTEM_CLOCK
     jitter: Callable[[], float] = staticmethod(random)
     listeners: Sequence[Listener] = ()
-    journal: Journal | None = None
+    journal: EventLog | None = None
+    lazy_log: LazyEventLog | None = None
+    interventions: Interventions | None = None
+    remedies: Remedies | None = None
+    observed: bool = False  # there is a journal or a listener
     asker: Asker | None = None
     check: Check | None = None
     checkpoint: Checkpoint | None = None
@@ -80,6 +96,7 @@ class Run:
     permit: Permit | None = None
     before: ev.Decision | None = None  # what stood before the decision in force
     began: float = 0.0
+    seconds: float | None = None  # time limit of the running attempt
     made: bool = True
     awaited: bool = False  # its attempts are coroutines
     heard_since: float = _NEVER  # what is reported to no run since then may be of the running attempt
@@ -102,8 +119,9 @@ class Run:
         dollars = budget.dollars
         outer_id = ""
         used: tuple[tuple[str, int], ...] = ()
-        self.parent = parent = CURRENT.get()
+        parent = CURRENT.get()
         if parent is not None:
+            self.parent = parent
             outer = parent.incident
             outer_id = outer.id
             ends = outer.deadline
@@ -124,7 +142,7 @@ class Run:
 
     def unpublished(self) -> Sequence[ev.Event]:
         """Events nobody has been told of yet; none are kept back for nobody."""
-        if self.journal is None and not self.listeners:
+        if not self.observed:
             return ()
         fresh = self.log[self.published :]
         self.published = len(self.log)
@@ -208,15 +226,14 @@ class Run:
 
     def _recall(self, failure: Failure) -> None:
         """Ask the journal, where it remembers anything, what helped with this failure before."""
-        ask = getattr(self.journal, "hint", None)
-        if ask is None:
+        if self.remedies is None:
             return
         try:
-            name = ask(self.terms.project, failure)
+            name = self.remedies.hint(self.terms.project, failure)
         except Exception as error:  # a memory that fails must not stand in the way
             self.crashed("memory", error)
             return
-        if name in self.terms.rungs:
+        if name is not None and name in self.terms.rungs:
             rung = self.terms.rungs.index(name)
             self.record(ev.Hinted(self.clock.now(), rung, f"{name} worked last time"))
 
@@ -288,7 +305,9 @@ class Run:
     def take_reports(self) -> None:
         """What the attempt just made reported while there was no run to tell."""
         if self.clock is not SYSTEM_CLOCK:
-            return  # such calls never go the short way, and their times mean nothing here
+            return  # such calls never take the fast path, and their times mean nothing here
+        if not anything(self.began, awaited=self.awaited):
+            return
         heard = take(self.began, awaited=self.awaited)
         for at, step in heard.steps:
             self.record(ev.StepCompleted(at, step))
