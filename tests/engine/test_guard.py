@@ -228,7 +228,7 @@ def test_what_cannot_be_guarded(nonsense: Any) -> None:
     """What is no function is refused at once, whether it comes first or after a policy."""
     guarded: Any = rung.guarded
     for refuse in (partial(guarded, nonsense), partial(guarded("call"), nonsense)):
-        with pytest.raises(rung.ConfigError) as caught:
+        with pytest.raises(rung.errors.ConfigError) as caught:
             refuse()
         assert caught.value.key == "guarded"
         assert "a function" in str(caught.value)
@@ -240,7 +240,7 @@ def test_unknown_names() -> None:
     for refuse in (partial(guarded("call", lisener=1), len), partial(guarded, len, lisener=1)):
         with pytest.raises(TypeError, match=r"'lisener'.*listeners"):
             refuse()
-    with pytest.raises(rung.ConfigError, match="no-such-ladder"):
+    with pytest.raises(rung.errors.ConfigError, match="no-such-ladder"):
         rung.guarded("no-such-ladder")
 
 

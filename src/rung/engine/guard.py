@@ -22,11 +22,13 @@ from rung.engine.recover import acarry, carry, ended, equipment
 from rung.engine.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+    from typing import Unpack
 
     from rung.core.events import Decision
     from rung.core.failures import Failure
     from rung.engine.ports import LazyEventLog
+    from rung.engine.recover import Ports
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _ALLOWED: Final = "a function, or a policy or ladder name before one"
@@ -35,7 +37,7 @@ _ALLOWED: Final = "a function, or a policy or ladder name before one"
 class Guard:
     """The policy and ports of one guarded function, and the way through recovery for its calls."""
 
-    def __init__(self, function: Any, policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> None:
+    def __init__(self, function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> None:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
         equipped = equipment(policy, {**ports, "key": key}, idempotent=idempotent)
         equipped["breaker"] = equipped["breakers"].get(key)
@@ -92,8 +94,8 @@ class Guard:
 @overload
 def guarded(target: F) -> F: ...
 @overload
-def guarded(target: Policy | str = "call", *, idempotent: bool = False, **ports: Any) -> Callable[[F], F]: ...
-def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Any) -> Any:
+def guarded(target: Policy | str = "call", *, idempotent: bool = False, **ports: Unpack[Ports]) -> Callable[[F], F]: ...
+def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Unpack[Ports]) -> Any:
     """Make a function, coroutine function or (async) generator function safe.
 
     Use it bare, or with a policy (or the name of a ladder) and any of `Ports`. A generator is begun again
@@ -108,7 +110,7 @@ def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Any) -> 
     return lambda function: _guard(function, policy, ports, idempotent=idempotent)
 
 
-def _guard(function: Any, policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> Any:
+def _guard(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> Any:
     if isinstance(function, staticmethod | classmethod):
         return type(function)(_guard(function.__func__, policy, ports, idempotent=idempotent))
     if not inspect.isroutine(function):

@@ -61,7 +61,7 @@ class SystemClock:
 class Listener(Protocol):
     """Is told every event once it is written down. May fail: that is recorded and ignored."""
 
-    def __call__(self, event: Event, incident: Incident) -> object:
+    def __call__(self, event: Event, incident: Incident, /) -> object:
         """Take notice."""
         ...
 
@@ -149,6 +149,92 @@ class JournalPorts(NamedTuple):
 NO_JOURNAL: Final = JournalPorts()
 
 
+class Claim(Protocol):
+    """Durable run that this process owns: its steps, and the event log as long as it is the owner."""
+
+    run: str
+    done: Any
+    exhausted: bool
+
+    def steps(self) -> dict[str, Any]:
+        """Results of the completed steps, by key."""
+        ...
+
+    def record(self, key: str, result: Any) -> None:
+        """Record a completed step."""
+        ...
+
+    def finish(self, result: Any) -> None:
+        """Record how the run ended."""
+        ...
+
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None]:
+        """Keep events, as long as this process owns the run."""
+        ...
+
+    def __enter__(self) -> Claim:
+        """Renew the lease from now on."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Stop renewing the lease."""
+        ...
+
+
+class OpenRun(Protocol):
+    """Durable run that has not ended."""
+
+    @property
+    def id(self) -> str:
+        """Name of the run."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """Name of its task; empty for a recovery."""
+        ...
+
+    @property
+    def arguments(self) -> Any:
+        """Arguments of its task."""
+        ...
+
+    @property
+    def owned(self) -> bool:
+        """Whether a living process works on it."""
+        ...
+
+
+class DurableRuns(Protocol):
+    """Registry of runs that survive their process."""
+
+    def claim(self, run: str, task: str = "", arguments: Any = None) -> Claim:
+        """Become the owner of a run, which is created if it does not exist."""
+        ...
+
+    def open_runs(self) -> Sequence[OpenRun]:
+        """Runs that have not ended."""
+        ...
+
+    def received(self, topic: str) -> Any:
+        """The last message about a topic; None when there is none."""
+        ...
+
+
+@runtime_checkable
+class DurableJournal(Protocol):
+    """Journal that keeps durable runs."""
+
+    @property
+    def runs(self) -> DurableRuns:
+        """The registry of its runs."""
+        ...
+
+    def events(self, incident: str) -> Sequence[Event]:
+        """All events of an incident, in their order."""
+        ...
+
+
 class Keeper(Protocol):
     """Keeps what attempts come to, so that none that has ended is made again after a crash."""
 
@@ -164,7 +250,7 @@ class Keeper(Protocol):
 class Asker(Protocol):
     """Someone who can choose."""
 
-    def __call__(self, question: Ask, incident: Incident) -> Awaitable[str | None] | str | None:
+    def __call__(self, question: Ask, incident: Incident, /) -> Awaitable[str | None] | str | None:
         """The id of the chosen option; None when nobody answers."""
         ...
 
@@ -184,7 +270,7 @@ class Checkpoint(Protocol):
 class Check(Protocol):
     """Looks at a result: None when it is good, else what is wrong with it."""
 
-    def __call__(self, value: Any) -> Awaitable[Evidence | Verdict | None] | Evidence | Verdict | None:
+    def __call__(self, value: Any, /) -> Awaitable[Evidence | Verdict | None] | Evidence | Verdict | None:
         """Judge."""
         ...
 
@@ -192,6 +278,6 @@ class Check(Protocol):
 class Changer(Protocol):
     """A user's own way to make a rung's new request (a planner for replan, a compactor for compact)."""
 
-    def __call__(self, request: Request, incident: Incident) -> Awaitable[Request] | Request:
+    def __call__(self, request: Request, incident: Incident, /) -> Awaitable[Request] | Request:
         """The request to attempt instead."""
         ...

@@ -17,6 +17,7 @@ from rung.engine.step import recovery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import Unpack
 
     from rung.core.budget import RetryBudget
     from rung.core.events import Decision
@@ -32,15 +33,14 @@ PARTING: Final = 2.0
 _PLAIN: Final = ("clock", "jitter", "listeners", "check", "checkpoint", "changes", "session")
 
 
-class Ports(TypedDict, total=False):
-    """What can be given to a recovery besides the attempt, the request and the policy.
+class RunPorts(TypedDict, total=False):
+    """Optional arguments of a recovery, besides the journal.
 
     check         looks at each result: None when good, else evidence or a verdict
     ask           answers questions; without it nobody is there
     listeners     are told every event
     changes       own ways to make a rung's new request, by action: {"replan": plan, "compact": shrink}
     checkpoint    keeps and restores the state of the work
-    journal       keeps the events, before anything is done about them
     session       carries the model, and rungs that count per session, from call to call
     key           the breaker's key; default: the model of each request, where it has one
     breakers      the breakers to use; default: the process's
@@ -53,7 +53,6 @@ class Ports(TypedDict, total=False):
     listeners: Sequence[Listener]
     changes: Mapping[str, Changer]
     checkpoint: Checkpoint | None
-    journal: EventLog | None
     session: Session | None
     key: str
     breakers: Breakers
@@ -62,34 +61,32 @@ class Ports(TypedDict, total=False):
     jitter: Callable[[], float]
 
 
+class Ports(RunPorts, total=False):
+    """Optional arguments of a recovery. `journal` keeps the events, before anything is done about them."""
+
+    journal: EventLog | None
+
+
 async def recover(
     attempt: Callable[[Request], Awaitable[T] | T],
     request: Request | str,
     *,
     policy: Policy | str = "task",
-    **ports: Any,
+    **ports: Unpack[Ports],
 ) -> Outcome[T]:
     """Attempt the request and recover on the policy's ladder. See `Ports` for the keyword arguments.
 
-    With a `run_id` and a journal it survives its process: called again, it goes on where it was cut off.
+    `rung.durable.recover` survives its process, too.
     """
-    if "run_id" in ports:
-        from rung.engine.durable import recover_by_id
-
-        return await recover_by_id(attempt, request, policy, ports)
     run = prepare(request, policy, ports)
     await acarry(run, attempt)
     return ended(run)
 
 
 def recover_sync(
-    attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Any
+    attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Unpack[Ports]
 ) -> Outcome[T]:
-    """The same, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
-    if "run_id" in ports:
-        from rung.engine.durable import recover_by_id_sync
-
-        return recover_by_id_sync(attempt, request, policy, ports)
+    """Attempt the request and recover, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
     run = prepare(request, policy, ports)
     carry(run, attempt)
     return ended(run)
@@ -145,7 +142,10 @@ async def acarry(
             CURRENT.set(outer)
 
 
-def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, Any], name: str = "") -> Run:
+_ALLOWED: Final = Ports.__annotations__.keys()
+
+
+def prepare(request: Request | str, policy: Policy | str, ports: Ports, name: str = "") -> Run:
     """A run, opened, with its ports in place."""
     if isinstance(request, str):
         request = Request(prompt=request)
@@ -161,7 +161,7 @@ def prepare(request: Request | str, policy: Policy | str, ports: Mapping[str, An
     return run
 
 
-def _session(ports: Mapping[str, Any]) -> str:
+def _session(ports: Ports) -> str:
     """What the journal calls the session; where none is given, all recoveries of this process are one."""
     session = ports.get("session")
     if session is not None:
@@ -179,17 +179,17 @@ def _ordered(interventions: Interventions | None, session: str) -> str:
         return ""
 
 
-def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> dict[str, Any]:
+def equipment(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[str, Any]:
     """The attributes of a run with these ports; a name that is none is a mistake of the caller's."""
-    unknown = sorted(set(ports) - set(Ports.__annotations__))
+    unknown = sorted(ports.keys() - _ALLOWED)
     if unknown:
-        allowed = ", ".join(Ports.__annotations__)
+        allowed = ", ".join(_ALLOWED)
         raise TypeError(f"unknown argument {unknown[0]!r}: allowed are {allowed}")
     asker, key = ports.get("ask"), ports.get("key", "")
     attended = asker is not None and not policy.unattended
     journal = JournalPorts.of(ports.get("journal"))
     return {
-        **{port: ports[port] for port in _PLAIN if port in ports},
+        **{port: value for port, value in ports.items() if port in _PLAIN},
         "policy": policy,
         "terms": Terms(
             policy.ladder.name,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rung.core.failures import Failure
     from rung.core.policy import Policy
     from rung.core.request import Request
+    from rung.engine.recover import Ports
     from rung.engine.session import Session
     from rung.gateway.answer import Answer
     from rung.gateway.call import Call
@@ -273,7 +274,7 @@ class Gateway:
         if self.settings.summary_model:
             changes.summarise = partial(self._summarise, call)
         run = Run()
-        ports = {
+        ports: Ports = {
             "changes": changes.by_action(),
             "session": session,
             "journal": self.journal,

@@ -74,11 +74,9 @@ class Replayers:
         if request is None or replayer is None:
             raise Problem(409, self.why_not(incident))
         name = f"again-{uuid.uuid4().hex[:12]}"
-        ports = {
-            "journal": Within(self.journal, incident.terms.project),
-            "session": Session(order.model or request.model, incident.terms.session),
-        }
-        run = prepare(order.applied(request), policy, ports, name)
+        journal = Within(self.journal, incident.terms.project)
+        session = Session(order.model or request.model, incident.terms.session)
+        run = prepare(order.applied(request), policy, {"journal": journal, "session": session}, name)
         threading.Thread(target=self._carry, args=(run, replayer), name=f"rung-{name}", daemon=True).start()
         return name
 
