@@ -12,7 +12,7 @@ from rung.core.backoff import Backoff
 from rung.core.budget import Budget
 from rung.core.config import POLICY_KEYS, book_from
 from rung.core.ladder import Action, Ladder, Rung
-from rung.core.policy import DEFAULT_RETRY, TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.policy import BLOCKED_REPORT, DEFAULT_RETRY, TEMPLATES, Confirm, Model, Policy, Sticky, preset
 from rung.core.presets import LADDERS
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ _KEYS: dict[str, tuple[str, str]] = {
     "sticky": (codes(Sticky), "How long a session stays on the model it was handed over to."),
     "unattended": ("true or false", "Nobody can be asked: a question ends blocked, with a report."),
     "checkpoints": ("true or false", "Whether the state is kept before a rung that turns the work upside down."),
-    "report": ("path", "Where the report of a blocked incident is added. Empty: nowhere."),
+    "report": (
+        "path",
+        f"File to which the report of a blocked incident is appended (default of the command line: `{BLOCKED_REPORT}`).",
+    ),
     "prompts": ("table: prompt id = text", "Own words for [a recovery prompt](prompts.md)."),
     "learn": ("true or false", "Begin at the rung that helped with this failure before, if a journal knows one."),
 }

@@ -571,10 +571,16 @@ def test_a_report_that_cannot_be_written(world: World, tmp_path: Path) -> None:
     with pytest.warns(RuntimeWarning, match="report broke"):
         outcome = world.recover(Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=policy)
     assert outcome.status == "blocked"
+
+
+def test_no_report_by_default(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library call writes no file into the working directory unless the policy names one."""
+    monkeypatch.chdir(tmp_path)
     outcome = world.recover(
-        Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=rung.policy("pipeline", report="")
+        Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=rung.policy("pipeline")
     )
     assert outcome.status == "blocked"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dearer_model_is_confirmed(world: World) -> None:

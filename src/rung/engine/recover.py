@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from rung.core.config import policy as make_policy
 from rung.core.events import Status, Terms
+from rung.core.outcome import report_text
 from rung.core.request import Request
 from rung.engine.loops import adrive, drive
 from rung.engine.numbers import NUMBERS
 from rung.engine.ports import JournalPorts
-from rung.engine.report import write_report
 from rung.engine.run import CURRENT, Run
 from rung.engine.shared import BREAKERS, RETRY_BUDGET
 from rung.engine.step import recovery
@@ -215,12 +215,22 @@ def ended(run: Run) -> Outcome[Any]:
     """The outcome; one that is blocked leaves a report for whoever finds it."""
     outcome = run.outcome()
     run.error = None  # its traceback holds the frames that hold the run: a cycle
-    if outcome.status is Status.BLOCKED:
+    if outcome.status is Status.BLOCKED and run.policy.report:
         try:
-            write_report(run.policy.report, outcome, run.policy.ladder)
+            _append_report(run.policy, outcome)
         except OSError as error:
             run.crashed("report", error)
     return outcome
+
+
+def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
+    """Append to the policy's file what was tried, why it failed, and what a person may choose."""
+    from pathlib import Path
+
+    target = Path(policy.report)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("a", encoding="utf-8") as file:
+        file.write(report_text(outcome, policy.ladder))
 
 
 def _part(run: Run) -> None:
