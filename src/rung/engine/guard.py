@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from rung.core.config import policy as make_policy
+from rung.core.decide import FirstRepeats
 from rung.core.errors import ConfigError
 from rung.core.outcome import GOOD, marked
 from rung.core.policy import Policy
@@ -40,8 +41,9 @@ class Guard:
     def __init__(self, function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> None:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
         equipped = equipment(policy, {**ports, "key": key}, idempotent=idempotent)
-        equipped["breaker"] = equipped["breakers"].get(key)
+        equipped["breaker"] = equipped.pop("breakers").get(key)  # one for all calls
         equipped["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
+        equipped["first_repeats"] = FirstRepeats(policy)
         for port in ("jitter", "check", "asker"):
             if equipped.get(port) is not None:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
@@ -55,12 +57,17 @@ class Guard:
         seen = any(ports.get(name) is not None for name in wants_all) or bool(ports.get("listeners"))
         self.flat = policy.budget.dollars is None and not seen and (equipped["journal"] is None or log is not None)
 
-    def begin(self, args: tuple[Any, ...], began: float | None) -> Run:
-        """A run for one call of the function, which begins now or began then."""
+    def begin(
+        self, args: tuple[Any, ...], failed: Exception | None, began: float | None
+    ) -> tuple[Run, Failure | None, Decision | None]:
+        """A run for one call: from its beginning, or from its first failure and the decision about it."""
         run = self.run()
-        now = run.clock.now() if began is None else began
-        run.open(args[0] if args and isinstance(args[0], Request) else None, now)
-        return run
+        run.open(args[0] if args and isinstance(args[0], Request) else None, began or run.clock.now())
+        if failed is None:
+            return run, None, None
+        run.take_reports()
+        failure = run.failed(failed)
+        return run, failure, run.decide(failure)
 
     def carry(
         self,
@@ -70,8 +77,7 @@ class Guard:
         began: float | None = None,
     ) -> Any:
         """Recover a call, from its beginning or from its first failure: its value, or its last error."""
-        run = self.begin(args, began)
-        failure, decision = _first(run, failed)
+        run, failure, decision = self.begin(args, failed, began)
         del failed  # should it be raised again, its traceback holds this frame: a cycle
         carry(run, attempt, failure, decision)
         return _conclude(run)
@@ -84,8 +90,7 @@ class Guard:
         began: float | None = None,
     ) -> Any:
         """Recover a call, awaiting."""
-        run = self.begin(args, began)
-        failure, decision = _first(run, failed)
+        run, failure, decision = self.begin(args, failed, began)
         del failed  # as above
         await acarry(run, attempt, failure, decision)
         return _conclude(run)
@@ -125,14 +130,6 @@ def _guard(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> 
     else:
         wrapper = flat.synchronous(function, guard)
     return functools.update_wrapper(wrapper, function)
-
-
-def _first(run: Run, failed: Exception | None) -> tuple[Failure | None, Decision | None]:
-    if failed is None:
-        return None, None
-    run.take_reports()
-    failure = run.failed(failed)
-    return failure, run.decide(failure)
 
 
 def _conclude(run: Run) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from random import random
 from threading import get_ident
+from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,7 +20,7 @@ from rung.core.outcome import conclude
 from rung.core.policy import Sticky
 from rung.engine.interrupt import MAIN
 from rung.engine.numbers import NUMBERS
-from rung.engine.ports import SystemClock
+from rung.engine.ports import EPOCH, SystemClock
 from rung.engine.reports import MAIN_THREAD, anything, hearing, take
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from rung.core.breaker import Breaker
     from rung.core.budget import RetryBudget
+    from rung.core.decide import FirstRepeats
     from rung.core.failures import Failure
     from rung.core.orders import Order
     from rung.core.outcome import Outcome
@@ -58,6 +60,8 @@ _BAD: Final = Vote.BAD
 _NEUTRAL: Final = Vote.NEUTRAL
 _TOOL: Final = Phase.TOOL
 _NEVER: Final = float("inf")
+# The events of every recovery are made without the constructor of their class, which costs three times as much.
+_event: Final = tuple.__new__
 
 CURRENT: ContextVar[Run | None] = ContextVar("rung_run", default=None)
 
@@ -88,6 +92,7 @@ class Run:
     breaker_key: str = ""  # empty: each model has its own
     retry_budget: RetryBudget | None = None
     session: Session | None = None
+    first_repeats: FirstRepeats | None = None  # of a guarded function
     keeper: Keeper | None = None  # of a run that survives its process
 
     parent: Run | None = None
@@ -133,7 +138,8 @@ class Run:
         if self.session is not None:
             used = tuple(self.session.used.items())
         self.began = now
-        self.record(ev.Opened(now, name or NUMBERS.next(), self.terms, request, deadline, dollars, outer_id, used))
+        values = (now, name or NUMBERS.next(), self.terms, request, deadline, dollars, outer_id, used)
+        self.record(_event(ev.Opened, values))
 
     def record(self, event: ev.Event) -> None:
         """A new fact."""
@@ -173,7 +179,7 @@ class Run:
         self.began = now = self.clock.now()
         self.spent = 0.0
         self.visible = False
-        self.heard_since = _NEVER if self.awaited or get_ident() != MAIN else SYSTEM_CLOCK.now()
+        self.heard_since = _NEVER if self.awaited or get_ident() != MAIN else EPOCH + monotonic()
         self.made = True
         self.error = None
         key = self.breaker_key or (self.incident.request.model if self.incident.request is not None else "")
@@ -210,7 +216,7 @@ class Run:
             self.breaker.ended(self.permit, self.began, now, vote(failure))
         herd = self.retry_budget
         room = herd is None or herd.affords(failure.kind)
-        self.record(ev.AttemptFailed(now, failure, now - self.began, self.spent, room, self.made))
+        self.record(_event(ev.AttemptFailed, (now, failure, now - self.began, self.spent, room, self.made)))
         return failure
 
     def decide(self, failure: Failure) -> ev.Decision:
@@ -218,11 +224,9 @@ class Run:
         if self.policy.learn and self.incident.decision is None:
             self._recall(failure)
         now = self.clock.now()
-        return self.note(self.choose(failure, now, self.jitter()), now)
-
-    def choose(self, failure: Failure, now: float, jitter: float) -> ev.Decision:
-        """What to do about it."""
-        return decide(self.incident, failure, self.policy, now, jitter)
+        if self.first_repeats is not None:
+            return self.note(self.first_repeats.decide(self.incident, failure, now, self.jitter()), now)
+        return self.note(decide(self.incident, failure, self.policy, now, self.jitter()), now)
 
     def _recall(self, failure: Failure) -> None:
         """Ask the journal, where it remembers anything, what helped with this failure before."""
@@ -240,7 +244,7 @@ class Run:
     def note(self, decision: D, now: float | None = None) -> D:
         """Write a decision down; a retry that it schedules is charged now, not when it runs."""
         self.before = self.incident.standing
-        self.record(ev.Decided(self.clock.now() if now is None else now, decision))
+        self.record(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
         if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
             self.retry_budget.charge(self.incident.failure.kind)
         return decision
@@ -262,7 +266,7 @@ class Run:
             value = incident.written + value
         self.value = value
         self.error = None
-        self.record(ev.AttemptSucceeded(now, now - self.began, self.spent))
+        self.record(_event(ev.AttemptSucceeded, (now, now - self.began, self.spent)))
         if self.retry_budget is not None:
             self.retry_budget.credit()
         self._settle()
