@@ -12,7 +12,7 @@ from rung.core.backoff import Backoff
 from rung.core.budget import Budget
 from rung.core.config import POLICY_KEYS, book_from
 from rung.core.ladder import Action, Ladder, Rung
-from rung.core.policy import DEFAULT_RETRY, TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.policy import BLOCKED_REPORT, DEFAULT_RETRY, TEMPLATES, Confirm, Model, Policy, Sticky, preset
 from rung.core.presets import LADDERS
 
 if TYPE_CHECKING:
@@ -58,7 +58,11 @@ _KEYS: dict[str, tuple[str, str]] = {
     "sticky": (codes(Sticky), "How long a session keeps the model of a hand-over."),
     "unattended": ("true or false", "No person is available: a question ends the incident as blocked, with a report."),
     "checkpoints": ("true or false", "Whether to save the state of the work before a rung that can change much of it."),
-    "report": ("path", "File to which the report of a blocked incident is appended. Empty: no file."),
+    "report": (
+        "path",
+        "File to which the report of a blocked incident is appended. Empty: no file. Default of the command line: "
+        f"`{BLOCKED_REPORT}`.",
+    ),
     "prompts": ("table: prompt id = text", "Your own text for a [recovery prompt](prompts.md)."),
     "learn": ("true or false", "Start at the rung that recovered this failure before, if the journal has one."),
 }

@@ -99,5 +99,5 @@ def test_a_hook_may_say_no(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_is_said_when_it_is_made(given: dict[str, Any]) -> None:
     """An unknown moment, no command, no time: refused with what is allowed."""
-    with pytest.raises(rung.ConfigError):
+    with pytest.raises(rung.errors.ConfigError):
         Hook(**given)

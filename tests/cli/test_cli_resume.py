@@ -22,13 +22,13 @@ def act(what):
     with side.open("a") as file:
         file.write(what + "\\n")
     return what
-@rung.task("two-steps")
+@rung.durable.task("two-steps")
 def two_steps(pause):
-    rung.step("one", act, "one")
+    rung.durable.step("one", act, "one")
     time.sleep(pause)
-    return [rung.step("two", act, "two")]
+    return [rung.durable.step("two", act, "two")]
 if __name__ == "__main__":
-    rung.start(rung.journal("j.db"), "r-1", "two-steps", pause=30)
+    rung.durable.start(rung.journal("j.db"), "r-1", "two-steps", pause=30)
 """
 
 

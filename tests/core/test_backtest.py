@@ -265,7 +265,7 @@ def test_an_attempt_that_was_ended() -> None:
     events = recorded(short, TimeUp(20), "done", seconds=20)
     assert replay(events, short).known
     for limit in (25, None):
-        found = replay(events, short.but(attempt_seconds=limit, budget=rung.Budget(seconds=None)))
+        found = replay(events, short.but(attempt_seconds=limit, budget=rung.policies.Budget(seconds=None)))
         assert found.doubts == ("attempt 1 was ended after 20 s, and would have had longer",)
 
 

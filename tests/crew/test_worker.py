@@ -52,7 +52,7 @@ def test_a_worker_claims_reports_is_reviewed_and_completes(table: Table, place: 
     def approve(table: Table) -> None:
         table.answer(table.known(task), State.REVIEW_APPROVED, "REVIEW APPROVED", MessageType.APPROVAL)
 
-    with rung.Worker(place, task, session="s1", beat_every=QUICK) as worker:
+    with rung.crew.Worker(place, task, session="s1", beat_every=QUICK) as worker:
         assert [message.message for message in worker.messages()] == ["write the parser"]
         assert worker.beat("read") is State.WORKING
         assert worker.error("no module named parser") == 1
@@ -78,7 +78,7 @@ def test_a_worker_claims_reports_is_reviewed_and_completes(table: Table, place: 
 
 def test_it_gives_signs_of_life_while_it_does_something_else(table: Table, place: str, task: str) -> None:
     """In a thread of its own."""
-    with rung.Worker(place, task, beat_every=QUICK):
+    with rung.crew.Worker(place, task, beat_every=QUICK):
         table.connection.execute("UPDATE orchestration_tasks SET last_heartbeat = ? WHERE task_id = ?", [OLD, task])
         for _ in range(500):
             if not table.known(task).stale:
@@ -92,7 +92,7 @@ def test_whoever_leaves_without_completing_hands_over(table: Table, place: str, 
     """With the reason, and what it noted for its successor."""
 
     def work() -> None:
-        with rung.Worker(place, task, session="s1") as worker:
+        with rung.crew.Worker(place, task, session="s1") as worker:
             worker.notes.append("step 3 is half done")
             if how == "exception":
                 raise ValueError("out of ideas")
@@ -111,7 +111,7 @@ def test_whoever_leaves_without_completing_hands_over(table: Table, place: str, 
 def test_it_obeys_when_it_is_asked_to_stop(table: Table, place: str, task: str) -> None:
     """The block ends quietly, and the task is handed over."""
     reached = []
-    with rung.Worker(place, task, session="s1") as worker:
+    with rung.crew.Worker(place, task, session="s1") as worker:
         worker.warn_context("70 % used")
         table.answer(table.known(task), State.EXIT_REQUESTED, "stop, hand over", MessageType.EXIT_REQUEST)
         worker.wait_for_answer(30, poll=QUICK)
@@ -126,7 +126,7 @@ def test_its_next_word_says_what_the_beat_was_told(table: Table, place: str, tas
     """Somebody else has the task: nothing more is written, not even a hand-over."""
 
     def work() -> None:
-        with rung.Worker(place, task, session="s1") as worker:
+        with rung.crew.Worker(place, task, session="s1") as worker:
             table.answer(table.known(task), State.EXITED, "", MessageType.SYSTEM)
             table.answer(table.known(task), State.WATCHING, "", MessageType.SYSTEM)
             table.claim(task, "s2")
@@ -143,7 +143,7 @@ def test_nobody_answers(table: Table, place: str, task: str) -> None:
     """Whoever waits only so long is told, and hands over."""
 
     def work() -> None:
-        with rung.Worker(place, task) as worker:
+        with rung.crew.Worker(place, task) as worker:
             worker.error("boom")
             worker.wait_for_answer(0, poll=QUICK)
 
@@ -155,17 +155,17 @@ def test_nobody_answers(table: Table, place: str, task: str) -> None:
 def test_what_cannot_be_claimed_is_said(table: Table, place: str, task: str) -> None:
     """Somebody has it; or there is nothing at all."""
     table.claim(task, "s1")
-    with pytest.raises(ClaimBlocked, match="in the hands of s1"), rung.Worker(place, task, session="s2"):
+    with pytest.raises(ClaimBlocked, match="in the hands of s1"), rung.crew.Worker(place, task, session="s2"):
         pass
-    with pytest.raises(NothingToClaim), rung.Worker(place):
+    with pytest.raises(NothingToClaim), rung.crew.Worker(place):
         pass
     with pytest.raises(ConfigError, match="one that has claimed"):
-        _ = rung.Worker(place).claim
+        _ = rung.crew.Worker(place).claim
 
 
 def test_without_an_approval_nothing_is_complete(table: Table, place: str, task: str) -> None:
     """The table refuses it, and the task stays this worker's."""
-    with rung.Worker(place, task) as worker:
+    with rung.crew.Worker(place, task) as worker:
         with pytest.raises(IllegalMove, match="once a review has approved it"):
             worker.complete()
         assert worker.beat() is State.WORKING
@@ -173,7 +173,7 @@ def test_without_an_approval_nothing_is_complete(table: Table, place: str, task:
 
 def test_a_worker_that_was_started_knows_who_it_is(table: Table, place: str, task: str) -> None:
     """By its environment."""
-    code = "import rung\nwith rung.Worker.launched() as worker: print(worker.task_id, worker.session)"
+    code = "import rung\nwith rung.crew.Worker.launched() as worker: print(worker.task_id, worker.session)"
     environment = {"RUNG_CREW": place, "RUNG_TASK": task, "RUNG_SESSION": "s7"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "task-01 s7\n", done.stderr

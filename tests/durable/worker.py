@@ -43,7 +43,7 @@ def recover(journal: Journal, side: Path, name: str, number: int, seed: int) -> 
             raise FileNotFoundError(2, f"no file {tried}")
         return {"tried": tried}
 
-    rung.recover_sync(
+    rung.durable.recover_sync(
         attempt,
         rung.Request(prompt=name, model="small", idempotent=number % 2 == 0),
         policy=rung.policy("task", models=["small", "large"], attempts=12, backoff={"base": 0.001, "cap": 0.01}),

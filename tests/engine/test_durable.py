@@ -80,14 +80,16 @@ class World:
             "breakers": rung.Breakers(),
             **settings,
         }
-        return rung.recover_sync(self.attempt, request, policy=POLICY, journal=self.journal, run_id="r", **ports)
+        return rung.durable.recover_sync(
+            self.attempt, request, policy=POLICY, journal=self.journal, run_id="r", **ports
+        )
 
     async def arecover(self) -> rung.Outcome[Any]:
         async def attempt(request: rung.Request) -> Any:
             return self.attempt(request)
 
         request = rung.Request(prompt="p", model="small", idempotent=True)
-        return await rung.recover(
+        return await rung.durable.recover(
             attempt, request, policy=POLICY, journal=self.journal, run_id="r", clock=self.clock, jitter=lambda: 0.0,
             retry_budget=None, breakers=rung.Breakers(),
         )  # fmt: skip
@@ -264,16 +266,16 @@ def test_one_owner(world: Callable[[list[Any]], World]) -> None:
 @pytest.mark.parametrize(
     ("ports", "key"),
     [
-        ({"run_id": ""}, "run_id"),
-        ({"run_id": 5}, "run_id"),
-        ({"run_id": "x"}, "journal"),
+        ({"run_id": "", "journal": None}, "run_id"),
+        ({"run_id": 5, "journal": None}, "run_id"),
+        ({"run_id": "x", "journal": None}, "journal"),
         ({"run_id": "x", "journal": 5}, "journal"),
     ],
 )
 def test_bad_input(ports: dict[str, Any], key: str) -> None:
     """A run id needs a name and a journal that has runs."""
     with pytest.raises(ConfigError) as caught:
-        rung.recover_sync(lambda _: 1, "p", **ports)
+        rung.durable.recover_sync(lambda _: 1, "p", **ports)
     assert caught.value.key == key
 
 
@@ -361,7 +363,7 @@ def test_hints(world: Callable[[list[Any]], World]) -> None:
     here = world([FileNotFoundError(2, "x"), "good"])
     here.journal.__class__ = Remembering
     policy = POLICY.but(learn=True)
-    outcome = rung.recover_sync(
+    outcome = rung.durable.recover_sync(
         here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.Breakers()
     )
     assert outcome.path == (3,)
@@ -429,7 +431,7 @@ def test_a_limit_does_not_cut_keeping_short(world: Callable[[list[Any]], World])
     here = world(["good"])
     full(here.journal, 3)
     policy = POLICY.but(attempt_seconds=0.2)
-    outcome = rung.recover_sync(
+    outcome = rung.durable.recover_sync(
         here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.Breakers()
     )
     assert (outcome.status, here.made) == ("succeeded", 1)

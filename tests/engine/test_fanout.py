@@ -297,7 +297,7 @@ def test_retry_failed_only(mode: str) -> None:
 def test_intensity(mode: str, restarts: int, attempts: int) -> None:
     """No more jobs are started again than the intensity allows, over all of them."""
     scripts = [Script(HttpError(400)) for _ in range(3)]
-    intensity = rung.Intensity(restarts=restarts, seconds=60)
+    intensity = rung.policies.Intensity(restarts=restarts, seconds=60)
     outcomes = fan(mode, *scripts, siblings="retry_failed_only", intensity=intensity, clock=FakeClock())
     assert [outcome.status.value for outcome in outcomes] == ["failed"] * 3
     assert sum(len(script.requests) for script in scripts) == attempts
@@ -312,7 +312,7 @@ def test_intensity_over_time(mode: str) -> None:
         return HttpError(400)
 
     script = Script(slow, slow, slow, slow, "good")
-    intensity = rung.Intensity(restarts=2, seconds=60)
+    intensity = rung.policies.Intensity(restarts=2, seconds=60)
     attempt = script if mode == "sync" else script.attempt
     (outcome,) = fan(mode, attempt, siblings="retry_failed_only", intensity=intensity, clock=clock)
     assert outcome.value == "good"

@@ -228,7 +228,7 @@ def test_what_cannot_be_guarded(nonsense: Any) -> None:
     """What is no function is refused at once, whether it comes first or after a policy."""
     guarded: Any = rung.guarded
     for refuse in (partial(guarded, nonsense), partial(guarded("call"), nonsense)):
-        with pytest.raises(rung.ConfigError) as caught:
+        with pytest.raises(rung.errors.ConfigError) as caught:
             refuse()
         assert caught.value.key == "guarded"
         assert "a function" in str(caught.value)
@@ -240,7 +240,7 @@ def test_unknown_names() -> None:
     for refuse in (partial(guarded("call", lisener=1), len), partial(guarded, len, lisener=1)):
         with pytest.raises(TypeError, match=r"'lisener'.*listeners"):
             refuse()
-    with pytest.raises(rung.ConfigError, match="no-such-ladder"):
+    with pytest.raises(rung.errors.ConfigError, match="no-such-ladder"):
         rung.guarded("no-such-ladder")
 
 
@@ -576,7 +576,7 @@ def test_tasks() -> None:
 
 
 class Touching(Failing):
-    """Has done something that can be seen before it fails; all of it on the short way."""
+    """Has done something that can be seen before it fails; its first attempt is on the fast path."""
 
     def __init__(self, *errors: BaseException, at: int = 1) -> None:
         super().__init__(*errors)
@@ -584,7 +584,7 @@ class Touching(Failing):
 
     def __call__(self, *_: object) -> str:
         if self.errors and self.made + 1 == self.at:
-            assert CURRENT.get() is None
+            assert (CURRENT.get() is None) == (self.at == 1)
             rung.touched()
         return super().__call__()
 
@@ -683,13 +683,13 @@ def test_touched_by_an_inner_call(mode: str, inner_ports: dict[str, Any], outer_
 
 
 @pytest.mark.parametrize("silent", [0, 1])
-def test_steps_on_the_short_way(mode: str, silent: int) -> None:
-    """Steps reported in the first or the repeated attempt, on the short way, are in the outcome in the end."""
+def test_steps_on_the_fast_path(mode: str, silent: int) -> None:
+    """Steps reported on the fast path, or in the engine, are in the outcome in the end."""
 
     class Stepping(Failing):
         def __call__(self, *_: object) -> str:
             if self.errors and self.made >= silent:
-                assert (CURRENT.get() is None) == (self.made == silent)
+                assert (CURRENT.get() is None) == (self.made == 0)
                 rung.completed(f"step {self.made + 1}")
             return super().__call__()
 

@@ -91,7 +91,7 @@ def test_an_order_that_cannot_be_read(world: World) -> None:
     with pytest.warns(RuntimeWarning, match="orders broke and was ignored: OSError: gone"):
         outcome = world.recover(Script(BUSY, "done"), "task", policy="call", journal=Desk(OSError("gone")))
     assert outcome.ok
-    with pytest.raises(rung.ConfigError, match="one of retry, cancel"):
+    with pytest.raises(rung.errors.ConfigError, match="one of retry, cancel"):
         Order.of({"action": "explode"})
     assert Order.of({"action": "retry", "model": None, "by": "ada"}) == Order(Act.RETRY, "ada")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rung.core.outcome import Outcome
 
 FAST = rung.policy("call", backoff={"base": 0})
-UNLIMITED = FAST.but(budget=rung.Budget(attempts=9, seconds=None))
+UNLIMITED = FAST.but(budget=rung.policies.Budget(attempts=9, seconds=None))
 
 
 def alone() -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_output_limit_raised_then_resumed(world: World) -> None:
         return rung.AttemptError("cut", finding="output_limit", output=text)
 
     script = Script(cut("One, "), cut("One, two, "), cut("three, "), "four.")
-    policy = rung.policy("call", models=[rung.Model(name="small", max_tokens=64_000)])
+    policy = rung.policy("call", models=[rung.policies.Model(name="small", max_tokens=64_000)])
     outcome = world.recover(script, ASK.but(max_tokens=8_000), policy=policy)
     assert outcome.value == "One, two, three, four."
     assert [r.max_tokens for r in script.requests] == [8_000, 64_000, 64_000, 64_000]
@@ -255,13 +255,13 @@ def test_a_judges_fail(world: World, scores: tuple[int, ...], kind: str, path: t
     """A FAIL without evidence is nudged, one off the goal replanned, and of both the higher is taken."""
     verdicts = iter(
         [
-            rung.Verdict(
+            rung.detect.Verdict(
                 goal_alignment=scores[0],
                 action_completeness=scores[1],
                 evidence_of_completion=scores[2],
                 final_state_coherence=scores[3],
             ),
-            rung.Verdict(
+            rung.detect.Verdict(
                 goal_alignment=25, action_completeness=25, evidence_of_completion=25, final_state_coherence=25
             ),
         ]
@@ -571,10 +571,16 @@ def test_a_report_that_cannot_be_written(world: World, tmp_path: Path) -> None:
     with pytest.warns(RuntimeWarning, match="report broke"):
         outcome = world.recover(Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=policy)
     assert outcome.status == "blocked"
+
+
+def test_no_report_by_default(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library call writes no file into the working directory unless the policy names one."""
+    monkeypatch.chdir(tmp_path)
     outcome = world.recover(
-        Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=rung.policy("pipeline", report="")
+        Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=rung.policy("pipeline")
     )
     assert outcome.status == "blocked"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dearer_model_is_confirmed(world: World) -> None:

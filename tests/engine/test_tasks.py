@@ -247,7 +247,7 @@ def test_resuming_an_awaited_task_in_a_loop(journal: Journal) -> None:
     journal.runs.submit("r", "good", {})
     refused, ended = asyncio.run(main())
     assert isinstance(refused, RungError)
-    assert "asyncio.to_thread(rung.resume" in str(refused)
+    assert "asyncio.to_thread(rung.durable.resume" in str(refused)
     assert ended == {"r": 7}
 
 

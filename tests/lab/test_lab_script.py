@@ -156,7 +156,7 @@ def test_a_script_from_a_file(tmp_path: Path, suffix: str) -> None:
 )
 def test_what_a_script_may_not_be(script: Any, said: str) -> None:
     """One line that names the key, the value and what is allowed."""
-    with pytest.raises(rung.ConfigError) as caught:
+    with pytest.raises(rung.errors.ConfigError) as caught:
         script_from(script)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -167,7 +167,7 @@ def test_a_file_that_is_no_script(tmp_path: Path, name: str, text: str) -> None:
     """It is named, with what is wrong in it."""
     path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(rung.ConfigError, match=name):
+    with pytest.raises(rung.errors.ConfigError, match=name):
         script_from(path)
 
 

@@ -76,14 +76,14 @@ def policies(draw: st.DrawFn) -> Policy:
     names = draw(st.lists(st.sampled_from(["tiny", "small", "large", "huge"]), unique=True, max_size=4))
     base = rung.policy(draw(ladders() | st.sampled_from(["task", "call", "pipeline", "model", "crew"])))
     return base.but(
-        models=tuple(rung.Model(name=n, cost=draw(st.sampled_from([0.0, 0.2, 2.0]))) for n in names),
+        models=tuple(rung.policies.Model(name=n, cost=draw(st.sampled_from([0.0, 0.2, 2.0]))) for n in names),
         agents=tuple(draw(st.lists(st.sampled_from(["a", "b"]), unique=True))),
-        budget=rung.Budget(
+        budget=rung.policies.Budget(
             attempts=draw(st.none() | st.integers(1, 30)),
             seconds=draw(amounts),
             dollars=draw(st.none() | st.floats(0, 5, allow_nan=False)),
         ),
-        backoff=rung.Backoff(base=draw(st.sampled_from([0, 1, 7])), jitter=draw(st.booleans())),
+        backoff=rung.policies.Backoff(base=draw(st.sampled_from([0, 1, 7])), jitter=draw(st.booleans())),
         retry_after_cap=draw(st.sampled_from([0.0, 60.0, 1e6])),
         attempt_seconds=draw(st.none() | st.floats(0.1, 100)),
         confirm=draw(st.sampled_from(Confirm)),

@@ -110,6 +110,7 @@ def _journal(options: dict[str, Any]) -> Any:
 
 
 def _work(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options: dict[str, Any]) -> PipelineRun:
+    from rung.core.policy import BLOCKED_REPORT
     from rung.pipeline.runner import PipelineRun
 
     ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
@@ -127,7 +128,7 @@ def _work(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options:
         run_id=_run_id(pipeline, journal, options),
         ask=asks,
         listen=_listener(policy, as_json=options["as_json"]),
-        report=options["report"] or folder / policy.report,
+        report=options["report"] or folder / (policy.report or BLOCKED_REPORT),
     )
 
 

@@ -29,7 +29,7 @@ def command(
 ) -> None:
     """Take up the runs that no living process has: all of them, or RUN.
 
-    A run of a task (`@rung.task`) goes on in this process, from its recorded steps, once the module that registers
+    A run of a task (`@rung.durable.task`) goes on in this process, from its recorded steps, once the module that registers
     it is imported. A run that belongs to a call in somebody's program goes on when that call is made again.
     """
     from rung.engine.tasks import TASKS, take_up

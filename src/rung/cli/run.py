@@ -15,6 +15,7 @@ from rung.cli.exits import EXITS, INTERRUPTED
 if TYPE_CHECKING:
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
+    from rung.engine.recover import RunPorts
 
 EPILOG = """\b
 The command gets your standard input. When it fails it is run again as the ladder says; what went wrong
@@ -62,13 +63,14 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     from rung.cli.around import all_of, around, log_path
     from rung.cli.progress import asker, listener
     from rung.core.request import Request
+    from rung.engine import durable
     from rung.engine.recover import recover_sync
     from rung.wiring.stopping import checking
 
     journal = _journal(options)
     policy = _policy(options, journal)
     agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
-    policy = policy.but(agents=tuple(agents))
+    policy = policy.but(agents=tuple(agents), report=policy.report or _default_report(options))
     streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
     attempt = Command(
         by_agent={"": command_line, **agents},
@@ -80,7 +82,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     model = policy.models[0].name if policy.models else ""
     request = Request(prompt=given, model=model, params={"stdin": given}, agent="")
     stop, hooks = around(options)
-    ports: dict[str, Any] = {"listeners": [listener(policy, as_json=options["as_json"])]}
+    ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
     ports["check"] = all_of(_check(options), checking(stop, given, Path.cwd()))
     if options["ask_service"] and journal is not None:
         ports["ask"] = journal.asker()
@@ -90,14 +92,14 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
         from rung.adapters.git import GitCheckpoint
 
         ports["checkpoint"] = GitCheckpoint()
-    if journal is not None:
-        ports["journal"] = journal
-    if options["run_id"] is not None:
-        ports["run_id"] = options["run_id"]
+    work = hooked(attempt, hooks, log=log_path()) if hooks else attempt
     try:
-        outcome = recover_sync(
-            hooked(attempt, hooks, log=log_path()) if hooks else attempt, request, policy=policy, **ports
-        )
+        if options["run_id"] is None:
+            outcome = recover_sync(work, request, policy=policy, journal=journal, **ports)
+        else:
+            outcome = durable.recover_sync(
+                work, request, policy=policy, journal=journal, run_id=options["run_id"], **ports
+            )
         code = EXITS[outcome.status]
     except KeyboardInterrupt as stop:
         if "__rung_outcome__" not in stop.__dict__:  # pressed before it began
@@ -108,6 +110,13 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
             journal.close()
     _print(outcome, streamed=streaming, as_json=options["as_json"])
     sys.exit(code)
+
+
+def _default_report(options: dict[str, Any]) -> str:
+    """File for the report of a blocked run; none if `--report` is empty."""
+    from rung.core.policy import BLOCKED_REPORT
+
+    return BLOCKED_REPORT if options["report"] is None else ""
 
 
 def _policy(options: dict[str, Any], journal: Any) -> Policy:

@@ -34,6 +34,8 @@ _UNSAFE: Final = "a replay is not safe: output or side effects were already seen
 _FROM_THE_START: Final = frozenset({Action.RETRY_WITH_CONTEXT, Action.RAISE_LIMIT, Action.COMPACT})
 # These change a request's form, not what is said to the model.
 _MECHANICAL: Final = frozenset({Action.RAISE_LIMIT, Action.RESUME, Action.COMPACT, Action.REPAIR})
+# Reading a member off an enum class is slow in Python 3.11.
+_INVALID_REQUEST: Final = Kind.INVALID_REQUEST
 STOP: Final = Option("stop", "Stop here, with what there is")
 
 
@@ -73,6 +75,44 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
             return decision
         index += 1
     return _finish(policy, failure.headline(), tuple(skipped))
+
+
+class FirstRepeats:
+    """Memory of `decide` under one policy: the repeats it decided on after the first failure of an incident.
+
+    Such a decision depends on the kind, the phase and the retryability of the failure alone, as long as nothing else
+    is known of it, the retry budget has room and the deadline is further away than the longest wait. It is asked for
+    with the longest wait: a shorter one is possible where that is.
+    """
+
+    __slots__ = ("_known", "_policy")
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._known: dict[tuple[Kind, bool, Phase, int], Repeat | None] = {}
+
+    def decide(self, incident: Incident, failure: Failure, now: float, jitter: float) -> Decision:
+        """The decision after this failure, as `decide` makes it."""
+        policy, evidence = self._policy, failure.evidence
+        if (
+            incident.attempts == 1
+            and len(incident.failures) == 1
+            and incident.may_retry
+            and incident.dollar_cap is None
+            and incident.hint < 0
+            and failure.retry_after is None
+            and not evidence.output_started
+            and not evidence.side_effects
+        ):
+            key = (failure.kind, failure.retryable, evidence.phase, evidence.repeats)
+            if key not in self._known:
+                first = decide(incident, failure, policy, now, 1.0)
+                simple = isinstance(first, Repeat) and not first.skipped
+                self._known[key] = first if simple else None  # type: ignore[assignment]  # mypy loses the first test
+            repeat = self._known[key]
+            if repeat is not None and (incident.deadline is None or now + repeat.wait < incident.deadline):
+                return repeat._replace(wait=policy.backoff.wait(1, jitter)) if repeat.wait else repeat
+        return decide(incident, failure, policy, now, jitter)
 
 
 def obey(incident: Incident, policy: Policy, now: float) -> Decision | None:
@@ -196,7 +236,7 @@ def _broken_off(failure: Failure) -> bool:
 def _trouble(incident: Incident, failure: Failure) -> Failure:
     """What is really wrong: that a rung's own change was turned down leaves the trouble it was made for."""
     made = incident.standing
-    if failure.kind is not Kind.INVALID_REQUEST or not isinstance(made, Change) or made.action not in _MECHANICAL:
+    if failure.kind is not _INVALID_REQUEST or not isinstance(made, Change) or made.action not in _MECHANICAL:
         return failure
     cause = next((former for former in reversed(incident.failures) if former.kind == made.reason), failure)
     return cause._replace(retryable=False)

@@ -73,6 +73,9 @@ class Scope(StrEnum):
     SESSION = "session"
 
 
+_LOOP_DETECTED: Final = Kind.LOOP_DETECTED  # reading a member off an enum class is slow in Python 3.11
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
     """One level: what it does, how often, for how long, and what one try is expected to cost.
@@ -185,7 +188,7 @@ class Ladder:
     def enter(self, failure: Failure) -> int:
         """The index of the rung at which this failure enters."""
         index = self._enters[failure.kind]
-        if failure.kind is Kind.LOOP_DETECTED:
+        if failure.kind is _LOOP_DETECTED:
             for count, name in self.loops:
                 if failure.evidence.repeats >= count:
                     index = self.index(name)

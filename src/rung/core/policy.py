@@ -58,6 +58,7 @@ class Model:
 
 
 DEFAULT_RETRY: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
+BLOCKED_REPORT: Final = "tasks/pipeline-blocked.md"  # of the command line, where no other file is named
 NO_TABLE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -71,6 +72,7 @@ class Policy:
     attempt_seconds     one attempt is interrupted after this long (None: only the rung's and the total)
     escalate_after      failures before a dearer model may take over without asking (auto_escalate)
     unattended          nobody can be asked: a question ends blocked
+    report              file to which the report of a blocked incident is appended (empty: none)
     learn               begin at the rung that helped with this very failure before, where a journal knows one
     """
 
@@ -89,7 +91,7 @@ class Policy:
     sticky: Sticky = Sticky.CALL
     unattended: bool = False
     checkpoints: bool = True
-    report: str = "tasks/pipeline-blocked.md"
+    report: str = ""
     prompts: Mapping[str, str] = field(default_factory=lambda: NO_TABLE)
     learn: bool = False
 

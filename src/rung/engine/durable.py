@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rung.core import events as ev
 from rung.core.codec import record_from, record_of
@@ -15,51 +15,23 @@ from rung.core.failures import Evidence
 from rung.core.incident import Incident
 from rung.core.resume import about_cut_off, cut_off, point
 from rung.engine.patience import apatiently, patiently
+from rung.engine.ports import DurableJournal
 from rung.engine.recover import acarry, carry, ended, prepare
-from rung.engine.step import Raised
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import Unpack
 
     from rung.core.events import Event
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.core.request import Request
     from rung.core.resume import Point
+    from rung.engine.ports import Claim
+    from rung.engine.recover import RunPorts
     from rung.engine.run import Run
-    from rung.engine.step import Returned
 
-
-class Claim(Protocol):
-    """A run in our hands (see `rung.store.runs`): its steps, and the journal as long as it is ours."""
-
-    run: str
-    done: Any
-    exhausted: bool
-
-    def steps(self) -> dict[str, Any]:
-        """What is done, by key."""
-        ...
-
-    def record(self, key: str, result: Any) -> None:
-        """A step is done."""
-        ...
-
-    def finish(self, result: Any) -> None:
-        """It has ended so."""
-        ...
-
-    def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None]:
-        """The journal, fenced."""
-        ...
-
-    def __enter__(self) -> Claim:
-        """Keep the lease."""
-        ...
-
-    def __exit__(self, *_: object) -> None:
-        """Let it go."""
-        ...
+T = TypeVar("T")
 
 
 class Durable:
@@ -79,12 +51,12 @@ class Durable:
         key = self.key()
         return None if key in self.known else self._keep(f"{key}.begun", True)
 
-    def came_to(self, reply: Returned | Raised) -> Awaitable[None] | None:
+    def came_to(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
         """What it came to is written down, and then it is never made again."""
         key = self.key()
         if key in self.known:
             return None
-        return self._keep(key, _failure(reply.error) if isinstance(reply, Raised) else self._kept(reply.value))
+        return self._keep(key, self._kept(value) if error is None else _failure(error))
 
     def _keep(self, key: str, result: Any) -> Awaitable[None] | None:
         """Write a step down; the store's own waits are taken off the loop."""
@@ -174,28 +146,22 @@ class Durable:
         return outcome
 
 
-def recover_by_id_sync(
-    attempt: Callable[[Request], Any], request: Request | str, policy: Policy | str, ports: Mapping[str, Any]
-) -> Outcome[Any]:
-    """Recover a run, from its beginning or from where it was cut off; one that has ended says how."""
-    claim, events, ports = _claimed(ports)
-    run, durable = _ready(claim, request, policy, ports)
-    if claim.done is not None:
-        return durable.past(events)
-    with claim:
-        at = durable.begin(events)
-        if at is not None:
-            carry(run, durable.once(attempt), at.failure, at.decision, at.wait)
-        return durable.finish(ended(run))
+async def recover(
+    attempt: Callable[[Request], Awaitable[T] | T],
+    request: Request | str,
+    *,
+    run_id: str,
+    journal: DurableJournal,
+    policy: Policy | str = "task",
+    **ports: Unpack[RunPorts],
+) -> Outcome[T]:
+    """Recover a run that survives its process: called again, it goes on where it was interrupted.
 
-
-async def recover_by_id(
-    attempt: Callable[[Request], Any], request: Request | str, policy: Policy | str, ports: Mapping[str, Any]
-) -> Outcome[Any]:
-    """The same, awaiting."""
+    A run that has ended returns how it ended. See `rung.recover` for the other arguments.
+    """
     from asyncio import to_thread
 
-    claim, events, ports = await to_thread(_claimed, ports)
+    claim, events = await to_thread(_claimed, run_id, journal)
     run, durable = await to_thread(_ready, claim, request, policy, ports)
     if claim.done is not None:
         return durable.past(events)
@@ -206,20 +172,37 @@ async def recover_by_id(
         return await to_thread(durable.finish, ended(run))
 
 
-def _claimed(ports: Mapping[str, Any]) -> tuple[Claim, Sequence[Event], dict[str, Any]]:
-    """The run in our hands, what happened in it so far, and the other ports."""
-    others = {name: port for name, port in ports.items() if name not in {"run_id", "journal"}}
-    journal: Any = ports.get("journal")
-    name = ports["run_id"]
-    if not isinstance(name, str) or not name:
-        raise ConfigError("run_id", name, "a text that names the run")
-    if not hasattr(journal, "runs"):
+def recover_sync(
+    attempt: Callable[[Request], T],
+    request: Request | str,
+    *,
+    run_id: str,
+    journal: DurableJournal,
+    policy: Policy | str = "task",
+    **ports: Unpack[RunPorts],
+) -> Outcome[T]:
+    """Recover a run that survives its process, blocking."""
+    claim, events = _claimed(run_id, journal)
+    run, durable = _ready(claim, request, policy, ports)
+    if claim.done is not None:
+        return durable.past(events)
+    with claim:
+        at = durable.begin(events)
+        if at is not None:
+            carry(run, durable.once(attempt), at.failure, at.decision, at.wait)
+        return durable.finish(ended(run))
+
+
+def _claimed(run_id: str, journal: DurableJournal) -> tuple[Claim, Sequence[Event]]:
+    """The run, owned by this process, and its events so far."""
+    if not isinstance(run_id, str) or not run_id:
+        raise ConfigError("run_id", run_id, "a text that names the run")
+    if not isinstance(journal, DurableJournal):
         raise ConfigError("journal", journal, "a journal (rung.journal(PATH)): a run id means something only there")
-    claim: Claim = journal.runs.claim(name)
-    return claim, journal.events(name), others
+    return journal.runs.claim(run_id), journal.events(run_id)
 
 
-def _ready(claim: Claim, request: Request | str, policy: Policy | str, ports: Mapping[str, Any]) -> tuple[Run, Durable]:
+def _ready(claim: Claim, request: Request | str, policy: Policy | str, ports: RunPorts) -> tuple[Run, Durable]:
     run = prepare(request, policy, {**ports, "journal": claim}, claim.run)
     run.keeper = durable = Durable(claim, run)
     return run, durable

@@ -14,11 +14,13 @@ from rung.engine.run import SYSTEM_CLOCK
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Unpack
 
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.core.request import Request
     from rung.engine.ports import Clock
+    from rung.engine.recover import Ports
 
 _LOOK_EVERY: Final = 0.5
 DEFAULT_INTENSITY: Final = Intensity()
@@ -36,7 +38,7 @@ async def gather(
     policy: Policy | str = "task",
     siblings: Siblings | str = Siblings.CONTINUE,
     intensity: Intensity = DEFAULT_INTENSITY,
-    **ports: Any,
+    **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
     """Recover all of them at once; outcomes come in the order of the jobs.
 
@@ -82,7 +84,7 @@ def gather_sync(
     policy: Policy | str = "task",
     siblings: Siblings | str = Siblings.CONTINUE,
     intensity: Intensity = DEFAULT_INTENSITY,
-    **ports: Any,
+    **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
     """The same with a thread for each job. A cancelled sibling stops at its next wait or attempt."""
     siblings = Siblings(siblings)
@@ -91,9 +93,9 @@ def gather_sync(
     broken: list[BaseException] = []
     for round_ in _rounds(jobs, outcomes, siblings, intensity, clock):
         stop = threading.Event()
-        equipped = {**ports, "clock": _Stoppable(clock, stop)}
+        equipped: Ports = {**ports, "clock": _Stoppable(clock, stop)}
 
-        def work(n: int, stop: threading.Event = stop, ports: dict[str, Any] = equipped) -> None:
+        def work(n: int, stop: threading.Event = stop, ports: Ports = equipped) -> None:
             try:
                 outcomes[n] = recover_sync(_unless(stop, jobs[n].attempt), jobs[n].request, policy=policy, **ports)
             except _Stop as stopped:
@@ -166,7 +168,7 @@ def _unless(stop: threading.Event, attempt: Callable[[Request], Any]) -> Callabl
     return unless_stopped
 
 
-def _stopped(error: BaseException, job: Job, policy: Policy | str, ports: Mapping[str, Any]) -> Outcome[Any]:
+def _stopped(error: BaseException, job: Job, policy: Policy | str, ports: Ports) -> Outcome[Any]:
     """The outcome of a job that was stopped; one that never began has an empty one."""
     outcome: Outcome[Any] | None = error.__dict__.get("__rung_outcome__")
     if outcome is not None:

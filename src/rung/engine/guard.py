@@ -12,19 +12,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from rung.core.config import policy as make_policy
+from rung.core.decide import FirstRepeats
 from rung.core.errors import ConfigError
 from rung.core.outcome import GOOD, marked
 from rung.core.policy import Policy
 from rung.core.request import Request
 from rung.engine import flat, streams
+from rung.engine.ports import JournalPorts
 from rung.engine.recover import acarry, carry, ended, equipment
 from rung.engine.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+    from typing import Unpack
 
     from rung.core.events import Decision
     from rung.core.failures import Failure
+    from rung.engine.ports import LazyEventLog
+    from rung.engine.recover import Ports
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _ALLOWED: Final = "a function, or a policy or ladder name before one"
@@ -33,66 +38,62 @@ _ALLOWED: Final = "a function, or a policy or ladder name before one"
 class Guard:
     """The policy and ports of one guarded function, and the way through recovery for its calls."""
 
-    def __init__(self, function: Any, policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> None:
+    def __init__(self, function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> None:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
+        if callable(key):
+            raise ConfigError("key", key, "a text: a guarded function has one circuit breaker")
         equipped = equipment(policy, {**ports, "key": key}, idempotent=idempotent)
-        equipped["breaker"] = equipped["breakers"].get(key)
+        equipped["breaker"] = equipped.pop("breakers").get(key)  # one for all calls
+        equipped["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
+        equipped["first_repeats"] = FirstRepeats(policy)
         for port in ("jitter", "check", "asker", "breaker_key"):
             if equipped.get(port) is not None:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
         self.policy = policy
         self.run: type[Run] = type("GuardedRun", (Run,), equipped)
-        # The flat path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
-        # can be told of a good call later, if it knows how; of a first repeat it is told before that is made.
-        journal = ports.get("journal")
-        self.later: Callable[..., object] | None = getattr(journal, "append_later", None)
+        # The fast path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
+        # must be able to take a good call later.
+        log: LazyEventLog | None = equipped["lazy_log"]
+        self.later = None if log is None else log.append_later
         wants_all = ("clock", "jitter", "check", "session")
         seen = any(ports.get(name) is not None for name in wants_all) or bool(ports.get("listeners"))
-        self.flat = policy.budget.dollars is None and not seen and (journal is None or self.later is not None)
+        self.flat = policy.budget.dollars is None and not seen and (equipped["journal"] is None or log is not None)
 
-    def begin(self, args: tuple[Any, ...], began: float) -> Run:
-        """A run for one call of the function."""
+    def begin(
+        self, args: tuple[Any, ...], failed: Exception | None, began: float | None
+    ) -> tuple[Run, Failure | None, Decision | None]:
+        """A run for one call: from its beginning, or from its first failure and the decision about it."""
         run = self.run()
-        run.open(args[0] if args and isinstance(args[0], Request) else None, began)
-        return run
+        run.open(args[0] if args and isinstance(args[0], Request) else None, began or run.clock.now())
+        if failed is None:
+            return run, None, None
+        run.take_reports()
+        failure = run.failed(failed)
+        return run, failure, run.decide(failure)
 
-    def carry(self, attempt: Callable[..., Any], args: tuple[Any, ...], failed: Exception | None, began: float) -> Any:
-        """Recover a call, from its beginning or from its first failure."""
-        run = self.begin(args, began)
-        first = _first(run, failed)
-        del failed  # should it be raised again, its traceback holds this frame: a cycle
-        return self.carry_on(run, attempt, *first)
-
-    def repeat(self, run: Run, attempt: Callable[..., Any]) -> Any:
-        """Take a run to its end whose first repeat was decided on."""
-        carry(run, attempt, simple=True)
-        return _conclude(run)
-
-    async def arepeat(self, run: Run, attempt: Callable[..., Any]) -> Any:
-        """The same, awaiting."""
-        await acarry(run, attempt, simple=True)
-        return _conclude(run)
-
-    def carry_on(
-        self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
+    def carry(
+        self,
+        attempt: Callable[..., Any],
+        args: tuple[Any, ...],
+        failed: Exception | None = None,
+        began: float | None = None,
     ) -> Any:
-        """Take a run to its end: its value, or its last error."""
+        """Recover a call, from its beginning or from its first failure: its value, or its last error."""
+        run, failure, decision = self.begin(args, failed, began)
+        del failed  # should it be raised again, its traceback holds this frame: a cycle
         carry(run, attempt, failure, decision)
         return _conclude(run)
 
     async def acarry(
-        self, attempt: Callable[..., Any], args: tuple[Any, ...], failed: Exception | None, began: float
+        self,
+        attempt: Callable[..., Any],
+        args: tuple[Any, ...],
+        failed: Exception | None = None,
+        began: float | None = None,
     ) -> Any:
-        """The same, awaiting."""
-        run = self.begin(args, began)
-        first = _first(run, failed)
+        """Recover a call, awaiting."""
+        run, failure, decision = self.begin(args, failed, began)
         del failed  # as above
-        return await self.acarry_on(run, attempt, *first)
-
-    async def acarry_on(
-        self, run: Run, attempt: Callable[..., Any], failure: Failure | None, decision: Decision | None
-    ) -> Any:
-        """The same, awaiting."""
         await acarry(run, attempt, failure, decision)
         return _conclude(run)
 
@@ -100,8 +101,8 @@ class Guard:
 @overload
 def guarded(target: F) -> F: ...
 @overload
-def guarded(target: Policy | str = "call", *, idempotent: bool = False, **ports: Any) -> Callable[[F], F]: ...
-def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Any) -> Any:
+def guarded(target: Policy | str = "call", *, idempotent: bool = False, **ports: Unpack[Ports]) -> Callable[[F], F]: ...
+def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Unpack[Ports]) -> Any:
     """Make a function, coroutine function or (async) generator function safe.
 
     Use it bare, or with a policy (or the name of a ladder) and any of `Ports`. A generator is begun again
@@ -116,7 +117,7 @@ def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Any) -> 
     return lambda function: _guard(function, policy, ports, idempotent=idempotent)
 
 
-def _guard(function: Any, policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> Any:
+def _guard(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> Any:
     if isinstance(function, staticmethod | classmethod):
         return type(function)(_guard(function.__func__, policy, ports, idempotent=idempotent))
     if not inspect.isroutine(function):
@@ -131,14 +132,6 @@ def _guard(function: Any, policy: Policy, ports: Mapping[str, Any], *, idempoten
     else:
         wrapper = flat.synchronous(function, guard)
     return functools.update_wrapper(wrapper, function)
-
-
-def _first(run: Run, failed: Exception | None) -> tuple[Failure | None, Decision | None]:
-    if failed is None:
-        return None, None
-    run.take_reports()
-    failure = run.failed(failed)
-    return failure, run.decide(failure)
 
 
 def _conclude(run: Run) -> Any:

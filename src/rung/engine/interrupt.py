@@ -69,6 +69,7 @@ class Watchdog:
         self._sleeps = threading.Lock()
         self._thread: threading.Thread | None = None
         self._former: Any = None
+        self._handler: Any = None
         self._homes: WeakSet[Breaker] = WeakSet()
         self._said = False  # that somebody has taken our signal
 
@@ -77,7 +78,8 @@ class Watchdog:
         if self._thread is not None:
             return
         assert SIGNAL is not None  # noqa: S101  # the callers have looked
-        former = signal.signal(SIGNAL, self._handle)
+        self._handler = self._handle
+        former = signal.signal(SIGNAL, self._handler)
         self._former = former if callable(former) else None
         self._begin()
         os.register_at_fork(after_in_child=self._begin_in_child)
@@ -86,6 +88,10 @@ class Watchdog:
     def displaced(self) -> bool:
         """Has somebody else taken our signal? Then nobody in the main thread can be ended by it."""
         return self._thread is not None and getsignal(SIGNAL or 0) != self._handle
+
+    def ready(self) -> bool:
+        """Whether it watches, with its own signal handler in place."""
+        return self._thread is not None and getsignal(SIGNAL or 0) is self._handler
 
     def say(self, *, displaced: bool) -> None:
         """Warn, once for each time that it happens."""
@@ -175,14 +181,18 @@ def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: flo
     """Call it, and raise TimeUp when it has not come back in so many seconds."""
     if seconds is None:
         return function(*arguments)
-    if not in_main():
-        return _in_a_thread(function, arguments, seconds)
-    WATCHDOG.start()
+    if threading.get_ident() != MAIN or not WATCHDOG.ready():
+        if not in_main():
+            return _in_a_thread(function, arguments, seconds)
+        WATCHDOG.start()
     due = monotonic() + seconds
     try:
         WATCHDOG.due.append(due)
-        WATCHDOG.hurry(due)
+        if seconds < LOOK_EVERY:
+            WATCHDOG.hurry(due)
         value = function(*arguments)
+        WATCHDOG.due.pop()
+        return value
     except Overdue as overdue:
         if release(due) != overdue.depth:
             raise
@@ -190,13 +200,14 @@ def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: flo
     except BaseException:
         release(due)
         raise
-    release(due)
-    return value
 
 
 def release(due: float) -> int:
     """Stop watching this very attempt, and any inside it; returns its depth, -1 if it was not watched."""
     watched = WATCHDOG.due
+    if watched and watched[-1] is due:
+        watched.pop()
+        return len(watched)
     for depth in range(len(watched) - 1, -1, -1):
         if watched[depth] is due:
             del watched[depth:]

@@ -1,34 +1,34 @@
-"""The two loops: they do what the step says and tell it what came of it. No rule of recovery is here."""
+"""Drivers of a recovery, blocking and awaiting: they make the moves its steps yield. No rule of recovery is here."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from rung.engine import interrupt
-from rung.engine.step import Attempt, Call, Raised, Reply, Returned, Wait
+from rung.engine.moves import ATTEMPT, NOTHING, Call, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
-    from rung.engine.ports import Clock
-    from rung.engine.step import Steps
+    from rung.engine.moves import Reply, Steps
+    from rung.engine.run import Run
 
 
-def drive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
-    """Carry a recovery through, blocking.
+def drive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
+    """Drive a recovery to its end, blocking.
 
     A reply is never kept in a variable: an error's traceback holds this frame, and that would be a cycle.
     """
     try:
         move = next(steps)
         while True:
-            if isinstance(move, Attempt):
-                move = steps.send(_result(interrupt.limited, attempt, (move.request,), move.seconds))
+            if move is ATTEMPT:
+                move = steps.send(_attempted(run, attempt))
             elif isinstance(move, Wait):
-                clock.sleep(move.seconds)
-                move = steps.send(Returned(None))
-            else:
-                move = steps.send(_result(_done, move.function, *move.arguments))
+                run.clock.sleep(move.seconds)
+                move = steps.send(NOTHING)
+            elif isinstance(move, Call):
+                move = steps.send(_called(move))
     except StopIteration:
         return
     except BaseException:
@@ -36,20 +36,18 @@ def drive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
         raise
 
 
-async def adrive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> None:
-    """Carry a recovery through, awaiting."""
-    from rung.engine import timer
-
+async def adrive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
+    """Drive a recovery to its end, awaiting."""
     try:
         move = next(steps)
         while True:
-            if isinstance(move, Attempt):
-                move = steps.send(await _aresult(timer.limited(_started(attempt, move), move.seconds)))
+            if move is ATTEMPT:
+                move = steps.send(await _aattempted(run, attempt))
             elif isinstance(move, Wait):
-                await clock.asleep(move.seconds)
-                move = steps.send(Returned(None))
-            else:
-                move = steps.send(await _aresult(_called(move)))
+                await run.clock.asleep(move.seconds)
+                move = steps.send(NOTHING)
+            elif isinstance(move, Call):
+                move = steps.send(await _acalled(move))
     except StopIteration:
         return
     except BaseException:
@@ -57,31 +55,39 @@ async def adrive(steps: Steps, attempt: Callable[..., Any], clock: Clock) -> Non
         raise
 
 
-def _done(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a port returns; a future is waited for, as the other loop awaits it."""
-    value = function(*arguments)
-    return value.result() if hasattr(value, "add_done_callback") else value
-
-
-def _result(function: Callable[..., Any], *arguments: Any) -> Reply:
+def _attempted(run: Run, attempt: Callable[..., Any]) -> Reply:
     try:
-        return Returned(function(*arguments))
-    except Exception as error:  # the one place where an attempt's failure becomes a value
-        return Raised(error)
+        return interrupt.limited(attempt, (run.incident.request,), run.seconds), None
+    except Exception as error:  # here an attempt's failure becomes a value
+        return None, error
 
 
-async def _aresult(work: Awaitable[Any]) -> Reply:
+async def _aattempted(run: Run, attempt: Callable[..., Any]) -> Reply:
+    from rung.engine import timer
+
     try:
-        return Returned(await work)
-    except Exception as error:  # the same, awaited
-        return Raised(error)
+        return await timer.limited(_started(attempt, run.incident.request), run.seconds), None
+    except Exception as error:  # as above
+        return None, error
 
 
-async def _started(attempt: Callable[..., Any], move: Attempt) -> Any:
-    value = attempt(move.request)
+async def _started(attempt: Callable[..., Any], request: Any) -> Any:
+    value = attempt(request)
     return await value if hasattr(value, "__await__") else value
 
 
-async def _called(move: Call) -> Any:
-    value = move.function(*move.arguments)
-    return await value if hasattr(value, "__await__") else value
+def _called(move: Call) -> Reply:
+    """The result of a port; a future is waited for, as the other driver awaits it."""
+    try:
+        value = move.function(*move.arguments)
+        return value.result() if hasattr(value, "add_done_callback") else value, None
+    except Exception as error:  # as above
+        return None, error
+
+
+async def _acalled(move: Call) -> Reply:
+    try:
+        value = move.function(*move.arguments)
+        return await value if hasattr(value, "__await__") else value, None
+    except Exception as error:  # as above
+        return None, error

@@ -18,7 +18,7 @@ class Numbers:
 
     def next(self) -> str:
         """An id that nobody has."""
-        return f"{self._drawn()}-{next(self._count)}"
+        return f"{self._process or self._drawn()}-{next(self._count)}"
 
     @property
     def process(self) -> str:

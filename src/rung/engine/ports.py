@@ -1,19 +1,19 @@
-"""What the engine needs from outside, as narrow protocols, and the real clock."""
+"""Ports of the engine: what it needs from outside, as narrow protocols; and the real clock."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from rung.core.events import Ask, Event
-    from rung.core.failures import Evidence
+    from rung.core.failures import Evidence, Failure
     from rung.core.incident import Incident
+    from rung.core.orders import Order
     from rung.core.request import Request
     from rung.core.verdict import Verdict
-    from rung.engine.step import Raised, Returned
 
 # UTC that never runs backwards: the wall clock of the start, moved on by the monotonic one.
 EPOCH: Final = time.time() - time.monotonic()
@@ -61,18 +61,13 @@ class SystemClock:
 class Listener(Protocol):
     """Is told every event once it is written down. May fail: that is recorded and ignored."""
 
-    def __call__(self, event: Event, incident: Incident) -> object:
+    def __call__(self, event: Event, incident: Incident, /) -> object:
         """Take notice."""
         ...
 
 
-class Journal(Protocol):
-    """Where events are written down before anything is done about them.
-
-    One that also has `append_later(make, *values)` is told of guarded calls that went well at once by that: the
-    events are what `make(*values)` returns, whenever and in whichever thread it is called. And one that has
-    `append_last(incident, first, events)` is told by that how a call ended which one repeat has saved: nobody waits.
-    """
+class EventLog(Protocol):
+    """Journal of events. Every journal is one; the other ports of a journal are optional, see `JournalPorts`."""
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None] | None:
         """Keep these events, the first of which is the incident's event number `first`.
@@ -83,6 +78,163 @@ class Journal(Protocol):
         ...
 
 
+@runtime_checkable
+class LazyEventLog(Protocol):
+    """Event log that can write later what nobody waits for."""
+
+    def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> object:
+        """Keep the events of a guarded call whose first attempt succeeded.
+
+        They are what `make(*values)` returns, whenever and in whichever thread it is called.
+        """
+        ...
+
+    def append_last(self, incident: str, first: int, events: Sequence[Event]) -> object:
+        """Keep the last events of an incident."""
+        ...
+
+
+@runtime_checkable
+class Interventions(Protocol):
+    """Instructions of a person to recoveries and sessions that did not ask."""
+
+    def order(self, incident: str) -> Awaitable[Order | None] | Order | None:
+        """The instruction for this incident; None when there is none. Asked for while a recovery waits."""
+        ...
+
+    def model_for(self, session: str) -> str:
+        """The model that a person has put the session on; empty when there is none."""
+        ...
+
+
+@runtime_checkable
+class Remedies(Protocol):
+    """Memory of what helped before."""
+
+    def hint(self, project: str, failure: Failure) -> str | None:
+        """Name of the rung that helped with this failure before; None when none is known."""
+        ...
+
+
+@runtime_checkable
+class ProjectScope(Protocol):
+    """Journal that belongs to a project."""
+
+    project: str
+
+
+class JournalPorts(NamedTuple):
+    """Ports that one journal offers."""
+
+    log: EventLog | None = None
+    lazy_log: LazyEventLog | None = None
+    interventions: Interventions | None = None
+    remedies: Remedies | None = None
+    project: str = ""
+
+    @classmethod
+    def of(cls, journal: EventLog | None) -> JournalPorts:
+        """Ask a journal once, at the edge, which of the ports it offers."""
+        if journal is None:
+            return NO_JOURNAL
+        return cls(
+            journal,
+            journal if isinstance(journal, LazyEventLog) else None,
+            journal if isinstance(journal, Interventions) else None,
+            journal if isinstance(journal, Remedies) else None,
+            journal.project if isinstance(journal, ProjectScope) else "",
+        )
+
+
+NO_JOURNAL: Final = JournalPorts()
+
+
+class Claim(Protocol):
+    """Durable run that this process owns: its steps, and the event log as long as it is the owner."""
+
+    run: str
+    done: Any
+    exhausted: bool
+
+    def steps(self) -> dict[str, Any]:
+        """Results of the completed steps, by key."""
+        ...
+
+    def record(self, key: str, result: Any) -> None:
+        """Record a completed step."""
+        ...
+
+    def finish(self, result: Any) -> None:
+        """Record how the run ended."""
+        ...
+
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None]:
+        """Keep events, as long as this process owns the run."""
+        ...
+
+    def __enter__(self) -> Claim:
+        """Renew the lease from now on."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Stop renewing the lease."""
+        ...
+
+
+class OpenRun(Protocol):
+    """Durable run that has not ended."""
+
+    @property
+    def id(self) -> str:
+        """Name of the run."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """Name of its task; empty for a recovery."""
+        ...
+
+    @property
+    def arguments(self) -> Any:
+        """Arguments of its task."""
+        ...
+
+    @property
+    def owned(self) -> bool:
+        """Whether a living process works on it."""
+        ...
+
+
+class DurableRuns(Protocol):
+    """Registry of runs that survive their process."""
+
+    def claim(self, run: str, task: str = "", arguments: Any = None) -> Claim:
+        """Become the owner of a run, which is created if it does not exist."""
+        ...
+
+    def open_runs(self) -> Sequence[OpenRun]:
+        """Runs that have not ended."""
+        ...
+
+    def received(self, topic: str) -> Any:
+        """The last message about a topic; None when there is none."""
+        ...
+
+
+@runtime_checkable
+class DurableJournal(Protocol):
+    """Journal that keeps durable runs."""
+
+    @property
+    def runs(self) -> DurableRuns:
+        """The registry of its runs."""
+        ...
+
+    def events(self, incident: str) -> Sequence[Event]:
+        """All events of an incident, in their order."""
+        ...
+
+
 class Keeper(Protocol):
     """Keeps what attempts come to, so that none that has ended is made again after a crash."""
 
@@ -90,15 +242,15 @@ class Keeper(Protocol):
         """The next attempt is about to be made."""
         ...
 
-    def came_to(self, reply: Returned | Raised) -> Awaitable[None] | None:
-        """It has ended so."""
+    def came_to(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
+        """The attempt has returned this value or raised this error."""
         ...
 
 
 class Asker(Protocol):
     """Someone who can choose."""
 
-    def __call__(self, question: Ask, incident: Incident) -> Awaitable[str | None] | str | None:
+    def __call__(self, question: Ask, incident: Incident, /) -> Awaitable[str | None] | str | None:
         """The id of the chosen option; None when nobody answers."""
         ...
 
@@ -118,7 +270,7 @@ class Checkpoint(Protocol):
 class Check(Protocol):
     """Looks at a result: None when it is good, else what is wrong with it."""
 
-    def __call__(self, value: Any) -> Awaitable[Evidence | Verdict | None] | Evidence | Verdict | None:
+    def __call__(self, value: Any, /) -> Awaitable[Evidence | Verdict | None] | Evidence | Verdict | None:
         """Judge."""
         ...
 
@@ -126,6 +278,6 @@ class Check(Protocol):
 class Changer(Protocol):
     """A user's own way to make a rung's new request (a planner for replan, a compactor for compact)."""
 
-    def __call__(self, request: Request, incident: Incident) -> Awaitable[Request] | Request:
+    def __call__(self, request: Request, incident: Incident, /) -> Awaitable[Request] | Request:
         """The request to attempt instead."""
         ...

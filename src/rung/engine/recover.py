@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from rung.core.config import policy as make_policy
 from rung.core.events import Status, Terms
+from rung.core.outcome import report_text
 from rung.core.request import Request
-from rung.engine.kept import Rest, arepeat, repeat
 from rung.engine.loops import adrive, drive
 from rung.engine.numbers import NUMBERS
-from rung.engine.report import write_report
+from rung.engine.ports import JournalPorts
 from rung.engine.run import CURRENT, Run
 from rung.engine.shared import BREAKERS, RETRY_BUDGET
 from rung.engine.step import recovery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import Unpack
 
     from rung.core.budget import RetryBudget
     from rung.core.events import Decision
@@ -24,24 +25,23 @@ if TYPE_CHECKING:
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.engine.first_attempt import FirstAttempt
-    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Listener
+    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, EventLog, Interventions, Listener
     from rung.engine.session import Session
     from rung.engine.shared import Breakers
 
 T = TypeVar("T")
 PARTING: Final = 2.0
-_PLAIN: Final = ("clock", "jitter", "listeners", "journal", "check", "checkpoint", "changes", "session")
+_PLAIN: Final = ("clock", "jitter", "listeners", "check", "checkpoint", "changes", "session")
 
 
-class Ports(TypedDict, total=False):
-    """What can be given to a recovery besides the attempt, the request and the policy.
+class RunPorts(TypedDict, total=False):
+    """Optional arguments of a recovery, besides the journal.
 
     check         looks at each result: None when good, else evidence or a verdict
     ask           answers questions; without it nobody is there
     listeners     are told every event
     changes       own ways to make a rung's new request, by action: {"replan": plan, "compact": shrink}
     checkpoint    keeps and restores the state of the work
-    journal       keeps the events, before anything is done about them
     session       carries the model, and rungs that count per session, from call to call
     key           the breaker's key, or a function of the request; default: the model of each request, where it has one
     breakers      the breakers to use; default: the process's
@@ -55,7 +55,6 @@ class Ports(TypedDict, total=False):
     listeners: Sequence[Listener]
     changes: Mapping[str, Changer]
     checkpoint: Checkpoint | None
-    journal: Journal | None
     session: Session | None
     key: str | Callable[[Request | None], str]
     breakers: Breakers
@@ -65,23 +64,25 @@ class Ports(TypedDict, total=False):
     jitter: Callable[[], float]
 
 
+class Ports(RunPorts, total=False):
+    """Optional arguments of a recovery. `journal` keeps the events, before anything is done about them."""
+
+    journal: EventLog | None
+
+
 async def recover(
     attempt: Callable[[Request], Awaitable[T] | T],
     request: Request | str,
     *,
     policy: Policy | str = "task",
     first: FirstAttempt | None = None,
-    **ports: Any,
+    **ports: Unpack[Ports],
 ) -> Outcome[T]:
     """Attempt the request and recover on the policy's ladder. See `Ports` for the keyword arguments.
 
-    With a `run_id` and a journal it survives its process: called again, it goes on where it was cut off. With
-    `first`, a first attempt made by `attempt_first`, recovery begins with that attempt's failure.
+    With `first`, a first attempt made by `attempt_first`, recovery begins with that attempt's failure. For a recovery
+    that survives its process, see `rung.durable.recover`.
     """
-    if "run_id" in ports:
-        from rung.engine.durable import recover_by_id
-
-        return await recover_by_id(attempt, request, policy, ports)
     if first is None or first.error is None:
         run = prepare(request, policy, ports)
         await acarry(run, attempt)
@@ -94,13 +95,9 @@ async def recover(
 
 
 def recover_sync(
-    attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Any
+    attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Unpack[Ports]
 ) -> Outcome[T]:
-    """The same, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
-    if "run_id" in ports:
-        from rung.engine.durable import recover_by_id_sync
-
-        return recover_by_id_sync(attempt, request, policy, ports)
+    """Attempt the request and recover, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
     run = prepare(request, policy, ports)
     carry(run, attempt)
     return ended(run)
@@ -112,25 +109,19 @@ def carry(
     failure: Failure | None = None,
     decision: Decision | None = None,
     wait: float = 0.0,
-    *,
-    simple: bool = False,
 ) -> None:
-    """Take a run to its end, from its beginning or from a failure and the decision about it.
-
-    `simple`: a first repeat was decided on, and nothing is there that would see each step.
-    """
-    token = CURRENT.set(run)
+    """Take a run to its end, from its beginning or from a failure and the decision about it."""
+    outer = CURRENT.get()
     try:
-        rest = repeat(run, attempt) if simple else Rest(failure, decision, wait)
-        if rest is not None:
-            drive(recovery(run, *rest), attempt, run.clock)
+        CURRENT.set(run)  # in here: an outer attempt's time can be up at any call
+        drive(run, recovery(run, failure, decision, wait), attempt)
     except BaseException as error:
-        run.stopped()  # unless the steps have already said so
+        run.stopped()  # unless the steps have already recorded that
         _part(run)
         error.__dict__["__rung_outcome__"] = run.outcome()
         raise
     finally:
-        CURRENT.reset(token)
+        CURRENT.set(outer)
 
 
 async def acarry(
@@ -139,16 +130,13 @@ async def acarry(
     failure: Failure | None = None,
     decision: Decision | None = None,
     wait: float = 0.0,
-    *,
-    simple: bool = False,
 ) -> None:
-    """The same, awaiting."""
+    """Take a run to its end, awaiting."""
     run.awaited = driven = True
-    token = CURRENT.set(run)
+    outer = CURRENT.get()
     try:
-        rest = await arepeat(run, attempt) if simple else Rest(failure, decision, wait)
-        if rest is not None:
-            await adrive(recovery(run, *rest), attempt, run.clock)
+        CURRENT.set(run)
+        await adrive(run, recovery(run, failure, decision, wait), attempt)
     except GeneratorExit:  # nobody drives us any more, nothing can be awaited, and this may be any context
         driven = False
         run.stopped()
@@ -162,18 +150,22 @@ async def acarry(
         raise
     finally:
         if driven:
-            CURRENT.reset(token)
+            CURRENT.set(outer)
+
+
+_ALLOWED: Final = Ports.__annotations__.keys()
 
 
 def prepare(
-    request: Request | str, policy: Policy | str, ports: Mapping[str, Any], name: str = "", began: float | None = None
+    request: Request | str, policy: Policy | str, ports: Ports, name: str = "", began: float | None = None
 ) -> Run:
     """A run, opened, with its ports in place."""
     if isinstance(request, str):
         request = Request(prompt=request)
     session = ports.get("session")
     if session is not None:
-        session.model = _ordered(ports.get("journal"), session.id) or session.model or request.model
+        ordered = _ordered(JournalPorts.of(ports.get("journal")).interventions, session.id)
+        session.model = ordered or session.model or request.model
         request = request.but(model=session.model)
     run = Run()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
@@ -182,7 +174,7 @@ def prepare(
     return run
 
 
-def _session(ports: Mapping[str, Any]) -> str:
+def _session(ports: Ports) -> str:
     """What the journal calls the session; where none is given, all recoveries of this process are one."""
     session = ports.get("session")
     if session is not None:
@@ -190,27 +182,27 @@ def _session(ports: Mapping[str, Any]) -> str:
     return NUMBERS.process if ports.get("journal") is not None else ""
 
 
-def _ordered(journal: Any, session: str) -> str:
-    """The model a person has put the session on, where the journal knows of one."""
-    look = getattr(journal, "model_for", None)
-    if look is None or not session:
+def _ordered(interventions: Interventions | None, session: str) -> str:
+    """The model that a person has put the session on; empty when there is none."""
+    if interventions is None or not session:
         return ""
     try:
-        return str(look(session))
+        return str(interventions.model_for(session))
     except Exception:  # a store in trouble must not stand in the way
         return ""
 
 
-def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> dict[str, Any]:
+def equipment(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[str, Any]:
     """The attributes of a run with these ports; a name that is none is a mistake of the caller's."""
-    unknown = sorted(set(ports) - set(Ports.__annotations__))
+    unknown = sorted(ports.keys() - _ALLOWED)
     if unknown:
-        allowed = ", ".join(Ports.__annotations__)
+        allowed = ", ".join(_ALLOWED)
         raise TypeError(f"unknown argument {unknown[0]!r}: allowed are {allowed}")
     asker, key = ports.get("ask"), ports.get("key", "")
     attended = asker is not None and not policy.unattended
+    journal = JournalPorts.of(ports.get("journal"))
     return {
-        **{port: ports[port] for port in _PLAIN if port in ports},
+        **{port: value for port, value in ports.items() if port in _PLAIN},
         "policy": policy,
         "terms": Terms(
             policy.ladder.name,
@@ -218,9 +210,13 @@ def equipment(policy: Policy, ports: Mapping[str, Any], *, idempotent: bool) -> 
             attended,
             idempotent,
             tuple(rung.name for rung in policy.ladder.rungs),
-            getattr(ports.get("journal"), "project", ""),
+            journal.project,
             _session(ports),
         ),
+        "journal": journal.log,
+        "interventions": journal.interventions,
+        "remedies": journal.remedies,
+        "observed": journal.log is not None or bool(ports.get("listeners")),
         "asker": asker,
         "retry_budget": ports.get("retry_budget", RETRY_BUDGET),
         "breaker_key": key,
@@ -232,12 +228,22 @@ def ended(run: Run) -> Outcome[Any]:
     """The outcome; one that is blocked leaves a report for whoever finds it."""
     outcome = run.outcome()
     run.error = None  # its traceback holds the frames that hold the run: a cycle
-    if outcome.status is Status.BLOCKED:
+    if outcome.status is Status.BLOCKED and run.policy.report:
         try:
-            write_report(run.policy.report, outcome, run.policy.ladder)
+            _append_report(run.policy, outcome)
         except OSError as error:
             run.crashed("report", error)
     return outcome
+
+
+def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
+    """Append to the policy's file what was tried, why it failed, and what a person may choose."""
+    from pathlib import Path
+
+    target = Path(policy.report)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("a", encoding="utf-8") as file:
+        file.write(report_text(outcome, policy.ladder))
 
 
 def _part(run: Run) -> None:

@@ -1,7 +1,7 @@
 """What an attempt reports while it has no run to tell: a guarded call makes none until something goes wrong.
 
 Each task has `Reports` of its own, which every task and thread with a copy of its context shares: what a child
-reports is heard by the call that started it. Blocking calls on the short way run in the main thread alone, so one
+reports is heard by the call that started it. Blocking calls on the fast path run in the main thread alone, so one
 object serves them all; it also hears whoever reports in another thread without such a context, because nobody
 knows whose attempt that is, and an attempt that may have done something must not be repeated.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from random import random
 from threading import get_ident
+from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,20 +20,33 @@ from rung.core.outcome import conclude
 from rung.core.policy import Sticky
 from rung.engine.interrupt import MAIN
 from rung.engine.numbers import NUMBERS
-from rung.engine.ports import SystemClock
-from rung.engine.reports import MAIN_THREAD, hearing, take
+from rung.engine.ports import EPOCH, SystemClock
+from rung.engine.reports import MAIN_THREAD, anything, hearing, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.breaker import Breaker
     from rung.core.budget import RetryBudget
+    from rung.core.decide import FirstRepeats
     from rung.core.failures import Failure
     from rung.core.orders import Order
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.core.request import Request
-    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, Journal, Keeper, Listener
+    from rung.engine.ports import (
+        Asker,
+        Changer,
+        Check,
+        Checkpoint,
+        Clock,
+        EventLog,
+        Interventions,
+        Keeper,
+        LazyEventLog,
+        Listener,
+        Remedies,
+    )
     from rung.engine.session import Session
     from rung.engine.shared import Breakers
 
@@ -46,6 +60,8 @@ _BAD: Final = Vote.BAD
 _NEUTRAL: Final = Vote.NEUTRAL
 _TOOL: Final = Phase.TOOL
 _NEVER: Final = float("inf")
+# The events of every recovery are made without the constructor of their class, which costs three times as much.
+_event: Final = tuple.__new__
 
 CURRENT: ContextVar[Run | None] = ContextVar("rung_run", default=None)
 
@@ -62,7 +78,11 @@ class Run:
     clock: Clock = SYSTEM_CLOCK
     jitter: Callable[[], float] = staticmethod(random)
     listeners: Sequence[Listener] = ()
-    journal: Journal | None = None
+    journal: EventLog | None = None
+    lazy_log: LazyEventLog | None = None
+    interventions: Interventions | None = None
+    remedies: Remedies | None = None
+    observed: bool = False  # there is a journal or a listener
     asker: Asker | None = None
     check: Check | None = None
     checkpoint: Checkpoint | None = None
@@ -72,6 +92,7 @@ class Run:
     breaker_key: str | Callable[[Request | None], str] = ""  # empty: each model has its own
     retry_budget: RetryBudget | None = None
     session: Session | None = None
+    first_repeats: FirstRepeats | None = None  # of a guarded function
     keeper: Keeper | None = None  # of a run that survives its process
 
     parent: Run | None = None
@@ -80,6 +101,7 @@ class Run:
     permit: Permit | None = None
     before: ev.Decision | None = None  # what stood before the decision in force
     began: float = 0.0
+    seconds: float | None = None  # time limit of the running attempt
     made: bool = True
     awaited: bool = False  # its attempts are coroutines
     heard_since: float = _NEVER  # what is reported to no run since then may be of the running attempt
@@ -102,8 +124,9 @@ class Run:
         dollars = budget.dollars
         outer_id = ""
         used: tuple[tuple[str, int], ...] = ()
-        self.parent = parent = CURRENT.get()
+        parent = CURRENT.get()
         if parent is not None:
+            self.parent = parent
             outer = parent.incident
             outer_id = outer.id
             ends = outer.deadline
@@ -115,7 +138,8 @@ class Run:
         if self.session is not None:
             used = tuple(self.session.used.items())
         self.began = now
-        self.record(ev.Opened(now, name or NUMBERS.next(), self.terms, request, deadline, dollars, outer_id, used))
+        values = (now, name or NUMBERS.next(), self.terms, request, deadline, dollars, outer_id, used)
+        self.record(_event(ev.Opened, values))
 
     def record(self, event: ev.Event) -> None:
         """A new fact."""
@@ -124,7 +148,7 @@ class Run:
 
     def unpublished(self) -> Sequence[ev.Event]:
         """Events nobody has been told of yet; none are kept back for nobody."""
-        if self.journal is None and not self.listeners:
+        if not self.observed:
             return ()
         fresh = self.log[self.published :]
         self.published = len(self.log)
@@ -155,7 +179,7 @@ class Run:
         self.began = now = self.clock.now()
         self.spent = 0.0
         self.visible = False
-        self.heard_since = _NEVER if self.awaited or get_ident() != MAIN else SYSTEM_CLOCK.now()
+        self.heard_since = _NEVER if self.awaited or get_ident() != MAIN else EPOCH + monotonic()
         self.made = True
         self.error = None
         key = self.select_breaker()
@@ -200,7 +224,7 @@ class Run:
             self.breaker.ended(self.permit, self.began, now, vote(failure))
         herd = self.retry_budget
         room = herd is None or herd.affords(failure.kind)
-        self.record(ev.AttemptFailed(now, failure, now - self.began, self.spent, room, self.made))
+        self.record(_event(ev.AttemptFailed, (now, failure, now - self.began, self.spent, room, self.made)))
         return failure
 
     def decide(self, failure: Failure) -> ev.Decision:
@@ -208,30 +232,27 @@ class Run:
         if self.policy.learn and self.incident.decision is None:
             self._recall(failure)
         now = self.clock.now()
-        return self.note(self.choose(failure, now, self.jitter()), now)
-
-    def choose(self, failure: Failure, now: float, jitter: float) -> ev.Decision:
-        """What to do about it."""
-        return decide(self.incident, failure, self.policy, now, jitter)
+        if self.first_repeats is not None:
+            return self.note(self.first_repeats.decide(self.incident, failure, now, self.jitter()), now)
+        return self.note(decide(self.incident, failure, self.policy, now, self.jitter()), now)
 
     def _recall(self, failure: Failure) -> None:
         """Ask the journal, where it remembers anything, what helped with this failure before."""
-        ask = getattr(self.journal, "hint", None)
-        if ask is None:
+        if self.remedies is None:
             return
         try:
-            name = ask(self.terms.project, failure)
+            name = self.remedies.hint(self.terms.project, failure)
         except Exception as error:  # a memory that fails must not stand in the way
             self.crashed("memory", error)
             return
-        if name in self.terms.rungs:
+        if name is not None and name in self.terms.rungs:
             rung = self.terms.rungs.index(name)
             self.record(ev.Hinted(self.clock.now(), rung, f"{name} worked last time"))
 
     def note(self, decision: D, now: float | None = None) -> D:
         """Write a decision down; a retry that it schedules is charged now, not when it runs."""
         self.before = self.incident.standing
-        self.record(ev.Decided(self.clock.now() if now is None else now, decision))
+        self.record(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
         if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
             self.retry_budget.charge(self.incident.failure.kind)
         return decision
@@ -253,7 +274,7 @@ class Run:
             value = incident.written + value
         self.value = value
         self.error = None
-        self.record(ev.AttemptSucceeded(now, now - self.began, self.spent))
+        self.record(_event(ev.AttemptSucceeded, (now, now - self.began, self.spent)))
         if self.retry_budget is not None:
             self.retry_budget.credit()
         self._settle()
@@ -296,7 +317,9 @@ class Run:
     def take_reports(self) -> None:
         """What the attempt just made reported while there was no run to tell."""
         if self.clock is not SYSTEM_CLOCK:
-            return  # such calls never go the short way, and their times mean nothing here
+            return  # such calls never take the fast path, and their times mean nothing here
+        if not anything(self.began, awaited=self.awaited):
+            return
         heard = take(self.began, awaited=self.awaited)
         for at, step in heard.steps:
             self.record(ev.StepCompleted(at, step))

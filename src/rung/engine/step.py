@@ -7,7 +7,7 @@ and the async loop are the same few lines and neither has a rule of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from rung.core import events as ev
 from rung.core.change import change
@@ -19,13 +19,15 @@ from rung.core.ladder import Action
 from rung.core.orders import Act
 from rung.core.request import Request
 from rung.core.verdict import Verdict
+from rung.engine.moves import ATTEMPT, NOTHING, Call, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from concurrent.futures import Future
 
     from rung.core.orders import Order
-    from rung.engine.ports import Journal
+    from rung.engine.moves import Move, Reply, Steps
+    from rung.engine.ports import EventLog
     from rung.engine.run import Run
 
 # From here on a rung may turn the work upside down: keep what there is.
@@ -33,47 +35,11 @@ _CHECKPOINTED: Final = frozenset({Action.REPLAN, Action.RESPAWN, Action.RESTRUCT
 LOOK: Final = 0.5  # seconds between looks for an order, while a recovery waits
 
 
-class Attempt(NamedTuple):
-    """Make this attempt, and end it after so many seconds. Answered with Returned or Raised."""
-
-    request: Request | None
-    seconds: float | None
-
-
-class Wait(NamedTuple):
-    """Let this much time pass."""
-
-    seconds: float
-
-
-class Call(NamedTuple):
-    """Call a port, awaiting it if need be. Answered with Returned or Raised."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-
-class Returned(NamedTuple):
-    """It came back with this."""
-
-    value: Any
-
-
-class Raised(NamedTuple):
-    """It raised this."""
-
-    error: Exception
-
-
-Move: TypeAlias = Attempt | Wait | Call
-Reply: TypeAlias = Returned | Raised  # after a Wait: Returned(None)
-Steps: TypeAlias = "Generator[Move, Reply, None]"
-
-
 def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | None = None, wait: float = 0.0) -> Steps:
     """Attempt, and recover until it has ended; or go on from a failure and the decision about it, or after a wait."""
     try:
-        yield from _publish(run)
+        if run.observed:
+            yield from _publish(run)
         over = (yield from _pause(run, wait)) if wait > 0 else False
         while not over:
             if failure is None or decision is None:
@@ -81,13 +47,39 @@ def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | N
                 if failure is None:
                     break
                 decision = run.decide(failure)
-            over = yield from _act(run, failure, decision)
-            failure = None
-        yield from _publish(run)
+            if run.observed:
+                yield from _publish(run)
+            if isinstance(decision, ev.Repeat):
+                if decision.wait > 0 or run.interventions is not None:
+                    over = yield from _pause(run, decision.wait)
+                decision = None
+            else:
+                over, decision = yield from _act(run, failure, decision)
+        if run.observed:
+            yield from _publish(run, final=True)
     except BaseException as error:
-        # Closed by its loop, or hit by Ctrl-C while in here: either way it is over, and that is recorded.
+        # Closed by its driver, or hit by Ctrl-C while in here: either way it is over, and that is recorded.
         run.stopped("stopped from outside" if not isinstance(error, Exception) else f"a fault in Rung: {error!r}")
         raise
+
+
+def _act(run: Run, failure: Failure, decision: ev.Decision) -> Generator[Move, Reply, tuple[bool, ev.Decision | None]]:
+    """Carry out a decision that is not a repeat: whether that is the end, and else the next decision, if there is one.
+
+    Without a next decision the attempt is made.
+    """
+    yield from _leave(run)
+    if isinstance(decision, ev.Finish):
+        run.close(decision)
+        return True, None
+    if isinstance(decision, ev.Ask):
+        chosen = yield from _ask(run, decision)
+        return False, run.decide(failure) if chosen is None else chosen
+    assert not isinstance(decision, ev.Repeat)  # noqa: S101  # the caller has seen to it
+    if not (yield from _change(run, decision, failure)):
+        return False, run.decide(failure)
+    over = yield from _pause(run, decision.wait if isinstance(decision, ev.Change) else 0.0)
+    return over, None
 
 
 def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
@@ -95,55 +87,33 @@ def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
     refusal = run.admit()
     if refusal is not None:
         return run.failed(refusal)
-    seconds = seconds_left(run.incident, run.policy, run.began)
+    run.seconds = seconds = seconds_left(run.incident, run.policy, run.began)
     if seconds is not None and seconds <= 0:
         return run.failed(run.too_late())
-    yield from _settle(run)
+    if run.pending is not None:
+        yield from _settle(run)
     if run.keeper is not None:
         yield from _call(run, "journal", run.keeper.begun)
-    reply = yield Attempt(run.incident.request, seconds)
+    value, error = yield ATTEMPT
     if run.keeper is not None:  # here, where no time limit can cut it short
-        yield from _call(run, "journal", run.keeper.came_to, reply)
-    if isinstance(reply, Raised):
-        return run.failed(reply.error)
-    found = None
-    if run.check is not None:
-        checked = yield from _call(run, "check", run.check, reply.value)
-        found = checked.value if checked is not None else None
+        yield from _call(run, "journal", run.keeper.came_to, value, error)
+    if error is not None:
+        return run.failed(error)
+    found, _ = (yield from _call(run, "check", run.check, value)) if run.check is not None else NOTHING
     if isinstance(found, Verdict):
         found = found.evidence
     if found is None:
-        run.succeeded(reply.value)
+        run.succeeded(value)
         return None
     if not isinstance(found, Evidence | Failure):
         found = Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
     return run.rejected(classify(found))
 
 
-def _act(run: Run, failure: Failure, decision: ev.Decision | None) -> Generator[Move, Reply, bool]:
-    """Do as decided, and decide again, until there is something to attempt (False) or it has ended (True)."""
-    while True:
-        if decision is None:
-            decision = run.decide(failure)
-        yield from _publish(run)
-        yield from _leave(run, decision)
-        if isinstance(decision, ev.Repeat):
-            return (yield from _pause(run, decision.wait))
-        if isinstance(decision, ev.Finish):
-            run.close(decision)
-            return True
-        if isinstance(decision, ev.Ask):
-            decision = yield from _ask(run, decision)
-        elif (yield from _change(run, decision, failure)):
-            return (yield from _pause(run, decision.wait if isinstance(decision, ev.Change) else 0.0))
-        else:
-            decision = None
-
-
 def _pause(run: Run, seconds: float) -> Generator[Move, Reply, bool]:
     """Let this much time pass, or until a person says otherwise; True when that was the end."""
-    look = getattr(run.journal, "order", None)
-    if look is None:
+    interventions = run.interventions
+    if interventions is None:
         if seconds > 0:
             yield Wait(seconds)
         return False
@@ -151,8 +121,7 @@ def _pause(run: Run, seconds: float) -> Generator[Move, Reply, bool]:
     while True:
         given, run.order = run.order, None
         if given is None:
-            reply = yield from _call(run, "orders", look, run.incident.id)
-            given = reply.value if reply is not None else None
+            given, _ = yield from _call(run, "orders", interventions.order, run.incident.id)
         if given is not None:
             over = _obey(run, given)
             yield from _publish(run)
@@ -177,10 +146,10 @@ def _obey(run: Run, order: Order) -> bool:
     return False
 
 
-def _leave(run: Run, decision: ev.Decision) -> Steps:
-    """The rung we were on has failed: put back what it changed, where that is wanted."""
+def _leave(run: Run) -> Steps:
+    """The rung of the decision before has failed: put back what it changed, where that is wanted."""
     before = run.before
-    if before is None or isinstance(decision, ev.Repeat):
+    if before is None:
         return
     incident = run.incident
     if incident.origin is not None and incident.handed_over:
@@ -188,7 +157,8 @@ def _leave(run: Run, decision: ev.Decision) -> Steps:
     reference = incident.checkpoints.get(before.rung)
     if reference is None or not run.policy.ladder.rungs[before.rung].rollback or run.checkpoint is None:
         return
-    if (yield from _call(run, "checkpoint", run.checkpoint.restore, reference)) is not None:
+    _, error = yield from _call(run, "checkpoint", run.checkpoint.restore, reference)
+    if error is None:
         run.record(ev.RolledBack(run.clock.now(), before.rung, reference))
 
 
@@ -222,11 +192,11 @@ def _change(run: Run, decision: ev.Change | ev.HandOver, failure: Failure) -> Ge
 
 
 def _by_user(run: Run, changer: Callable[..., Any], request: Request) -> Generator[Move, Reply, Request]:
-    made = yield Call(changer, (request, run.incident))
-    if isinstance(made, Returned) and isinstance(made.value, Request):
-        return made.value
-    if isinstance(made, Raised):
-        raise made.error
+    made, error = yield Call(changer, (request, run.incident))
+    if error is not None:
+        raise error
+    if isinstance(made, Request):
+        return made
     raise TypeError("a changer must return a rung.Request")
 
 
@@ -238,31 +208,35 @@ def _skip(run: Run, rung: int, reason: str) -> bool:
 def _take_checkpoint(run: Run, rung: int, label: str) -> Steps:
     if run.checkpoint is None or not run.policy.checkpoints:
         return
-    taken = yield from _call(run, "checkpoint", run.checkpoint.take, label)
-    if taken is not None:
-        run.record(ev.CheckpointTaken(run.clock.now(), rung, taken.value))
+    reference, error = yield from _call(run, "checkpoint", run.checkpoint.take, label)
+    if error is None:
+        run.record(ev.CheckpointTaken(run.clock.now(), rung, reference))
 
 
 def _ask(run: Run, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
     """Put the question; nobody there means blocked, never a guess."""
     assert run.asker is not None  # noqa: S101  # decide asks only where somebody is there
-    reply = yield from _call(run, "asker", run.asker, question, run.incident)
-    answer = reply.value if reply is not None else None
+    answer, _ = yield from _call(run, "asker", run.asker, question, run.incident)
     if answer not in {option.id for option in question.options}:
         return run.note(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
     return run.answered(answer)
 
 
-def _publish(run: Run) -> Steps:
-    """Write down what is new, then tell it: never the other way round. Before every act."""
+def _publish(run: Run, *, final: bool = False) -> Steps:
+    """Write new events to the journal, then notify the listeners, in this order, before every act.
+
+    Nobody waits for the final events, so that a journal may write them later.
+    """
     first = run.published
     fresh = run.unpublished()
     if not fresh:
         return
-    if run.journal is not None:
-        kept = yield from _call(run, "journal", _hand_over, run.journal, run.incident.id, first, fresh)
-        if kept is not None and isinstance(kept.value, _Pending):
-            run.pending = kept.value
+    if final and run.lazy_log is not None:
+        yield from _call(run, "journal", run.lazy_log.append_last, run.incident.id, first, fresh)
+    elif run.journal is not None:
+        kept, _ = yield from _call(run, "journal", _hand_over, run.journal, run.incident.id, first, fresh)
+        if isinstance(kept, _Pending):
+            run.pending = kept
     run.tell(fresh)
 
 
@@ -272,7 +246,7 @@ class _Pending(NamedTuple):
     future: Future[Any]
 
 
-def _hand_over(journal: Journal, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
+def _hand_over(journal: EventLog, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
     kept = journal.append(incident, first, events)
     return _Pending(cast("Future[Any]", kept)) if hasattr(kept, "add_done_callback") else kept
 
@@ -291,12 +265,10 @@ def _itself(future: Future[Any]) -> Future[Any]:
     return future  # both loops wait for what they are given
 
 
-def _call(
-    run: Run, what: str, function: Callable[..., Any], *arguments: Any
-) -> Generator[Move, Reply, Returned | None]:
-    """Call a port that must not break the loop: when it raises, that is recorded and None comes back."""
+def _call(run: Run, what: str, function: Callable[..., Any], *arguments: Any) -> Generator[Move, Reply, Reply]:
+    """Call a port that must not break the recovery: an error is recorded, and the reply holds it."""
     reply = yield Call(function, arguments)
-    if isinstance(reply, Raised):
-        run.crashed(what, reply.error)
-        return None
+    error = reply[1]
+    if error is not None:
+        run.crashed(what, error)
     return reply

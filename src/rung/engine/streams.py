@@ -69,7 +69,7 @@ def generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
                 return Stream(function(*a, **k)).begin(given)
 
             try:
-                stream = guard.carry(as_attempt(begin, args, kwargs), args, failed, guard.run.clock.now())
+                stream = guard.carry(as_attempt(begin, args, kwargs), args, failed)
             finally:
                 failed = None  # its traceback holds this frame: a cycle, and work for the collector
             try:
@@ -105,7 +105,7 @@ def async_generator(function: Callable[..., Any], guard: Guard) -> Callable[...,
                 return Stream(function(*a, **k)).abegin(given)
 
             try:
-                stream = await guard.acarry(as_attempt(begin, args, kwargs), args, failed, guard.run.clock.now())
+                stream = await guard.acarry(as_attempt(begin, args, kwargs), args, failed)
             finally:
                 failed = None  # as above
             try:

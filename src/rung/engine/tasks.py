@@ -24,7 +24,7 @@ from rung.engine.patience import apatiently, patiently
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.engine.durable import Claim
+    from rung.engine.ports import Claim, DurableJournal
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -139,11 +139,11 @@ WORK: ContextVar[Work | None] = ContextVar("rung_work", default=None)
 def task(name: str) -> Callable[[F], F]:
     """Register a function by name, so that any process that has imported it can take up its runs.
 
-    >>> @rung.task("report")
+    >>> @rung.durable.task("report")
     ... def report(day: str) -> dict: ...
     """
     if not isinstance(name, str) or not name:
-        raise ConfigError("name", name, 'a text: @rung.task("name")')
+        raise ConfigError("name", name, 'a text: @rung.durable.task("name")')
 
     def register(function: F) -> F:
         if TASKS.get(name) not in {None, function}:
@@ -175,11 +175,11 @@ def wait(topic: str, timeout: float | None = None) -> Any:
 def _here() -> Work:
     work = WORK.get()
     if work is None:
-        raise RungError("this can be called only inside a task that runs: see rung.task and rung.start")
+        raise RungError("this can be called only inside a task that runs: see rung.durable.task and rung.durable.start")
     return work
 
 
-def start(journal: Any, run: str, name: str, **arguments: Any) -> Any:
+def start(journal: DurableJournal, run: str, name: str, **arguments: Any) -> Any:
     """Run a task to its end in this process, from its beginning or from where it was cut off; its result.
 
     Where the task is a coroutine function, this is to be awaited.
@@ -191,7 +191,7 @@ def start(journal: Any, run: str, name: str, **arguments: Any) -> Any:
     return carry(journal, run, name, arguments)
 
 
-def take_up(journal: Any, run: str, name: str, **arguments: Any) -> Any:
+def take_up(journal: DurableJournal, run: str, name: str, **arguments: Any) -> Any:
     """The same, blocking, for tasks of both sorts."""
     if not _is_async(name):
         return start(journal, run, name, **arguments)
@@ -201,13 +201,15 @@ def take_up(journal: Any, run: str, name: str, **arguments: Any) -> Any:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(start(journal, run, name, **arguments))
-    raise RungError(f"task {name!r} is awaited, and this would block its loop: await asyncio.to_thread(rung.resume, …)")
+    raise RungError(
+        f"task {name!r} is awaited, and this would block its loop: await asyncio.to_thread(rung.durable.resume, …)"
+    )
 
 
-def resume(journal: Any) -> dict[str, Any]:
+def resume(journal: DurableJournal) -> dict[str, Any]:
     """Take up every run that nobody has and whose task is known here; what each came to, or what it raised.
 
-    It blocks: with an event loop at work, `await asyncio.to_thread(rung.resume, journal)`.
+    It blocks: with an event loop at work, `await asyncio.to_thread(rung.durable.resume, journal)`.
     """
     ended: dict[str, Any] = {}
     for run in journal.runs.open_runs():
@@ -225,8 +227,8 @@ def _is_async(name: str) -> bool:
     return iscoroutinefunction(TASKS.get(name))
 
 
-def _carry(journal: Any, run: str, name: str, arguments: dict[str, Any]) -> Any:
-    claim: Claim = journal.runs.claim(run, name, arguments)
+def _carry(journal: DurableJournal, run: str, name: str, arguments: dict[str, Any]) -> Any:
+    claim = journal.runs.claim(run, name, arguments)
     if _has_ended(claim):
         return _result(claim.done)
     with claim:
@@ -244,11 +246,11 @@ def _carry(journal: Any, run: str, name: str, arguments: dict[str, Any]) -> Any:
     return value
 
 
-async def _acarry(journal: Any, run: str, name: str, arguments: dict[str, Any]) -> Any:
+async def _acarry(journal: DurableJournal, run: str, name: str, arguments: dict[str, Any]) -> Any:
     """The same, awaiting; the store's own waits are taken off the loop."""
     from asyncio import to_thread
 
-    claim: Claim = await to_thread(journal.runs.claim, run, name, arguments)
+    claim = await to_thread(journal.runs.claim, run, name, arguments)
     if await to_thread(_has_ended, claim):
         return _result(claim.done)
     with claim:

@@ -1,7 +1,7 @@
 """Ending an awaited attempt whose time is up.
 
-`limited` sets a timer of its own. The short way of guarded calls uses one `Sweeper` per event loop
-instead: a timer for each call would cost more than everything else together.
+A short limit has a timer of its own. Longer ones share one `Sweeper` for each event loop: a timer for each attempt
+would cost more than everything else together.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ async def limited(work: Awaitable[T], seconds: float | None) -> T:
     """
     if seconds is None:
         return await work
+    if seconds >= LOOK_EVERY:
+        return await _swept(work, seconds)
     timer = asyncio.timeout(max(0.0, seconds))
     try:
         async with timer:
@@ -50,6 +52,21 @@ async def limited(work: Awaitable[T], seconds: float | None) -> T:
         if timer.expired():
             raise TimeUp(seconds) from None
         raise
+
+
+async def _swept(work: Awaitable[T], seconds: float) -> T:
+    sweeper_here()
+    task = asyncio.current_task()
+    RUNNING[work] = (monotonic() + seconds, task, 0 if task is None else task.cancelling())
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if was_ours(work, task):
+            raise TimeUp(seconds) from None
+        raise
+    finally:
+        del RUNNING[work]
+        was_ours(work, task)
 
 
 class Sweeper:
@@ -74,22 +91,6 @@ class Sweeper:
         here = REPORTED.get()
         if here is None or here.owner is None or here.owner() is not task:
             equip(task)
-
-    async def limited(self, work: Awaitable[T], seconds: float) -> T:
-        """Await it; raise TimeUp when it has not come back in so many seconds."""
-        if seconds < LOOK_EVERY:
-            return await limited(work, seconds)
-        task = asyncio.current_task()
-        RUNNING[work] = (monotonic() + seconds, task, 0 if task is None else task.cancelling())
-        try:
-            return await work
-        except asyncio.CancelledError:
-            if was_ours(work, task):
-                raise TimeUp(seconds) from None
-            raise
-        finally:
-            del RUNNING[work]
-            was_ours(work, task)
 
     def _look(self) -> None:
         now = monotonic()

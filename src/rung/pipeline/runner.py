@@ -23,6 +23,7 @@ from rung.core.outcome import GOOD, report_text
 from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
 from rung.core.stages import blocked_report, joined, judge_output, read_pipeline, stage_prompt
+from rung.engine import durable
 from rung.engine.recover import recover
 from rung.pipeline.result import Ran, signal_of
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rung.core.outcome import Outcome
     from rung.core.policy import Policy
     from rung.core.stages import Pipeline, Stage
+    from rung.engine.recover import RunPorts
 
 T = TypeVar("T")
 # What stopped it, the gravest first.
@@ -120,19 +122,19 @@ class PipelineRun:
             max_turns=stage.turns,
             idempotent=stage.idempotent,
         )
-        ports: dict[str, Any] = {
+        ports: RunPorts = {
             "check": self._check(stage),
             "changes": {Action.NUDGE.value: self._nudge},
             "listeners": [lambda event, incident: self.listen(stage.id, event, incident)],
         }
         if self.ask is not None:
             ports["ask"] = self._asker(stage.id, self.ask)
-        if self.journal is not None:
-            ports["journal"] = self.journal
-            if self.run_id:
-                ports["run_id"] = await asyncio.to_thread(self._stage_run, stage.id)
-        # Its own report is part of the pipeline's.
-        return await recover(self._agent(stage), request, policy=self.policy.but(report=""), **ports)
+        agent, journal = self._agent(stage), self.journal
+        policy = self.policy.but(report="")  # its own report is part of the pipeline's
+        if journal is None or not self.run_id:
+            return await recover(agent, request, policy=policy, journal=journal, **ports)
+        run = await asyncio.to_thread(self._stage_run, stage.id)
+        return await durable.recover(agent, request, policy=policy, journal=journal, run_id=run, **ports)
 
     def _stage_run(self, stage: str) -> str:
         """The run of a stage: the one that passed or was cut off, else a new one, as a stopped stage is tried again."""

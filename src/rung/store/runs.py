@@ -232,6 +232,10 @@ class Claim:
         """What a person wants of it, unasked."""
         return self.runs.journal.order(incident)
 
+    def model_for(self, session: str) -> str:
+        """The model that a person has put the session on."""
+        return self.runs.journal.model_for(session)
+
     def hint(self, project: str, failure: Failure) -> str | None:
         """What the journal remembers."""
         return self.runs.journal.hint(project, failure)

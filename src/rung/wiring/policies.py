@@ -43,7 +43,7 @@ def file_book() -> PolicyBook:
 class Policies:
     """The policies of one journal and one file (`rung.toml`, unless given), for whoever makes recoveries.
 
-    >>> policies = rung.Policies(journal)
+    >>> policies = rung.policies.Policies(journal)
     >>> rung.recover_sync(attempt, request, policy=policies.pick("checkout"), journal=journal)
     """
 

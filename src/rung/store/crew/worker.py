@@ -43,7 +43,7 @@ class Answer(NamedTuple):
 class Worker:
     """One task in one worker's hands.
 
-    >>> with rung.Worker("crew.db", "task-01") as worker:
+    >>> with rung.crew.Worker("crew.db", "task-01") as worker:
     ...     worker.beat("read the code")
     ...     worker.review("CHECKPOINT 1: …", checkpoint=1)
     ...     if worker.wait_for_answer().state == "review_approved":

@@ -1,0 +1,5 @@
+"""Crews: the worker's side of a task that a conductor supervises."""
+
+from rung.store.crew.worker import Worker
+
+__all__ = ["Worker"]

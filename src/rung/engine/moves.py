@@ -1,0 +1,32 @@
+"""Moves of a recovery: what its steps yield to a driver, and the replies they are sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+
+class Attempt:
+    """Make the attempt with the run's request (`incident.request`) within its time limit (`run.seconds`)."""
+
+
+class Wait(NamedTuple):
+    """Let this much time pass."""
+
+    seconds: float
+
+
+class Call(NamedTuple):
+    """Call a port, and await the result if it is awaitable."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+ATTEMPT: Final = Attempt()
+Move: TypeAlias = Attempt | Wait | Call
+Reply: TypeAlias = tuple[Any, Exception | None]  # what came back, or what was raised
+NOTHING: Final[Reply] = (None, None)
+Steps: TypeAlias = "Generator[Move, Reply, None]"
