@@ -10,7 +10,8 @@ from rung.core.codec import from_json
 from rung.core.errors import ConfigError
 from rung.core.incident import Incident
 from rung.core.presets import LADDERS
-from rung.service import wire
+from rung.service.schemas.incidents import Retry
+from rung.service.schemas.sessions import SessionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 class Doing(NamedTuple):
     """The state of an open incident."""
 
-    status: wire.SessionStatus
-    retry: wire.Retry | None = None
+    status: SessionStatus
+    retry: Retry | None = None
 
 
 def doing(incident: Incident, events: Sequence[ev.Event]) -> Doing:
@@ -41,7 +42,7 @@ def doing(incident: Incident, events: Sequence[ev.Event]) -> Doing:
         if ladder is not None and decision.rung < len(ladder.rungs):
             of = ladder.rungs[decision.rung].tries
         used = incident.again if isinstance(decision, ev.Repeat) else incident.used
-        return Doing("retrying", wire.Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
+        return Doing("retrying", Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
     return Doing("running")
 
 
