@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +26,7 @@ from rung.gateway.joining import Joining
 from rung.gateway.seam import Answered, Passing, look
 from rung.gateway.sessions import Sessions
 from rung.gateway.upstream import Pool, held_key
+from rung.store.messages import session_models
 from rung.wiring.policies import Policies
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Gateway:
     async def _read(self) -> None:
         await asyncio.to_thread(self.costs.read, self.settings, self.clock.now())
         if self.journal is not None:
-            self.sessions.told(await asyncio.to_thread(_models_told, self.journal))
+            self.sessions.told(await asyncio.to_thread(session_models, self.journal))
             self._policies.update(await asyncio.to_thread(self._set_in_the_service, list(self._policies)))
 
     def _set_in_the_service(self, projects: list[str]) -> dict[str, Policy]:
@@ -331,13 +331,6 @@ class Gateway:
 def _patient(policy: Policy) -> Policy:
     """A stream may break more often than an answer is cut: going on costs little, giving up loses all of it."""
     return policy.with_tries(Action.RESUME, RESUMES) if policy.ladder.name == CALL.name else policy
-
-
-def _models_told(journal: Any) -> dict[str, str]:
-    """The models people have put sessions on, from the service or the command line."""
-    rows = journal.read("SELECT topic, body FROM message WHERE topic LIKE 'model/%'")
-    told = {topic.removeprefix("model/"): json.loads(body) for topic, body in rows}
-    return {session: str(word.get("model", "")) for session, word in told.items() if isinstance(word, dict)}
 
 
 def _done(run: Run, call: Call) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from rung.core.prompts import prompt_id, render
 from rung.core.request import Request
 from rung.detectors.watch import Watch
 from rung.mcp.answers import NextStep, Outcome, next_step
+from rung.store.queries_incidents import open_incidents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,12 +143,9 @@ class Desk:
     def _taken_up(self, session: str) -> Case:
         """What the journal has open for this session: no spent try is forgotten when a server starts again."""
         case = Case()
-        rows = self.journal.read(
-            "SELECT id FROM incident WHERE session = ? AND status = 'open' AND agent = 'mcp' ORDER BY opened_at DESC",
-            (session,),
-        )
-        if rows:
-            case.events = self.journal.events(rows[0][0])
+        waiting = open_incidents(self.journal, session, agent="mcp")
+        if waiting:
+            case.events = self.journal.events(waiting[0])
             case.incident = Incident.of(case.events)
         return case
 

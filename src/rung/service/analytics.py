@@ -30,6 +30,7 @@ from rung.store import figures, reports
 from rung.store import groups as grouped
 from rung.store.listing_rows import Figures
 from rung.store.projection import DAY
+from rung.store.queries_inbox import failures_by_day
 from rung.store.reports_sql import By, Filter, Part
 from rung.store.settings import trace
 
@@ -225,17 +226,10 @@ def _said(hub: Hub, group: grouped.Group, by: str, action: str) -> GroupOut:
 
 def _with_trend(hub: Hub, found: list[grouped.Group]) -> list[GroupOut]:
     today = int(time.time() // DAY)
-    marks = {group.fingerprint for group in found}
     trends: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * TREND)
-    if marks:
-        places = ", ".join("?" * len(marks))
-        rows = hub.journal.read(
-            f"SELECT day, project, fingerprint, n FROM by_message WHERE day > ? AND fingerprint IN ({places})",  # noqa: S608  # marks
-            [today - TREND, *marks],
-        )
-        for day, project, mark, n in rows:
-            if day <= today:
-                trends[project, mark][TREND - 1 - (today - int(day))] += int(n)
+    for row in failures_by_day(hub.journal, list({group.fingerprint for group in found}), today - TREND):
+        if row.day <= today:
+            trends[row.project, row.fingerprint][TREND - 1 - (today - row.day)] += row.seen
     return [
         GroupOut(
             project=group.project, fingerprint=group.fingerprint, kind=group.kind, message=group.message,

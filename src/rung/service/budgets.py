@@ -13,7 +13,7 @@ from rung.service.problems import DOCUMENTED, Problem
 from rung.service.schemas.base import Done
 from rung.service.schemas.budgets import BudgetOut, BudgetsIn, BudgetsOut
 from rung.store.settings import Stale, put_setting, setting, trace
-from rung.store.spending import NAME, allowance, spent_in_month
+from rung.store.spending import NAME, allowance, spent_in_month, top_sessions
 
 router = APIRouter(prefix="/api", tags=["budgets"], responses=DOCUMENTED)
 
@@ -77,11 +77,8 @@ def _out(hub: Hub) -> BudgetsOut:
         purse = limits.purses("", project, month)[-1]
         items.append(_item(purse, by_project.get(project, 0.0), seen))
     if limits.session is not None:
-        rows = hub.journal.read(
-            "SELECT id, dollars FROM session WHERE dollars >= ? ORDER BY dollars DESC, id LIMIT ?",
-            (limits.session * ALERTS[0] / 100, SHOWN),
-        )
-        items += [_item(limits.purses(name, "", month)[-1], dollars, seen) for name, dollars in rows]
+        spenders = top_sessions(hub.journal, limits.session * ALERTS[0] / 100, SHOWN)
+        items += [_item(limits.purses(name, "", month)[-1], dollars, seen) for name, dollars in spenders.items()]
     return BudgetsOut(
         monthly=limits.month,
         session=limits.session,

@@ -22,6 +22,8 @@ from rung.service.problems import DOCUMENTED, Problem
 from rung.service.schemas.inbox import InboxItem, NotificationsIn
 from rung.store import groups as grouped
 from rung.store.crew import board
+from rung.store.listing import crashes
+from rung.store.queries_inbox import blocked_incidents
 from rung.store.settings import put_setting, setting
 
 if TYPE_CHECKING:
@@ -67,21 +69,11 @@ def items(hub: Hub) -> list[InboxItem]:
         )
         for ask in asks(hub, limit=MOST)
     ]  # fmt: skip
-    blocked = hub.journal.read(
-        "SELECT id, project, reason, touched_at FROM incident WHERE status = 'blocked' AND touched_at >= ?"
-        " ORDER BY touched_at DESC LIMIT ?",
-        (since, MOST),
-    )
-    for name, project, reason, at in blocked:
+    for name, project, reason, at in blocked_incidents(hub.journal, since, MOST):
         found.append(_item(f"blocked/{name}", "blocked", at, "Blocked: nobody was there to ask", reason, project, name))
-    crashes = hub.journal.read(
-        "SELECT c.incident, c.n, c.at, c.what, c.error, i.project FROM crash c"
-        " LEFT JOIN incident i ON i.id = c.incident WHERE c.at >= ? ORDER BY c.at DESC LIMIT ?",
-        (since, MOST),
-    )
-    for name, n, at, what, error, project in crashes:
-        title = f"{what} broke and was ignored"
-        found.append(_item(f"crash/{name}/{n}", "crash", at, title, error, project or "", name))
+    for crash in crashes(hub.journal, since=since, limit=MOST):
+        key, title = f"crash/{crash.incident}/{crash.n}", f"{crash.what} broke and was ignored"
+        found.append(_item(key, "crash", crash.at, title, crash.error, crash.project, crash.incident))
     back = frozenset({grouped.State.REGRESSION})
     for group in grouped.groups(hub.journal, now=time.time(), states=back, limit=MOST):
         key = f"group/{group.project or '-'}/{group.fingerprint}/{group.said_at:.0f}"

@@ -148,13 +148,6 @@ def incident_out(row: IncidentRow) -> IncidentOut:
 def asks(hub: Hub, incident: str | None = None, limit: int = 100) -> list[AskOut]:
     """The questions that wait for an answer, of one incident or all: what is answered but not heard yet is not."""
     found = listing.asks(hub.journal, incident=incident, limit=limit)
-    given = {
-        topic
-        for one in found
-        for (topic,) in hub.journal.read(
-            "SELECT topic FROM message WHERE topic = ?", (f"answer/{one.incident}/{one.n}",)
-        )
-    }
     return [
         AskOut(
             incident=one.incident,
@@ -166,7 +159,7 @@ def asks(hub: Hub, incident: str | None = None, limit: int = 100) -> list[AskOut
             estimate=one.estimate,
         )
         for one in found
-        if f"answer/{one.incident}/{one.n}" not in given
+        if hub.journal.runs.received(f"answer/{one.incident}/{one.n}") is None
     ]
 
 

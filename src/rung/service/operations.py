@@ -19,6 +19,7 @@ from rung.service.schemas.base import Done
 from rung.service.schemas.operations import AuditOut, LoginIn, Me, TokenIn, TokenOut
 from rung.service.stream import EventStream, Only
 from rung.store import export as exporting
+from rung.store.queries_inbox import attempt_counts, incident_counts, known_models, known_projects, ping
 from rung.store.reports_sql import Filter
 from rung.store.settings import trail
 
@@ -36,8 +37,6 @@ _Short = Annotated[str, Query(max_length=300, pattern=NO_NUL)]
 @router.get("/api/me")
 def me(request: Request, hub: Parts, who: Reader) -> Me:
     """Who asks, what they may do, and what they must send with an act."""
-    projects = [name for (name,) in hub.journal.read("SELECT DISTINCT project FROM session ORDER BY 1 LIMIT 200")]
-    models = [name for (name,) in hub.journal.read("SELECT DISTINCT model FROM session ORDER BY 1 LIMIT 200")]
     known = [model.name for model in hub.policies.pick().models]
     return Me(
         name=who.name,
@@ -47,8 +46,8 @@ def me(request: Request, hub: Parts, who: Reader) -> Me:
         demo=hub.demo,
         journal=hub.place,
         trouble=hub.journal.trouble,
-        models=[name for name in dict.fromkeys([*known, *models]) if name],
-        projects=[name for name in projects if name],
+        models=[name for name in dict.fromkeys([*known, *known_models(hub.journal)]) if name],
+        projects=known_projects(hub.journal),
     )
 
 
@@ -180,7 +179,7 @@ def readyz(hub: Parts) -> PlainTextResponse:
     """Can it do its work?"""
     trouble = hub.journal.trouble
     try:
-        hub.journal.read("SELECT 1")
+        ping(hub.journal)
     except Exception as error:  # noqa: BLE001  # whatever it is, we are not ready
         trouble = str(error)
     return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)
@@ -190,11 +189,10 @@ def readyz(hub: Parts) -> PlainTextResponse:
 def metrics(hub: Parts, _: Reader) -> str:
     """For Prometheus."""
     rows: list[tuple[str, str, str, Any]] = []
-    ends = hub.journal.read("SELECT status, SUM(n) FROM by_end GROUP BY status")
-    rows += [("rung_incidents_total", "counter", f'status="{status}"', n) for status, n in ends]
-    bad = hub.journal.read("SELECT kind, SUM(n), SUM(dollars) FROM by_hour GROUP BY kind")
-    rows += [("rung_attempts_total", "counter", f'kind="{kind}"', n) for kind, n, _ in bad]
-    rows.append(("rung_dollars_total", "counter", "", sum(dollars for _, _, dollars in bad)))
+    ends, attempts = incident_counts(hub.journal), attempt_counts(hub.journal)
+    rows += [("rung_incidents_total", "counter", f'status="{status}"', n) for status, n in ends.items()]
+    rows += [("rung_attempts_total", "counter", f'kind="{one.kind}"', one.attempts) for one in attempts]
+    rows.append(("rung_dollars_total", "counter", "", sum(one.dollars for one in attempts)))
     rows.append(("rung_events_total", "counter", "", hub.stream.seq))
     rows.append(("rung_stream_listeners", "gauge", "", hub.stream.listeners))
     rows.append(("rung_journal_in_trouble", "gauge", "", int(bool(hub.journal.trouble))))

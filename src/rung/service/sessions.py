@@ -33,6 +33,7 @@ from rung.service.schemas.sessions import (
 from rung.store import listing
 from rung.store.listing import SessionSort
 from rung.store.listing_rows import SessionRow
+from rung.store.queries_incidents import incident_to_retry, last_rules, open_incident_by_session, open_incidents
 from rung.store.settings import trace, trail
 from rung.store.spending import session_left
 
@@ -171,8 +172,7 @@ def _escalate(hub: Hub, session: str, wanted: EscalateIn, by: str) -> EscalateOu
         mark = hub.access.signed(f"{session}\n{to}\n{until}")
         return EscalateOut(**told, token=f"{until}.{mark}.{to}", done=False, note=note)
     hub.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
-    waiting = hub.journal.read("SELECT id FROM incident WHERE session = ? AND status = 'open'", (session,))
-    for (incident,) in waiting:  # what waits goes on at once, with the new model
+    for incident in open_incidents(hub.journal, session):  # what waits goes on at once, with the new model
         hub.journal.runs.send(f"order/{incident}", Order(Act.RETRY, by, to)._asdict())
     trace(hub.journal, by, "escalate", f"session/{session}", {**told, "reason": "manual"})
     return EscalateOut(**told, token=None, done=True, note=f"from its next call on it is on {to}")
@@ -214,18 +214,9 @@ def _row(hub: Hub, session: str) -> SessionRow:
 
 
 def _out(hub: Hub, rows: list[SessionRow]) -> list[SessionOut]:
-    names = [row.id for row in rows if row.status in LIVE]
-    open_: dict[str, str] = {}
-    if names:
-        marks = ", ".join("?" * len(names))
-        open_ = dict(
-            hub.journal.read(
-                f"SELECT session, MAX(id) FROM incident WHERE session IN ({marks}) AND status = 'open' GROUP BY session",  # noqa: S608  # marks
-                names,
-            )
-        )
+    open_ = open_incident_by_session(hub.journal, [row.id for row in rows if row.status in LIVE])
     at_work = doings(hub.journal, open_.values())
-    rules = _last_rules(hub, [row.id for row in rows if row.failures])
+    rules = last_rules(hub.journal, [row.id for row in rows if row.failures])
     found = []
     for row in rows:
         now = at_work.get(open_.get(row.id, ""))
@@ -243,21 +234,6 @@ def _out(hub: Hub, rows: list[SessionRow]) -> list[SessionOut]:
             )
         )
     return found
-
-
-def _last_rules(hub: Hub, names: list[str]) -> dict[str, str]:
-    """The rule that named each session's last failure."""
-    if not names:
-        return {}
-    marks = ", ".join("?" * len(names))
-    return dict(
-        hub.journal.read(
-            f"""SELECT a.session, a.rule FROM attempt a
-              JOIN (SELECT session, MAX(at) AS at FROM attempt WHERE session IN ({marks}) AND ok = 0 GROUP BY session) b
-                ON a.session = b.session AND a.at = b.at WHERE a.ok = 0""",  # noqa: S608  # marks
-            names,
-        )
-    )
 
 
 def _attempts(hub: Hub, session: str) -> list[AttemptOut]:
@@ -318,11 +294,7 @@ def _model_changes(hub: Hub, session: str) -> list[Escalation]:
 def _last(hub: Hub, session: str) -> tuple[Incident, list[Any]]:
     """The incident a retry is about: the open one, else the last in which something failed, else the last."""
     _row(hub, session)
-    rows = hub.journal.read(
-        """SELECT id FROM incident WHERE session = ?
-            ORDER BY CASE WHEN status = 'open' THEN 0 WHEN failures > 0 THEN 1 ELSE 2 END, opened_at DESC LIMIT 1""",
-        (session,),
-    )
-    if not rows:
+    incident = incident_to_retry(hub.journal, session)
+    if incident is None:
         raise Problem(404, f"nothing was recorded in session {session!r}")
-    return folded(hub.journal, rows[0][0])
+    return folded(hub.journal, incident)

@@ -17,6 +17,7 @@ from rung.store.bodies import kept
 from rung.store.fitting import fitted
 from rung.store.port import ReadOnly
 from rung.store.projection import READ_MODELS, Changes
+from rung.store.queries_incidents import event_bodies
 from rung.store.story import Story, Told, again, replay
 from rung.store.writer import Item, Writer
 
@@ -172,8 +173,7 @@ class Journal:
 
     def events(self, incident: str) -> list[Event]:
         """All events of an incident, in their order."""
-        rows = self.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (incident,))
-        return [from_json(json.loads(body)) for (body,) in rows]
+        return [from_json(body) for body in event_bodies(self, incident)]
 
     def flush(self, seconds: float = 10.0) -> bool:
         """Wait until everything handed over is durable; False when it is not."""

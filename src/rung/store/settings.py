@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rung.core.redact import redacted
+from rung.store.messages import as_json
 from rung.store.port import StoreError
-from rung.store.runs import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
