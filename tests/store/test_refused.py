@@ -16,6 +16,7 @@ from rung.store import open_journal
 from rung.store.migrations import LATEST
 from rung.store.port import StoreError
 from rung.store.sqlite import SqliteBackend
+from rung.store.sqlite_drivers import Apsw, Opened
 from tests.store.rights import bound
 from tests.store.stories import opened, succeeded
 
@@ -187,6 +188,7 @@ if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 from rung.store.port import StoreError
 from rung.store.sqlite import SqliteBackend
+from rung.store.sqlite_drivers import Apsw, Opened
 for write in (True, False):
     try:
         SqliteBackend(sys.argv[1]).connect(write=write)
@@ -347,3 +349,26 @@ def test_commands_without_a_server(words: tuple[str, ...]) -> None:
     assert "Connection refused" in done.stderr
     assert "hunter2" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("after", range(13))
+def test_a_journal_made_while_it_is_opened_is_recognised(tmp_path: Path, after: int) -> None:
+    """Somebody else may create the journal between any two statements of the opening."""
+    place = tmp_path / "journal.db"
+    statements = []
+
+    class Overtaken(Apsw):
+        def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> Opened:
+            connection = super().open(path, write=write, vfs=vfs, frozen=frozen)
+            connection.raw.exec_trace = self._trace
+            return connection
+
+        def _trace(self, _cursor: object, sql: str, _values: object) -> bool:
+            statements.append(sql)
+            if len(statements) == after + 1:
+                open_journal(place).close()
+            return True
+
+    backend = SqliteBackend(place, by=Overtaken())
+    backend.connect(write=True).close()
+    assert len(statements) > after

@@ -117,9 +117,9 @@ class SqliteTable:
             raise StoreError(f"{self.url}: is of another version of Rung ({version}); this one knows {schema.VERSION}")
 
     def _look(self) -> None:
-        """Is it ours?"""
-        ((application,),) = self._execute("PRAGMA application_id")
+        """Refuse another program's file. The tables are counted first: another process may create them meanwhile."""
         ((things,),) = self._execute("SELECT count(*) FROM sqlite_master")
+        ((application,),) = self._execute("PRAGMA application_id")
         if things and application != APPLICATION:
             raise StoreError(f"{self.url}: is not a crew's table: it is another program's SQLite file, or a journal")
 
