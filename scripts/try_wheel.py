@@ -55,13 +55,12 @@ def main() -> None:
         for words in (
             ["--version"],
             ["ladder", "show", "task"],
-            ["demo", "--fast"],
             ["schema", "outcome"],
             ["lab", "faults"],
         ):
             run([str(rung), *words], quiet=True)
         run([str(rung), "run", "--", "true"])
-        print("command: version, ladder, demo, schema, lab, run work")
+        print("command: version, ladder, schema, lab, run work")
 
 
 def has_page(names: list[str], where: str) -> None:

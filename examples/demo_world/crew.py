@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ from rung.store.crew.table import Table
 from rung.store.port import Busy
 
 if TYPE_CHECKING:
+    import threading
     from pathlib import Path
     from random import Random
 
