@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 import rung
 from rung.core import events as ev
+from rung.core.errors import Busy, StoreError
 from rung.core.request import Request
 from rung.store import open_journal
 from rung.store.migrations import LATEST
-from rung.store.port import Busy, StoreError
 from rung.testing import FakeClock, HttpError, Script
 from tests.properties.test_recovery import World, policies, steps
 from tests.store.stories import NOON, differences, emptied, everything, failed, opened, stories, succeeded, tables

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from rung.core.errors import Busy, StoreError
 from rung.store import open_journal, postgres
-from rung.store.port import Busy, StoreError
 from rung.store.postgres import PostgresBackend
 from tests.store import postgres as real
 from tests.store.stories import failed, opened, succeeded

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rung.core.errors import StoreError
 from rung.store import open_journal
 from rung.store.migrations import LATEST
-from rung.store.port import StoreError
 from rung.store.sqlite import SqliteBackend
 from rung.store.sqlite_drivers import Apsw, Opened
 from tests.store.rights import bound
@@ -186,7 +186,7 @@ NOBODY = """
 import os, sys
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
-from rung.store.port import StoreError
+from rung.core.errors import StoreError
 from rung.store.sqlite import SqliteBackend
 from rung.store.sqlite_drivers import Apsw, Opened
 for write in (True, False):

@@ -80,7 +80,7 @@ class Commands(click.Group):
             given = repr(error.value)
             raise Misuse(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
         except RungError as error:
-            from rung.store.port import StoreError
+            from rung.core.errors import StoreError
 
             if not isinstance(error, StoreError):
                 raise

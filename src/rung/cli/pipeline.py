@@ -86,8 +86,8 @@ def check(file: Path, *, as_json: bool) -> None:
 
 def _load(file: Path) -> tuple[Pipeline, Policy]:
     from rung.conductor.pipeline import load
-    from rung.core.errors import ConfigError
-    from rung.wiring.files import FileError, read_table
+    from rung.core.errors import ConfigError, FileError
+    from rung.wiring.files import read_table
 
     table = read_table(file)
     try:

@@ -7,12 +7,13 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Response
 
+from rung.core.errors import Stale
 from rung.core.spending import ALERTS, Purse, alert_at, month_of
 from rung.service.hub import Actor, Admin, Hub, Parts, Reader
 from rung.service.problems import DOCUMENTED, Problem
 from rung.service.schemas.base import Done
 from rung.service.schemas.budgets import BudgetOut, BudgetsIn, BudgetsOut
-from rung.store.settings import Stale, put_setting, setting, trace
+from rung.store.settings import put_setting, setting, trace
 from rung.store.spending import NAME, allowance, spent_in_month, top_sessions
 
 router = APIRouter(prefix="/api", tags=["budgets"], responses=DOCUMENTED)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Response
 
 from rung.core.codec import from_json
-from rung.core.crew import CONDUCTOR_STALE, TERMINAL, IllegalMove, MovedOn, State
-from rung.core.errors import ConfigError
+from rung.core.crew import CONDUCTOR_STALE, TERMINAL, State
+from rung.core.errors import ConfigError, IllegalMove, MovedOn
 from rung.core.events import Opened
 from rung.service.acts import Key, once
 from rung.service.hub import Actor, Hub, Parts, Reader

@@ -10,12 +10,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.codec import from_json
+from rung.core.errors import ReadOnly
 from rung.core.events import Opened
 from rung.core.evidence import clip
 from rung.core.redact import redacted
 from rung.store.bodies import kept
 from rung.store.fitting import fitted
-from rung.store.port import ReadOnly
 from rung.store.projection import READ_MODELS, Changes
 from rung.store.queries_incidents import event_bodies
 from rung.store.story import Story, Told, again, replay

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rung.core.errors import Busy as Busy  # noqa: PLC0414  # the stores' own word, known to the engine
-from rung.core.errors import RungError
 from rung.store.ticket import Ticket as Ticket  # noqa: PLC0414, TC001  # what a store returns for a write
 
 if TYPE_CHECKING:
@@ -17,28 +15,6 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
-
-
-class StoreError(RungError):
-    """The journal cannot be used as it is: what is wrong with it, in one line."""
-
-
-class ReadOnly(StoreError):
-    """It can be read, but not written."""
-
-
-class Fenced(BaseException):
-    """Somebody else owns the run now: what a former owner still writes is refused.
-
-    No Exception, so that no catch-all of an agent goes on working for a run that is no longer its own.
-    """
-
-
-class Taken(RungError):
-    """The run is in the hands of a living process."""
-
-    def __init__(self, run: str, why: str) -> None:
-        super().__init__(f"run {run!r} cannot be taken up: {why}")
 
 
 class Connection(Protocol):

@@ -7,10 +7,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.core.errors import Fenced, Taken
 from rung.store import messages
 from rung.store.messages import as_json
 from rung.store.owners import dead, me
-from rung.store.port import Fenced, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rung.core.errors import Busy, ReadOnly, StoreError
 from rung.store.migrations import check_version, migrate
-from rung.store.port import Busy, ReadOnly, StoreError
 from rung.store.sqlite_connection import SqliteConnection
 from rung.store.sqlite_drivers import WAIT, driver
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from rung.store.port import Busy
+from rung.core.errors import Busy
 from rung.store.sqlite_drivers import PASSING
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.core.errors import Busy, Fenced
 from rung.store.attendance import attend
-from rung.store.port import Busy, Fenced, Ticket
+from rung.store.port import Ticket
 from rung.store.ticket import tell
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.store.port import StoreError
+from rung.core.errors import StoreError
 
 if TYPE_CHECKING:
     from rung.store.journal import Journal
@@ -78,7 +78,8 @@ def _in_file(path: Path) -> str:
     """The top-level key `journal` of the project's file; nothing else in it matters here."""
     if not path.is_file():
         return ""
-    from rung.wiring.files import FileError, read_table
+    from rung.core.errors import FileError
+    from rung.wiring.files import read_table
 
     value = read_table(path).get(KEY, "")
     if not isinstance(value, str):

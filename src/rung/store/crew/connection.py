@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rung.core.crew import IllegalMove
+from rung.core.errors import Busy, IllegalMove, StoreError
 from rung.store.crew import schema
-from rung.store.port import Busy, StoreError
 from rung.store.sqlite_connection import clean
 from rung.store.sqlite_drivers import PASSING, Apsw
 
