@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rung.engine.telling import touched as touched
     from rung.store.crew.worker import Worker as Worker
     from rung.wiring.files import load_rules as load_rules
-    from rung.wiring.opened import journal as journal
+    from rung.wiring.journals import journal as journal
     from rung.wiring.policies import Policies as Policies
 
 __version__ = "0.1.0"
@@ -95,7 +95,7 @@ _HOMES = {
     "start": "rung.engine.tasks",
     "resume": "rung.engine.tasks",
     "Worker": "rung.store.crew.worker",
-    "journal": "rung.wiring.opened",
+    "journal": "rung.wiring.journals",
     "Policies": "rung.wiring.policies",
     "load_rules": "rung.wiring.files",
 }

@@ -221,7 +221,7 @@ def conduct(*, place: str) -> None:
     """Be the conductor."""
     from rung.conductor.serving import conduct, crew_at
     from rung.core.errors import StoreError
-    from rung.wiring.opened import journal
+    from rung.wiring.journals import journal
 
     try:
         kept = journal(None, project="crew")

@@ -143,7 +143,7 @@ def _journal(options: dict[str, Any]) -> Any:
     if options.get("no_journal"):
         return None
     from rung.core.errors import StoreError
-    from rung.wiring.opened import journal
+    from rung.wiring.journals import journal
 
     try:
         return journal(options.get("journal"))

@@ -144,7 +144,7 @@ def _journal(options: dict[str, Any]) -> Any:
             raise ConfigError("--no-journal", True, "left out when a journal or a run id is given")
         return None
     from rung.core.errors import StoreError
-    from rung.wiring.opened import journal
+    from rung.wiring.journals import journal
 
     try:
         return journal(options["journal"], project=options["project"])

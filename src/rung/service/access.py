@@ -111,7 +111,7 @@ class Access:
         """Who shows this cookie; a token that was taken back takes its cookies with it."""
         mark, _, rest = value.partition(".")
         until, _, signed = rest.partition(".")
-        if not hmac.compare_digest(signed, self._sign("cookie", f"{mark}.{until}")) or self._now() >= int(until):
+        if not _same(signed, self._sign("cookie", f"{mark}.{until}")) or self._now() >= int(until):
             return None
         return self._by_mark(mark)
 
@@ -119,9 +119,17 @@ class Access:
         """What an act must say beside this cookie: only our own page can read it."""
         return self._sign("csrf", cookie)
 
+    def has_csrf(self, cookie: str, given: str) -> bool:
+        """Whether this is the CSRF token of this cookie."""
+        return _same(given, self.csrf(cookie))
+
     def signed(self, what: str) -> str:
         """A mark that only this service can have made."""
         return self._sign("note", what)
+
+    def has_signed(self, what: str, signature: str) -> bool:
+        """Whether this service made this signature of this text."""
+        return _same(signature, self.signed(what))
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._key, f"{purpose} {text}".encode(), "sha256").hexdigest()[:40]
@@ -183,6 +191,11 @@ def first_token(given: str | None, beside: Path) -> str:
     with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
         file.write(token + "\n")
     return token
+
+
+def _same(given: str, expected: str) -> bool:
+    """Compare in constant time; what is given may hold any character."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
 def _hash(token: str) -> str:

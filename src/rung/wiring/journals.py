@@ -54,6 +54,13 @@ def default_path() -> Path:
     return Path(base) / "rung" / "journal.db"
 
 
+def journal(where: str | Path | None = None, *, project: str = "") -> Journal:
+    """Open the journal at a path or a `postgresql://` URL; by default this machine's, shared by all entry points."""
+    from rung.store import open_journal
+
+    return open_journal(place(None if where is None else str(where)).at, project=project)
+
+
 def exists(at: str) -> bool:
     """Is there a journal, as far as can be seen without opening it?"""
     return is_url(at) or Path(at).expanduser().exists()
