@@ -188,7 +188,7 @@ def test_connection_is_lost(postgres_server: str, postgres_url: str) -> None:
         with psycopg.connect(postgres_server, autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(%s), pg_terminate_backend(%s)", (reader, writer))
         assert len(journal.events("a")) == 1
-        journal.append_quietly("a", 1, [failed()])
+        journal.append("a", 1, [failed()])
         assert journal.events("a")
         while not journal.flush(LONG):
             pass

@@ -94,7 +94,7 @@ def test_every_page_of_a_small_file(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with open_journal(path) as journal:
         for number in range(600):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+            journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     whole = path.read_bytes()
     pages = len(whole) // 4096
     worn = b"".join(

@@ -135,7 +135,7 @@ def test_damaged(sqlite_url: str) -> None:
     """A journal with broken pages is not touched: it may be all that is left."""
     with open_journal(sqlite_url) as journal:
         for number in range(200):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+            journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     path = Path(sqlite_url)
     data = bytearray(path.read_bytes())
     for page in range(3, len(data) // 4096, 2):
@@ -150,7 +150,7 @@ def test_cut_short(sqlite_url: str) -> None:
     """A journal that lost its end is not touched either."""
     with open_journal(sqlite_url) as journal:
         for number in range(200):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+            journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     path = Path(sqlite_url)
     path.write_bytes(path.read_bytes()[: -4096 * 5])
     file = Untouched(path)
@@ -290,7 +290,7 @@ def test_another_file_in_its_place(sqlite_url: str, tmp_path: Path) -> None:
 def damaged(path: Path) -> None:
     with open_journal(path) as journal:
         for number in range(100):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+            journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     data = bytearray(path.read_bytes())
     for page in range(3, len(data) // 4096, 2):
         data[page * 4096 : page * 4096 + 200] = b"\xa5" * 200

@@ -92,9 +92,7 @@ class Journal:
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None]:
         """Keep these events, of which the first has this place in the incident."""
         append = Append(self, incident, first, tuple(events))
-        ticket = self._writer.put_patiently(append, append.present, awaited=True)
-        assert ticket is not None  # noqa: S101  # asked for
-        return ticket
+        return self._writer.put_patiently(append, append.present)
 
     def append_if(
         self, incident: str, first: int, events: Sequence[Event], hold: Callable[[Connection], object]
@@ -106,9 +104,7 @@ class Journal:
             hold(connection)
             return append(connection)
 
-        ticket = self._writer.put_patiently(work, append.present, awaited=True)
-        assert ticket is not None  # noqa: S101  # asked for
-        return ticket
+        return self._writer.put_patiently(work, append.present)
 
     @property
     def runs(self) -> Runs:
@@ -144,13 +140,8 @@ class Journal:
 
         return hint(self, project, failure)
 
-    def append_quietly(self, incident: str, first: int, events: Sequence[Event]) -> None:
-        """The same for events nobody waits for: of a call that went well."""
-        append = Append(self, incident, first, tuple(events))
-        self._writer.put_patiently(append, append.present, awaited=False)
-
     def append_last(self, incident: str, first: int, events: Sequence[Event]) -> None:
-        """The same for the last ones of an incident, which is over: they may come after what others hand over later."""
+        """Append the last events of an incident, which is over; nobody waits. They may come after what others hand over later."""
         self._writer.note(Append(self, incident, first, tuple(events)), always=True)
 
     def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
