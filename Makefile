@@ -6,10 +6,13 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
+.PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run demo test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
-	@$(BIN)/rung up --demo
+	@$(BIN)/python -m examples.demo_world
+
+demo: $(VENV)/.ready  ## five flaky agents, recovered on the five ladders in this terminal
+	@$(BIN)/python -m examples.demo_world.ladders
 
 test: lint types cover rest browser wheel  ## the whole gate, as CI runs it
 

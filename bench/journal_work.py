@@ -264,5 +264,5 @@ def handing_over(journal: Journal, calls: int) -> tuple[float, float]:
     last = iter([two for _, two in parts])
     return (
         _spent(lambda: journal.append(*next(first)), calls),
-        _spent(lambda: journal.append_quietly(*next(last)), calls),
+        _spent(lambda: journal.append_last(*next(last)), calls),
     )

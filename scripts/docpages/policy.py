@@ -60,8 +60,8 @@ _KEYS: dict[str, tuple[str, str]] = {
     "checkpoints": ("true or false", "Whether to save the state of the work before a rung that can change much of it."),
     "report": (
         "path",
-        "File to which the report of a blocked incident is appended. Empty: no file. Default of the command line: "
-        f"`{BLOCKED_REPORT}`.",
+        ("File to which the report of a blocked incident is appended. Empty: no file. Default of the command line: "
+        f"`{BLOCKED_REPORT}`."),
     ),
     "prompts": ("table: prompt id = text", "Your own text for a [recovery prompt](prompts.md)."),
     "learn": ("true or false", "Start at the rung that recovered this failure before, if the journal has one."),

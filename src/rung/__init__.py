@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rung.engine.telling import completed as completed
     from rung.engine.telling import spend as spend
     from rung.engine.telling import touched as touched
-    from rung.wiring.opened import journal as journal
+    from rung.wiring.journals import journal as journal
 
 _register_table("rung.adapters.registry:READERS")
 
@@ -68,7 +68,7 @@ _HOMES = {
     "completed": "rung.engine.telling",
     "spend": "rung.engine.telling",
     "touched": "rung.engine.telling",
-    "journal": "rung.wiring.opened",
+    "journal": "rung.wiring.journals",
 }
 _NAMESPACES = ("crew", "detect", "durable", "errors", "policies", "rules", "testing")
 

@@ -2,8 +2,5 @@
 
 from rung.engine.durable import recover, recover_sync
 from rung.engine.tasks import resume, sleep, start, step, task, wait
-from rung.wiring.readers import register
 
 __all__ = ["recover", "recover_sync", "resume", "sleep", "start", "step", "task", "wait"]
-
-register()  # classification knows the exception classes of the SDKs

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rung
-from rung.adapters.git import CheckpointError, GitCheckpoint
+from rung.adapters.git import GitCheckpoint
 from rung.core import events as ev
 from rung.core.config import ladder_from
-from rung.core.errors import ConfigError, RungError
+from rung.core.errors import CheckpointError, ConfigError, RungError
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from rung.adapters.judge import CommandJudge, JudgeError
-from rung.core.errors import ConfigError
+from rung.adapters.judge import CommandJudge
+from rung.core.errors import ConfigError, JudgeError
 from rung.core.verdict import Grade
 from rung.detectors.judging import assess, case_of
 

@@ -20,7 +20,7 @@ import pytest
 from tests.browser.stage import MODELS, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from playwright.sync_api import Browser, BrowserContext, Page
 
@@ -65,16 +65,16 @@ class Service:
 
 
 @contextmanager
-def up(*words: str, journal: Path | None = None) -> Iterator[Service]:
-    """Start it; end it."""
+def up(*words: str, journal: Path | None = None, command: Sequence[str] = ("rung", "up")) -> Iterator[Service]:
+    """Start it; end it. The command is a module and its words."""
     given = [] if journal is None else ["--journal", str(journal)]
     port = [] if "--port" in words else ["--port", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "rung", "up", *port, "--token", TOKEN, *given, *words],
+        [sys.executable, "-m", *command, *port, "--token", TOKEN, *given, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)},
     )
     assert process.stdout is not None
     said = []
@@ -95,7 +95,7 @@ def up(*words: str, journal: Path | None = None) -> Iterator[Service]:
 @pytest.fixture(scope="session")
 def demo() -> Iterator[Service]:
     """The demo's live world."""
-    with up("--demo") as service:
+    with up(command=["examples.demo_world"]) as service:
         yield service
 
 

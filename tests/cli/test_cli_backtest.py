@@ -12,9 +12,8 @@ from click.testing import CliRunner, Result
 import rung
 from rung.cli.backtest import command
 from rung.core.backtest import CANNOT_KNOW
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, StoreError
 from rung.store import open_journal
-from rung.store.port import StoreError
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, FileError
 from rung.core.failures import Kind
-from rung.wiring.files import FileError, load_policy, read_table
+from rung.wiring.files import load_policy, read_table
 
 if TYPE_CHECKING:
     from pathlib import Path

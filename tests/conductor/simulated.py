@@ -13,7 +13,8 @@ from rung.conductor.judgement import RuleJudgement
 from rung.conductor.settings import Settings
 from rung.conductor.stories import Stories
 from rung.core.config import policy
-from rung.core.crew import ClaimBlocked, IllegalMove, MessageType, StaleClaim, State
+from rung.core.crew import MessageType, State
+from rung.core.errors import ClaimBlocked, IllegalMove, StaleClaim
 from rung.core.handoff import Handoff
 from rung.core.liveness import Limits
 from rung.core.supervision import Intensity

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rung.core.crew import IllegalMove
+from rung.core.errors import IllegalMove
 from rung.core.review import ReviewRequest
 from rung.store.crew.worker import Worker
 

@@ -156,7 +156,7 @@ def test_a_review_that_does_not_end(world: World) -> None:
 
 def test_a_second_session_that_came_too_late(world: World) -> None:
     """Its row is cleaned up, the first one goes on."""
-    from rung.core.crew import ClaimBlocked
+    from rung.core.errors import ClaimBlocked
 
     claim = claimed(world)
     with pytest.raises(ClaimBlocked):

@@ -13,7 +13,6 @@ from rung.core.crew import (
     RESERVED,
     TERMINAL,
     WATCHDOG,
-    ClaimBlocked,
     MessageType,
     Move,
     State,
@@ -23,6 +22,7 @@ from rung.core.crew import (
     moves_of,
     refusal,
 )
+from rung.core.errors import ClaimBlocked
 
 # The contract, written out by hand: what a worker's row may become, and under what condition.
 CONTRACT = {

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import ClaimBlocked, IllegalMove, MessageType, State
-from rung.core.errors import Busy, ConfigError
+from rung.core.crew import MessageType, State
+from rung.core.errors import Busy, ClaimBlocked, ConfigError, IllegalMove, StoreError
 from rung.store import open_journal
 from rung.store.crew import connection
 from rung.store.crew.connection import SqliteTable
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
-from rung.store.port import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

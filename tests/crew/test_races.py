@@ -7,14 +7,17 @@ import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from rung.core.crew import MessageType, State
+from rung.store.crew.connection import SqliteTable
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from subprocess import Popen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,3 +98,24 @@ def test_the_table_is_made_once_by_whoever_comes_first(place: str) -> None:
     assert [process.wait() for process in made] == [0] * 6
     with Table.open(place) as table:
         assert table.connection.execute("SELECT count(*) FROM orchestration_tasks") == [(2,)]
+
+
+@pytest.mark.parametrize("standard", [False, True], ids=["apsw", "sqlite3"])
+@pytest.mark.parametrize("after", range(6))
+def test_a_table_made_while_it_is_opened_is_recognised(tmp_path: Path, after: int, *, standard: bool) -> None:
+    """Somebody else may create the table between any two statements of the opening."""
+    place = str(tmp_path / "crew.db")
+
+    class Overtaken(SqliteTable):
+        statements = 0
+
+        def _execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+            if self.statements == after:
+                self.statements += 1
+                Table.open(place, create=True).close()
+            self.statements += 1
+            return super()._execute(sql, values)
+
+    table = Overtaken(place, create=True, clock=None, standard=standard)
+    assert table.execute("SELECT count(*) FROM orchestration_tasks") == [(2,)]
+    table.close()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import MOVES, StaleClaim, State, When
+from rung.core.crew import MOVES, State, When
+from rung.core.errors import StaleClaim
 from rung.store.crew.rows import NewTask
 from tests.crew.shells import typed
 

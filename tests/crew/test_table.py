@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import (
-    CONDUCTOR,
-    WATCHDOG,
-    ClaimBlocked,
-    IllegalMove,
-    MessageType,
-    StaleClaim,
-    State,
-)
-from rung.core.errors import ConfigError
+from rung.core.crew import CONDUCTOR, WATCHDOG, MessageType, State
+from rung.core.errors import ClaimBlocked, ConfigError, IllegalMove, StaleClaim
 from rung.store.crew.rows import Claim, NewTask
 from tests.crew.stranger import OLD, Refused
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rung
-from rung.core.crew import ClaimBlocked, IllegalMove, MessageType, StaleClaim, State
-from rung.core.errors import ConfigError
+from rung.core.crew import MessageType, State
+from rung.core.errors import ClaimBlocked, ConfigError, IllegalMove, NothingToClaim, StaleClaim
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
-from rung.store.crew.worker import NothingToClaim
 from tests.crew.stranger import OLD
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rung.core.errors import Fenced, Taken
 from rung.engine import process_identity
 from rung.store import open_journal
-from rung.store.port import Fenced, Taken
 from rung.store.runs import Runs
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ LONG = 60.0
 RACER = """
 import sys, os
 from rung.store import open_journal
-from rung.store.port import Taken
+from rung.core.errors import Taken
 with open_journal(sys.argv[1]) as journal:
     print("ready", flush=True)
     for line in sys.stdin:
@@ -81,7 +81,7 @@ def test_a_sleeper_is_fenced(url: str) -> None:
 import sys, time
 from rung.core import events as ev
 from rung.store import open_journal
-from rung.store.port import Fenced
+from rung.core.errors import Fenced
 from rung.store.runs import Runs
 journal = open_journal(sys.argv[1])
 claim = Runs(journal, lease=0.3).claim("r")

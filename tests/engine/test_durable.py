@@ -9,11 +9,10 @@ import pytest
 
 import rung
 from rung.core import events as ev
-from rung.core.errors import Busy, ConfigError
+from rung.core.errors import Busy, ConfigError, Fenced, Taken
 from rung.engine.patience import PAUSES
 from rung.store import open_journal
 from rung.store.journal import Journal
-from rung.store.port import Fenced, Taken
 from rung.store.runs import Claim, Runs
 from rung.testing import FakeClock
 

@@ -137,6 +137,28 @@ def test_escalation_that_is_not_possible(service: Running, past: None) -> None:
     assert service.journal.runs.received("model/lost") is None
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "{until}.{mark}.grand",
+        "{later}.{mark}.{to}",
+        "{until}.{other}.{to}",
+        "{until}.ü.{to}",
+        "{until}..{to}",
+        "",
+        "x",
+        "1.2.3",
+    ],
+)
+def test_a_forged_estimate_is_refused(service: Running, past: None, forged: str) -> None:
+    """Another model, a later end or another signature, whatever characters it holds: refused, and nothing changed."""
+    until, mark, to = service.post("/api/sessions/lost/escalate", {})["token"].split(".", 2)
+    other = ("1" if mark[0] == "0" else "0") + mark[1:]
+    token = forged.format(until=until, later=f"{until}0", mark=mark, other=other, to=to) or "."
+    assert "too old" in service.post("/api/sessions/lost/escalate", {"confirm": token}, 409)["detail"]
+    assert service.journal.runs.received("model/lost") is None
+
+
 def test_a_question_is_answered(service: Running) -> None:
     """It stands in the inbox, with what it would cost; the answer reaches the one who waits."""
     script = Script(BAD, BAD, "fine")

@@ -168,7 +168,7 @@ def test_cookies_end(journal: Journal) -> None:
     assert who is not None
     cookie = access.cookie(who)
     assert access.by_cookie(cookie) == who
-    for wrong in ("", "x", "a.b.c", cookie[:-1] + "0", cookie.replace(".", ".9", 1)):
+    for wrong in ("", "x", "a.b.c", "a.9.ü", cookie[:-1] + "0", cookie.replace(".", ".9", 1)):
         assert access.by_cookie(wrong) is None, wrong
     assert Access(journal, TOKEN + "x", clock).by_cookie(cookie) is None
     clock.now += 31 * 86_400

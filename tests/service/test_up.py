@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -18,22 +19,22 @@ import pytest
 from tests.service.conftest import TOKEN, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
 RUNG = [sys.executable, "-m", "rung.cli.main"]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def up(*options: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def up(*options: str, cwd: Path, command: Sequence[str] = (*RUNG, "up")) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The service in a process of its own; what it printed as its address."""
     process = subprocess.Popen(
-        [*RUNG, "up", "--port", "0", *options],
+        [*command, "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=cwd,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", "XDG_DATA_HOME": str(cwd)},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "XDG_DATA_HOME": str(cwd), "PYTHONPATH": str(ROOT)},
     )
     try:
         assert process.stdout is not None
@@ -97,7 +98,8 @@ def test_the_gateway_comes_with_it(tmp_path: Path) -> None:
 
 def test_the_demo(tmp_path: Path) -> None:
     """Something happens within seconds, and nothing is left behind."""
-    with up("--demo", "--token", TOKEN, cwd=tmp_path) as (process, address):
+    command = [sys.executable, "-m", "examples.demo_world"]
+    with up("--token", TOKEN, cwd=tmp_path, command=command) as (process, address):
         base, headers = address.partition("?")[0], {"authorization": f"Bearer {TOKEN}"}
         eventually(lambda: httpx.get(base + "api/sessions?status=active", headers=headers).json()["items"])
         place = httpx.get(base + "api/me", headers=headers).json()["journal"]
@@ -113,7 +115,6 @@ def test_the_demo(tmp_path: Path) -> None:
         (["--port", "70000"], "70000"),
         (["--token", "short"], "16 or more characters"),
         (["--host", "0.0.0.0"], "--token"),  # it is refused
-        (["--demo", "--journal", "x.db"], "the demo has one of its own"),
         (["--journal", "/proc/nowhere/x.db"], "/proc/nowhere"),
         (["--host", "203.0.113.9", "--token", TOKEN], "one that is free on 203.0.113.9"),
     ],

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 import rung
 from rung.core import events as ev
+from rung.core.errors import Busy, StoreError
 from rung.core.request import Request
 from rung.store import open_journal
 from rung.store.migrations import LATEST
-from rung.store.port import Busy, StoreError
 from rung.testing import FakeClock, HttpError, Script
 from tests.properties.test_recovery import World, policies, steps
 from tests.store.stories import NOON, differences, emptied, everything, failed, opened, stories, succeeded, tables
@@ -64,7 +64,7 @@ def test_events_come_back(journal: Journal, data: st.DataObject) -> None:
     events = data.draw(stories(name))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=3)))
     for start, end in zip([0, *cuts], [*cuts, len(events)], strict=True):
-        journal.append_quietly(name, start, events[start:end])
+        journal.append(name, start, events[start:end])
     assert journal.flush(LONG)
     found = journal.events(name)
     assert found == events
@@ -147,7 +147,7 @@ def test_many_threads(journal: Journal) -> None:
         for place in range(25):
             name = f"t{number}-{place}"
             keep(journal, name, 0, opened(name))
-            journal.append_quietly(name, 1, [failed()])
+            journal.append(name, 1, [failed()])
             keep(journal, name, 2, succeeded())
             assert len(journal.events(name)) == 3
 
@@ -230,7 +230,7 @@ def test_fork(make_journal: Callable[[], Journal]) -> None:
     children = []
     for number in range(6):
         for place in range(20):  # the writer is at work while we fork
-            journal.append_quietly(f"p{number}-{place}", 0, [opened(f"p{number}-{place}"), succeeded()])
+            journal.append(f"p{number}-{place}", 0, [opened(f"p{number}-{place}"), succeeded()])
         journal.events("before")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads; they are the point
@@ -240,7 +240,7 @@ def test_fork(make_journal: Callable[[], Journal]) -> None:
             code = 1
             try:
                 name = f"c{number}"
-                journal.append_quietly(name, 0, [opened(name)])
+                journal.append(name, 0, [opened(name)])
                 keep(journal, name, 1, failed())
                 if len(journal.events(name)) == 2:
                     journal.close()
@@ -311,11 +311,11 @@ def test_flush_and_close(make_journal: Callable[[], Journal]) -> None:
     """After a flush, and after a close, everything that was handed over is there for others to read."""
     journal, other = make_journal(), make_journal()
     for number in range(100):
-        journal.append_quietly(f"q{number}", 0, [opened(f"q{number}")])
+        journal.append(f"q{number}", 0, [opened(f"q{number}")])
     assert journal.flush(LONG)
     assert other.read("SELECT count(*) FROM event") == [(100,)]
     for number in range(100):
-        journal.append_quietly(f"q{number}", 1, [succeeded()])
+        journal.append(f"q{number}", 1, [succeeded()])
     journal.close()
     assert other.read("SELECT count(*) FROM event") == [(200,)]
     assert journal.read("SELECT count(*) FROM incident WHERE status = 'succeeded'") == [(100,)]
@@ -573,9 +573,9 @@ def between_others(journal: Journal, events: list[ev.Event]) -> None:
     """Hand it over between two others, so that they are one transaction."""
     go = threading.Event()
     journal.write(lambda _: go.wait(LONG), lambda _: True)
-    journal.append_quietly("good", 0, [opened("good"), succeeded()])
-    journal.append_quietly("bad", 0, events)
-    journal.append_quietly("next", 0, [opened("next"), succeeded()])
+    journal.append("good", 0, [opened("good"), succeeded()])
+    journal.append("bad", 0, events)
+    journal.append("next", 0, [opened("next"), succeeded()])
     go.set()
     assert journal.flush(LONG)
 

@@ -22,7 +22,7 @@ def tell(name):
     for number in range({MANY}):
         one = f"{{name}}{{number}}"
         events = [ev.Opened(1.0, one, ev.Terms("task", "task")), ev.AttemptSucceeded(2.0, 1.0, 0.0)]
-        journal.append_quietly(one, 0, events)
+        journal.append(one, 0, events)
 """
 ENDS = {
     "returns": ("tell('a')", 0),

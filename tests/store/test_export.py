@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rung.core.codec import from_json
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, StoreError
 from rung.store import open_journal, reports
 from rung.store.export import TABLES, Form, What, cell, export, pages
-from rung.store.port import StoreError
 from rung.store.projection import COUNTS
 from rung.store.reports_sql import By, Filter
 from rung.store.retention import check, prune, vacuum, was_pruned

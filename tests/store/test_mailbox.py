@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
+from rung.core.errors import Stale
 from rung.core.orders import Act, Order
-from rung.store.settings import Stale, put_setting, setting, settings, trace, trail
+from rung.store.settings import put_setting, setting, settings, trace, trail
 from rung.testing import HttpError, Script
 
 if TYPE_CHECKING:

@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
         if wait:
             journal.append(name, first, events).result(LONG)
         else:
-            journal.append_quietly(name, first, events)
+            journal.append(name, first, events)
             self.flushed = False
 
     @precondition(lambda self: self.told)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from rung.core import events as ev
+from rung.core.errors import Fenced, Taken
 from rung.store import open_journal
-from rung.store.port import Fenced, Taken
 from rung.store.retention import prune
 from rung.store.runs import CLAIMS, Claim, Runs
 from tests.store.stories import NOON, emptied, failed, opened, succeeded

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from rung.core.errors import Busy, StoreError
 from rung.store import open_journal, postgres
-from rung.store.port import Busy, StoreError
 from rung.store.postgres import PostgresBackend
 from tests.store import postgres as real
 from tests.store.stories import failed, opened, succeeded
@@ -188,7 +188,7 @@ def test_connection_is_lost(postgres_server: str, postgres_url: str) -> None:
         with psycopg.connect(postgres_server, autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(%s), pg_terminate_backend(%s)", (reader, writer))
         assert len(journal.events("a")) == 1
-        journal.append_quietly("a", 1, [failed()])
+        journal.append("a", 1, [failed()])
         assert journal.events("a")
         while not journal.flush(LONG):
             pass

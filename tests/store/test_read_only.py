@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rung.core.errors import StoreError
 from rung.store import open_journal
 from rung.store.migrations import LATEST
-from rung.store.port import StoreError
 from rung.store.sqlite import SqliteBackend
 from tests.store.rights import bound
 from tests.store.stories import opened, succeeded
@@ -23,7 +23,7 @@ LOOK = """
 import json, sys
 from rung.core import events as ev
 from rung.store import open_journal
-from rung.store.port import Busy
+from rung.core.errors import Busy
 told = []
 with open_journal(sys.argv[1], tell=told.append) as journal:
     read = len(journal.events("a"))
@@ -94,7 +94,7 @@ def test_every_page_of_a_small_file(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with open_journal(path) as journal:
         for number in range(600):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+            journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     whole = path.read_bytes()
     pages = len(whole) // 4096
     worn = b"".join(

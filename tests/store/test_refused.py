@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rung.core.errors import StoreError
 from rung.store import open_journal
 from rung.store.migrations import LATEST
-from rung.store.port import StoreError
 from rung.store.sqlite import SqliteBackend
+from rung.store.sqlite_drivers import Apsw, Opened
 from tests.store.rights import bound
 from tests.store.stories import opened, succeeded
 
@@ -134,7 +135,7 @@ def test_damaged(sqlite_url: str) -> None:
     """A journal with broken pages is not touched: it may be all that is left."""
     with open_journal(sqlite_url) as journal:
         for number in range(200):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+            journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     path = Path(sqlite_url)
     data = bytearray(path.read_bytes())
     for page in range(3, len(data) // 4096, 2):
@@ -149,7 +150,7 @@ def test_cut_short(sqlite_url: str) -> None:
     """A journal that lost its end is not touched either."""
     with open_journal(sqlite_url) as journal:
         for number in range(200):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+            journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     path = Path(sqlite_url)
     path.write_bytes(path.read_bytes()[: -4096 * 5])
     file = Untouched(path)
@@ -185,8 +186,9 @@ NOBODY = """
 import os, sys
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
-from rung.store.port import StoreError
+from rung.core.errors import StoreError
 from rung.store.sqlite import SqliteBackend
+from rung.store.sqlite_drivers import Apsw, Opened
 for write in (True, False):
     try:
         SqliteBackend(sys.argv[1]).connect(write=write)
@@ -288,7 +290,7 @@ def test_another_file_in_its_place(sqlite_url: str, tmp_path: Path) -> None:
 def damaged(path: Path) -> None:
     with open_journal(path) as journal:
         for number in range(100):
-            journal.append_quietly(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
+            journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
     data = bytearray(path.read_bytes())
     for page in range(3, len(data) // 4096, 2):
         data[page * 4096 : page * 4096 + 200] = b"\xa5" * 200
@@ -347,3 +349,26 @@ def test_commands_without_a_server(words: tuple[str, ...]) -> None:
     assert "Connection refused" in done.stderr
     assert "hunter2" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("after", range(13))
+def test_a_journal_made_while_it_is_opened_is_recognised(tmp_path: Path, after: int) -> None:
+    """Somebody else may create the journal between any two statements of the opening."""
+    place = tmp_path / "journal.db"
+    statements = []
+
+    class Overtaken(Apsw):
+        def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> Opened:
+            connection = super().open(path, write=write, vfs=vfs, frozen=frozen)
+            connection.raw.exec_trace = self._trace
+            return connection
+
+        def _trace(self, _cursor: object, sql: str, _values: object) -> bool:
+            statements.append(sql)
+            if len(statements) == after + 1:
+                open_journal(place).close()
+            return True
+
+    backend = SqliteBackend(place, by=Overtaken())
+    backend.connect(write=True).close()
+    assert len(statements) > after

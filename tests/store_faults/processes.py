@@ -109,7 +109,7 @@ def fork(path: str, seed: str) -> None:
     children = []
     for number in range(6):
         time.sleep(random.random() / 50)
-        journal.append_quietly(*Teller(Random(number), f"quiet{number}", BEGAN + 1_000_000 + number * 1_000).part())
+        journal.append(*Teller(Random(number), f"quiet{number}", BEGAN + 1_000_000 + number * 1_000).part())
         child = os.fork()
         if child == 0:
             _in_child(journal, Teller(Random(number), f"child{number}", BEGAN + 2_000_000 + number * 10_000), number)

@@ -153,7 +153,7 @@ def test_flush_says_no(disk: Disk, path: Path) -> None:
     journal = Journal(SqliteBackend(path, vfs=disk.name), tell=lambda _: None)
     switch = DiskSwitch(disk)
     switch.on("sync", "EIO")
-    journal.append_quietly(*whole(1))
+    journal.append(*whole(1))
     assert not journal.flush(LONG)
     assert not journal.flush(LONG)
     switch.off()

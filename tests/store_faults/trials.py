@@ -67,7 +67,7 @@ def trial(backend: Backend, switch: Switch, random: Random, act: str, error: str
     kept = [journal.append(*teller.part()).result(LONG) is not None for _ in range(30)]
     trouble = journal.trouble
     for _ in range(5):
-        journal.append_quietly(*teller.part())
+        journal.append(*teller.part())
     switch.off()
     written = journal.flush(LONG)
     for _ in range(5):

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.errors import ConfigError, RungError
+from rung.core.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,10 +38,6 @@ _OPTIONS: Final = tuple(word for setting in _SETTINGS for word in ("-c", setting
 _IDENTITY: Final = {f"GIT_{who}_{what}": "rung" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 _OURS: Final = {**_IDENTITY, "GIT_NO_REPLACE_OBJECTS": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 _INHERITED: Final = ("GIT_CONFIG", "GIT_CEILING", "GIT_DISCOVERY", "GIT_EXEC")  # not a hook's GIT_DIR or GIT_INDEX_FILE
-
-
-class CheckpointError(RungError):
-    """A checkpoint could not be taken, found or put back; its text says where and why."""
 
 
 class GitCheckpoint:

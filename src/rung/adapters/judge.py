@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rung.core.errors import RungError
+from rung.core.errors import JudgeError
 from rung.core.evidence import clip
 from rung.detectors.judging import verdict_in
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from rung.detectors.judging import Case
 
 _TOLD: Final = 400
-
-
-class JudgeError(RungError):
-    """The judge could not be asked, took too long, or gave no verdict."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class shown:  # noqa: N801  # used as `with shown(table) as refresh`
         self._live.__exit__(*why)
 
     def _again(self) -> None:
-        from rung.store.port import Busy
+        from rung.core.errors import Busy
 
         try:
             self._live.update(self._look(), refresh=True)

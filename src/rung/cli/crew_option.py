@@ -27,9 +27,8 @@ db_option = click.option(
 def opened(place: str, *, create: bool = False) -> Iterator[Table]:
     """The table; what it refuses is said in one line, exit code 2."""
     from rung.cli.group import Misuse
-    from rung.core.crew import IllegalMove, MovedOn
+    from rung.core.errors import Busy, IllegalMove, MovedOn, StoreError
     from rung.store.crew.table import Table
-    from rung.store.port import Busy, StoreError
 
     try:
         with Table.open(place, create=create) as table:

@@ -220,8 +220,8 @@ def stop(why: str, *, hand_over: bool, place: str) -> None:
 def conduct(*, place: str) -> None:
     """Be the conductor."""
     from rung.conductor.serving import conduct, crew_at
-    from rung.store.port import StoreError
-    from rung.wiring.opened import journal
+    from rung.core.errors import StoreError
+    from rung.wiring.journals import journal
 
     try:
         kept = journal(None, project="crew")

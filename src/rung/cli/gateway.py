@@ -111,7 +111,8 @@ def read(options: dict[str, Any]) -> Settings:
         raise ConfigError("gateway", error.name, "pip install 'rung[gateway]'") from None
     from rung.core.classify import use_rules
     from rung.core.config import book_from
-    from rung.wiring.files import FileError, read_table
+    from rung.core.errors import FileError
+    from rung.wiring.files import read_table
 
     path = _file(options)
     table = read_table(path) if path is not None else {}
@@ -141,8 +142,8 @@ def _journal(options: dict[str, Any]) -> Any:
     """The journal that was asked for; without one this machine's, and where that is in trouble none."""
     if options.get("no_journal"):
         return None
-    from rung.store.port import StoreError
-    from rung.wiring.opened import journal
+    from rung.core.errors import StoreError
+    from rung.wiring.journals import journal
 
     try:
         return journal(options.get("journal"))

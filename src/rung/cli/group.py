@@ -33,11 +33,10 @@ COMMANDS: Final[Mapping[str, str]] = {
     "show": "One incident from its first failure to its end.",
     "journal": "Where the journal is; check, export and prune it.",
     "backtest": "What another policy would have done about recorded failures.",
-    "up": "The service and its dashboard; --demo: a small live world.",
+    "up": "The service and its dashboard.",
     "token": "Who else may look and act: add, list and revoke tokens.",
     "schema": "Print a JSON Schema of what Rung writes and reads.",
     "lab": "A provider that fails as told: see what your agent survives.",
-    "demo": "Watch flaky agents recover on all five ladders.",
 }
 VALUE_LIMIT: Final = 200  # a whole table given in the wrong place still ends as one readable line
 
@@ -81,7 +80,7 @@ class Commands(click.Group):
             given = repr(error.value)
             raise Misuse(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
         except RungError as error:
-            from rung.store.port import StoreError
+            from rung.core.errors import StoreError
 
             if not isinstance(error, StoreError):
                 raise

@@ -109,7 +109,7 @@ def export(
 @journal_option
 def rebuild(*, forget_pruned: bool, journal_at: str | None) -> None:
     """Make everything that is read off the events again."""
-    from rung.store.port import StoreError
+    from rung.core.errors import StoreError
     from rung.store.retention import was_pruned
 
     with opened(journal_at) as journal:
@@ -174,7 +174,7 @@ def _target(out: str) -> Iterator[IO[bytes]]:
     import os
     from pathlib import Path
 
-    from rung.store.port import StoreError
+    from rung.core.errors import StoreError
 
     path = Path(out)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -28,7 +28,7 @@ journal_option = click.option(
 @contextmanager
 def opened(journal_at: str | None) -> Iterator[Journal]:
     """The journal that is there; one that cannot be read just now is said in one line."""
-    from rung.store.port import Busy, StoreError
+    from rung.core.errors import Busy, StoreError
     from rung.wiring.journals import open_existing
 
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,33 +14,14 @@ from rung.cli.screen import as_json
 from rung.core.amounts import when
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     from rung.store.journal import Journal
+    from rung.store.queries_live import LoggedEvent
 
 EVERY: Final = 0.5  # seconds between two looks
-PAGE: Final = 1_000
 KNOWN: Final = 10_000  # incidents whose ladder is remembered
 SIGNS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
-
-
-class Entry(NamedTuple):
-    """An event with its place, and the number of the attempt it ended."""
-
-    seq: int
-    incident: str
-    n: int
-    at: float
-    body: str
-    number: int
-
-
-_SELECT: Final = """
-    SELECT e.seq, e.incident, e.n, e.at, e.body, COALESCE(a.number, 0)
-      FROM event e
-      JOIN incident i ON i.id = e.incident
-      LEFT JOIN attempt a ON a.incident = e.incident AND a.n = e.n"""
-_KIND: Final = "EXISTS (SELECT 1 FROM attempt f WHERE f.incident = e.incident AND f.kind = ?)"
 
 
 @click.command()
@@ -69,51 +50,29 @@ def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, 
 
 
 def _show(
-    journal: Journal, filters: dict[str, str | None], show: Callable[[Entry], None], *, limit: int, follow: bool
+    journal: Journal, filters: dict[str, str | None], show: Callable[[LoggedEvent], None], *, limit: int, follow: bool
 ) -> None:
     from time import sleep
 
-    terms, values = _terms(filters)
-    end = _end(journal)
-    for entry in reversed(_read(journal, [*terms, "e.seq <= ?"], [*values, end], f"DESC LIMIT {limit}")):
+    from rung.store.queries_live import events_between, last_event, latest_events
+
+    end = last_event(journal)
+    for entry in latest_events(journal, filters, end, limit):
         show(entry)
     while follow:
         sys.stdout.flush()
         sleep(EVERY)
-        begin, end = end, _end(journal)
-        for entry in between(journal, begin, end, terms, values):
+        begin, end = end, last_event(journal)
+        for entry in events_between(journal, filters, begin, end):
             show(entry)
 
 
-def between(journal: Journal, begin: int, end: int, terms: Sequence[str], values: Sequence[Any]) -> Iterator[Entry]:
-    """All events after one and up to another."""
-    while rows := _read(journal, [*terms, "e.seq > ?", "e.seq <= ?"], [*values, begin, end], f"ASC LIMIT {PAGE}"):
-        yield from rows
-        begin = rows[-1].seq
-
-
-def _end(journal: Journal) -> int:
-    ((end,),) = journal.read("SELECT COALESCE(MAX(seq), 0) FROM event")
-    return int(end)
-
-
-def _terms(filters: dict[str, str | None]) -> tuple[list[str], list[str]]:
-    columns = {"project": "i.project = ?", "session": "i.session = ?", "kind": _KIND}
-    chosen = [(columns[name], value) for name, value in filters.items() if value is not None]
-    return [term for term, _ in chosen], [value for _, value in chosen]
-
-
-def _read(journal: Journal, terms: Sequence[str], values: Sequence[Any], order: str) -> list[Entry]:
-    rows = journal.read(f"{_SELECT} WHERE {' AND '.join(terms)} ORDER BY e.seq {order}", values)
-    return [Entry(*row) for row in rows]
-
-
-def _json_line(entry: Entry) -> None:
+def _json_line(entry: LoggedEvent) -> None:
     place = {"seq": entry.seq, "incident": entry.incident, "n": entry.n}
     click.echo(json.dumps(place | json.loads(entry.body), ensure_ascii=False))
 
 
-def _line_of(journal: Journal) -> Callable[[Entry], None]:
+def _line_of(journal: Journal) -> Callable[[LoggedEvent], None]:
     """Shows an event as a line, cut to the screen where there is one, under a heading for each day."""
     import shutil
 
@@ -124,7 +83,7 @@ def _line_of(journal: Journal) -> Callable[[Entry], None]:
     ladders: OrderedDict[str, tuple[str, ...]] = OrderedDict()
     day = ""
 
-    def show(entry: Entry) -> None:
+    def show(entry: LoggedEvent) -> None:
         nonlocal day
         date, _, time = when(entry.at).partition(" ")
         if date != day:
@@ -141,12 +100,12 @@ def _line_of(journal: Journal) -> Callable[[Entry], None]:
     return show
 
 
-def _ladder(journal: Journal, entry: Entry, known: OrderedDict[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _ladder(journal: Journal, entry: LoggedEvent, known: OrderedDict[str, tuple[str, ...]]) -> tuple[str, ...]:
     """The names of an incident's rungs, as its first event tells them."""
+    from rung.store.queries_incidents import rung_names
+
     if entry.incident not in known:
-        rows = journal.read("SELECT body FROM event WHERE incident = ? AND n = 0", (entry.incident,))
-        terms = json.loads(rows[0][0]).get("terms", {}) if rows else {}
-        known[entry.incident] = tuple(terms.get("rungs", ()))
+        known[entry.incident] = rung_names(journal, entry.incident)
         if len(known) > KNOWN:
             known.popitem(last=False)
     return known[entry.incident]

@@ -85,9 +85,9 @@ def check(file: Path, *, as_json: bool) -> None:
 
 
 def _load(file: Path) -> tuple[Pipeline, Policy]:
-    from rung.core.errors import ConfigError
+    from rung.core.errors import ConfigError, FileError
     from rung.pipeline.runner import load
-    from rung.wiring.files import FileError, read_table
+    from rung.wiring.files import read_table
 
     table = read_table(file)
     try:
@@ -98,7 +98,7 @@ def _load(file: Path) -> tuple[Pipeline, Policy]:
 
 def _journal(options: dict[str, Any]) -> Any:
     from rung.core.errors import ConfigError
-    from rung.wiring.opened import journal
+    from rung.wiring.journals import journal
 
     if options["run_id"] and options["resume"]:
         raise ConfigError("--run-id", options["run_id"], "left out when --resume names the run")

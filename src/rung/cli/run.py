@@ -152,8 +152,8 @@ def _journal(options: dict[str, Any]) -> Any:
         if options["journal"] or options["run_id"]:
             raise ConfigError("--no-journal", True, "left out when a journal or a run id is given")
         return None
-    from rung.store.port import StoreError
-    from rung.wiring.opened import journal
+    from rung.core.errors import StoreError
+    from rung.wiring.journals import journal
 
     try:
         return journal(options["journal"], project=options["project"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -33,14 +32,14 @@ def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
 
     INCIDENT is an id, as much of its beginning as is unique, or `last`.
     """
+    from rung.store.queries_incidents import attempt_numbers, event_bodies, failure_count
+
     with opened(journal_at) as journal:
         found = find(journal, incident)
-        bodies = [
-            json.loads(body)
-            for (body,) in journal.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (found["id"],))
-        ]
-        numbers: dict[int, int] = dict(journal.read("SELECT n, number FROM attempt WHERE incident = ?", (found["id"],)))
-        seen = _seen(journal, found)
+        bodies = event_bodies(journal, found["id"])
+        numbers = attempt_numbers(journal, found["id"])
+        seen_before = failure_count(journal, found["project"], found["fingerprint"])
+        seen = seen_before._asdict() if seen_before is not None else None
     if as_json:
         print_json({"incident": found, "seen": seen, "events": bodies})
         return
@@ -52,32 +51,16 @@ def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
 def find(journal: Journal, name: str) -> dict[str, Any]:
     """The row of the one incident whose id begins so."""
     from rung.core.errors import ConfigError
-    from rung.store.projection import ROWS
+    from rung.store.queries_incidents import incidents_named, last_incident
 
-    columns = ROWS["incident"]
-    select = f"SELECT {', '.join(columns)} FROM incident"  # noqa: S608  # our own names
-    if name == LAST:
-        rows = journal.read(f"{select} ORDER BY opened_at DESC, id DESC LIMIT 1")
-    else:
-        rows = journal.read(f"{select} WHERE id = ?", (name,))
-    if not rows and name and name != LAST:
-        rows = journal.read(f"{select} WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT {SEVERAL + 1}", (len(name), name))
+    rows = last_incident(journal) if name == LAST else incidents_named(journal, name, SEVERAL + 1)
     if len(rows) == 1:
-        return dict(zip(columns, rows[0], strict=True))
+        return rows[0]
     allowed = "the id of an incident, or its beginning (`rung log` shows them)"
     if rows:
-        names = ", ".join(str(row[0]) for row in rows[:SEVERAL]) + (" …" if len(rows) > SEVERAL else "")
+        names = ", ".join(str(row["id"]) for row in rows[:SEVERAL]) + (" …" if len(rows) > SEVERAL else "")
         allowed = f"the beginning of one incident's id, not of {names}"
     raise ConfigError("incident", name, allowed)
-
-
-def _seen(journal: Journal, found: dict[str, Any]) -> dict[str, Any] | None:
-    """How often its failure was seen, in this project."""
-    rows = journal.read(
-        "SELECT count, first_at, last_at FROM failure_group WHERE project = ? AND fingerprint = ?",
-        (found["project"], found["fingerprint"]),
-    )
-    return {"times": rows[0][0], "first_at": rows[0][1], "last_at": rows[0][2]} if rows else None
 
 
 def _heading(found: dict[str, Any], opened_by: dict[str, Any]) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
 from rung.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rung.cli.gateway import Background
+    from rung.core.request import Request
     from rung.hooks.serving import Beside
     from rung.service.hub import Hub
+    from rung.store.journal import Journal
 
 PORT: Final = 8642
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
@@ -45,27 +49,57 @@ class OnePlace(click.types.StringParamType):
     envvar="RUNG_CREW",
     help="A crew's table to show; several (default: RUNG_CREW).",
 )
-@click.option("--demo", is_flag=True, help="A small live world in a journal of its own.")
-def command(
-    *,
-    port: int,
-    host: str,
-    journal_at: str | None,
-    token: str | None,
-    allow_host: tuple[str, ...],
-    gateway_port: int | None,
-    no_gateway: bool,
-    crews: tuple[str, ...],
-    demo: bool,
-) -> None:
+def command(**options: Any) -> None:
     """Start the service: every failure on one page, and what a person can do about it with one click.
 
     The gateway comes with it: an agent whose base URL is the gateway's survives what it would have died of.
 
     It listens on this machine only, and answers to whoever has the token that its address carries.
     """
-    if demo and journal_at:
-        raise ConfigError("--demo", True, "left out when a journal is given: the demo has one of its own")
+    start(**options)
+
+
+class World(Protocol):
+    """Scripted agents that replace the real ones; the service shows their journal and their crews."""
+
+    place: Path
+    settings: dict[str, Any]
+    crews: tuple[str, ...]
+
+    def begin(self, journal: Journal) -> None:
+        """Write the past, then start the agents."""
+        ...
+
+    def end(self) -> None:
+        """Stop the agents."""
+        ...
+
+    def clear(self) -> None:
+        """Delete the journal."""
+        ...
+
+    def reaches(self, request: Request) -> bool:
+        """Whether a recorded request can be made again here."""
+        ...
+
+    def __call__(self, request: Request) -> Any:
+        """Make an attempt at a recorded request."""
+        ...
+
+
+def start(
+    *,
+    port: int = PORT,
+    host: str = LOOPBACK[0],
+    journal_at: str | None = None,
+    token: str | None = None,
+    allow_host: tuple[str, ...] = (),
+    gateway_port: int | None = None,
+    no_gateway: bool = False,
+    crews: tuple[str, ...] = (),
+    world: World | None = None,
+) -> None:
+    """Serve until a signal; over a world of scripted agents where one is given."""
     if host not in LOOPBACK and token is None:
         raise ConfigError("--token", None, "given when the service listens on more than this machine: choose one")
     try:
@@ -77,12 +111,12 @@ def command(
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
-    hub, admin, world = _parts(journal_at, token, crews, demo=demo)
+    hub, admin = _parts(journal_at, token, crews, world)
     hosts = {*LOOPBACK, host, *allow_host}
     app = make_app(hub, hosts=hosts, address=address, wide=host not in LOOPBACK)
-    gateway = None if demo or no_gateway else _gateway(hub, gateway_port, any_port=port == 0)
-    hooks = None if demo else _hooks()
-    _greet(address, admin, hub, gateway, demo=demo)
+    gateway = None if world is not None or no_gateway else _gateway(hub, gateway_port, any_port=port == 0)
+    hooks = None if world is not None else _hooks()
+    _greet(address, admin, hub, gateway)
     try:
         serve(app, hub.stream, listening)
     finally:
@@ -97,7 +131,7 @@ def command(
             world.clear()
 
 
-def _parts(journal_at: str | None, token: str | None, crews: tuple[str, ...], *, demo: bool) -> tuple[Hub, str, Any]:
+def _parts(journal_at: str | None, token: str | None, crews: tuple[str, ...], world: World | None) -> tuple[Hub, str]:
     from pathlib import Path
 
     from rung.adapters.upstream import from_environment
@@ -111,25 +145,18 @@ def _parts(journal_at: str | None, token: str | None, crews: tuple[str, ...], *,
     from rung.wiring.journals import default_path, is_url, where
     from rung.wiring.policies import Policies, file_book
 
-    world = None
-    if demo:
-        from rung.service.demo import World
-
-        world = World()
-        place = str(world.place)
-    else:
-        place = where(journal_at)
+    place = where(journal_at) if world is None else str(world.place)
     journal = open_journal(place, tell=lambda text: click.echo(f"rung: {text}", err=True))
     beside = default_path() if is_url(place) else Path(place).expanduser()
     admin = first_token(token, beside.with_name(beside.stem + ".token"))
-    policies = Policies(journal, book_from(world.settings) if world is not None else file_book())
+    policies = Policies(journal, file_book() if world is None else book_from(world.settings))
     replayers = Replayers(journal, from_environment())
     if world is not None:
         world.begin(journal)
         replayers.known.insert(0, world)
-    shown = CrewTables((world.crew.place,) if world is not None else crews)
-    hub = Hub(journal, Access(journal, admin), Stream(journal), policies, replayers, place, demo, shown)
-    return hub, admin, world
+    shown = CrewTables(crews if world is None else world.crews)
+    demo = world is not None
+    return Hub(journal, Access(journal, admin), Stream(journal), policies, replayers, place, demo, shown), admin
 
 
 def _gateway(hub: Hub, port: int | None, *, any_port: bool) -> Background | None:
@@ -169,9 +196,9 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _greet(address: str, token: str, hub: Hub, gateway: Background | None, *, demo: bool) -> None:
+def _greet(address: str, token: str, hub: Hub, gateway: Background | None) -> None:
     click.echo(f"Rung is up: {click.style(f'{address}?token={token}', bold=True)}")
-    if demo:
+    if hub.demo:
         click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")
         click.echo("  in earnest: `rung up`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
     else:

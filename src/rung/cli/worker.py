@@ -61,7 +61,7 @@ def holding(function: Command) -> Command:
 @contextmanager
 def _held(place: str, task_id: str, session: str, generation: int) -> Iterator[tuple[Table, Claim]]:
     """The table, and the claim; whose task is another's by now is told so, exit code 6."""
-    from rung.core.crew import StaleClaim
+    from rung.core.errors import StaleClaim
     from rung.store.crew.rows import Claim
 
     try:
@@ -94,7 +94,8 @@ def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bo
     """Take a task. Every later command carries the number it prints: --generation."""
     from uuid import uuid4
 
-    from rung.core.crew import ClaimBlocked, MessageType
+    from rung.core.crew import MessageType
+    from rung.core.errors import ClaimBlocked
 
     session = session or f"worker-{uuid4().hex[:12]}"
     try:

@@ -30,7 +30,7 @@ def run(
     The instructions are on its standard input, or where {instruction} stands in the command.
     """
     from rung.conductor.running import CommandWorker
-    from rung.core.crew import ClaimBlocked, StaleClaim
+    from rung.core.errors import ClaimBlocked, StaleClaim
     from rung.store.crew.worker import Worker
 
     try:

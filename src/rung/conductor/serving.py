@@ -23,10 +23,9 @@ from rung.conductor.stories import Stories
 from rung.conductor.watchdog import ITSELF, NAME, Watchdog
 from rung.core.config import policy
 from rung.core.crew import CONDUCTOR, HAND_OVER, STOP, WATCHDOG, State
-from rung.core.errors import RungError
+from rung.core.errors import Busy, RungError
 from rung.engine.process_identity import current_process, is_alive
 from rung.store.crew.table import Table
-from rung.store.port import Busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

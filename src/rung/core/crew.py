@@ -10,8 +10,6 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from rung.core.errors import RungError
-
 CONDUCTOR: Final = "task-00"  # the conductor's row, and its name as a sender
 WATCHDOG: Final = "souffleur"  # the watchdog's
 PERSON: Final = "person"  # a person's name as a sender
@@ -203,24 +201,3 @@ def refusal(before: State, task_id: str = "") -> str:
     ]
     whose = f"{task_id} is" if task_id else "the task is"
     return f"rung: {whose} {before}; legal from there: {', '.join(ways) or 'no move at all'}"
-
-
-class IllegalMove(RungError):
-    """The table refused a write: what was legal, and who may make it."""
-
-
-class StaleClaim(RungError):
-    """The task is no longer this worker's: what it writes is refused, and it should stop."""
-
-
-class MovedOn(RungError):
-    """The task is no longer as it was when somebody decided about it: nothing was written."""
-
-
-class ClaimBlocked(RungError):
-    """Somebody else has the task, or nobody may; the session's fallback row and a message say so."""
-
-    def __init__(self, task_id: str, session: str, why: str) -> None:
-        self.task_id = task_id
-        self.session = session
-        super().__init__(f"{task_id} cannot be claimed by {session}: {why}")

@@ -1,12 +1,45 @@
-"""Our own exceptions, all in one tree.
+"""Every exception of Rung, in one tree.
 
-RungError
-├── ConfigError      a ladder, policy, rung or setting that cannot be (also a ValueError)
-├── AttemptError     raised by an attempt that knows what went wrong: carries evidence
-├── Refused          we declined to make the attempt (circuit open): never transient
-└── TimeUp           we ended the attempt: its time was up (also a TimeoutError)
+RungError                        base of all errors that reach a caller; picklable
+├── ConfigError                  a ladder, policy, rung or setting is invalid (also a ValueError)
+│   ├── FileError                a settings file cannot be read or is invalid
+│   └── AlreadyThere             another resident hook server owns the directory: hooks/serving
+├── AttemptError                 raised by an attempt that knows what went wrong; carries evidence
+│   └── Answered                 an HTTP error response as evidence: adapters/{anthropic_middleware,httpx_transport}
+├── Refused                      the circuit is open, the attempt was not made; never transient
+├── TimeUp                       the attempt was ended at its time limit (also a TimeoutError)
+├── StoreError                   a journal or a crew's table cannot be used as it is
+│   ├── ReadOnly                 it can be read, but not written
+│   └── Stale                    a setting was changed by somebody else meanwhile
+├── Busy                         a store cannot be used at the moment; a later try may succeed
+├── Taken                        a durable run belongs to a living process
+├── IllegalMove                  a crew's table refused a transition of a task
+├── StaleClaim                   a worker's lease of a task has expired
+├── MovedOn                      a task changed since somebody decided about it
+├── ClaimBlocked                 a task cannot be claimed
+├── NothingToClaim               no task can be claimed
+├── ExitAsked                    the conductor asked a worker to stop
+├── CheckpointError              a git checkpoint could not be taken, found or restored
+├── JudgeError                   a judge gave no verdict
+└── NotJson                      a request body is not a JSON object: gateway/call
 
-Busy stands beside the tree: a store in trouble, met by those who write to it and waited out.
+BaseException, so that no `except Exception` of an agent swallows it:
+├── Fenced                       a durable run belongs to another process now
+├── Overdue                      interrupts a blocking attempt at its time limit: engine/interrupt
+└── _Stop                        ends the threads of a fan-out: engine/fanout
+
+Signals inside one package, never seen by a caller:
+    Blocked                      adapters/user_hooks: a hook rejected the attempt
+    CannotChange                 gateway/changes: a rung cannot be applied to this body
+    Refusal                      gateway/keys: a request is rejected before it is forwarded
+    TooLarge, Gone, Late         gateway/app: reading a request body failed
+    OutOfTime                    hooks/entry: a hook's time limit
+    Problem                      service/problems: becomes an HTTP error response
+    Misuse                       cli/group: becomes one line on stderr and exit code 2
+    HttpError, Invalid           testing: scripted errors, and requests the fake provider rejects
+
+Errors of other libraries are mapped where they enter: SQLite and PostgreSQL in the store's connections, SDKs in the
+adapters, the operating system in the module that makes the call.
 """
 
 from __future__ import annotations
@@ -121,13 +154,98 @@ class Refused(RungError):
         super().__init__(f"circuit {key!r} is open for another {retry_after:.1f} s")
 
 
-class Busy(Exception):
-    """A store could not do it just now: a full disk, a lock, a lost connection. It may work later."""
-
-
 class TimeUp(RungError, TimeoutError):
     """We ended an attempt because its time was up; an attempt's own timeouts are not this."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(f"the attempt was ended after {seconds:g} s")
+
+
+class FileError(ConfigError):
+    """A settings file cannot be read or is invalid; the message names the file."""
+
+    def __init__(self, path: object, what: str, key: str = "file", value: object = None, allowed: str = "") -> None:
+        super().__init__(key, str(path) if value is None else value, allowed or "a TOML file that can be read")
+        self.path = str(path)
+        self.args = (f"{path}: {what}",)
+
+
+# -- stores -------------------------------------------------------------------------------------------
+
+
+class StoreError(RungError):
+    """A store cannot be used as it is; the message says why, in one line."""
+
+
+class ReadOnly(StoreError):
+    """A store can be read, but not written."""
+
+
+class Stale(StoreError):
+    """A setting was changed by somebody else since it was read."""
+
+    def __init__(self, name: str, expected: int, found: int) -> None:
+        super().__init__(f"{name}: somebody has changed it meanwhile (version {found}, not {expected})")
+        self.found = found
+
+
+class Busy(RungError):
+    """A store cannot be used at the moment: a full disk, a lock, a lost connection. A later try may succeed."""
+
+
+class Taken(RungError):
+    """A durable run belongs to a living process."""
+
+    def __init__(self, run: str, why: str) -> None:
+        super().__init__(f"run {run!r} cannot be taken up: {why}")
+
+
+class Fenced(BaseException):
+    """A durable run belongs to another process now: writes of its former owner are refused.
+
+    No Exception, so that no catch-all of an agent goes on working for a run that is no longer its own.
+    """
+
+
+# -- crews --------------------------------------------------------------------------------------------
+
+
+class IllegalMove(RungError):
+    """A crew's table refused a transition; the message says which are legal, and who may make them."""
+
+
+class StaleClaim(RungError):
+    """The task is no longer this worker's: its writes are refused, and it should stop."""
+
+
+class MovedOn(RungError):
+    """The task changed since somebody decided about it; nothing was written."""
+
+
+class ClaimBlocked(RungError):
+    """Somebody else has the task, or nobody may claim it; the session's fallback row and a message say so."""
+
+    def __init__(self, task_id: str, session: str, why: str) -> None:
+        self.task_id = task_id
+        self.session = session
+        super().__init__(f"{task_id} cannot be claimed by {session}: {why}")
+
+
+class NothingToClaim(RungError):
+    """No task can be claimed: each is claimed, waits for another, or has ended."""
+
+
+class ExitAsked(RungError):
+    """The conductor asked this worker to stop; `with Worker(…)` then hands over and ends quietly."""
+
+
+# -- adapters -----------------------------------------------------------------------------------------
+
+
+class CheckpointError(RungError):
+    """A checkpoint could not be taken, found or restored; the message says where and why."""
+
+
+class JudgeError(RungError):
+    """The judge could not be asked, took too long, or gave no verdict."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core import events as ev
@@ -20,6 +19,7 @@ from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.seam import Answered, Passing, look
 from rung.gateway.sessions import Sessions
 from rung.gateway.upstream import Pool
+from rung.store.messages import session_models
 from rung.store.within import Within
 from rung.wiring.policies import Policies
 
@@ -109,7 +109,7 @@ class Gateway:
     async def _read(self) -> None:
         await asyncio.to_thread(self.costs.read, self.settings, self.clock.now())
         if self.journal is not None:
-            self.sessions.told(await asyncio.to_thread(_models_told, self.journal))
+            self.sessions.told(await asyncio.to_thread(session_models, self.journal))
             self._policies.update(await asyncio.to_thread(self._set_in_the_service, list(self._policies)))
 
     def _set_in_the_service(self, projects: list[str]) -> dict[str, Policy]:
@@ -193,8 +193,3 @@ class Gateway:
         return terms._replace(session=session) if session else terms
 
 
-def _models_told(journal: Any) -> dict[str, str]:
-    """The models people have put sessions on, from the service or the command line."""
-    rows = journal.read("SELECT topic, body FROM message WHERE topic LIKE 'model/%'")
-    told = {topic.removeprefix("model/"): json.loads(body) for topic, body in rows}
-    return {session: str(word.get("model", "")) for session, word in told.items() if isinstance(word, dict)}

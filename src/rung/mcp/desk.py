@@ -15,7 +15,7 @@ from rung.core.request import Request
 from rung.detectors.watch import Watch
 from rung.engine.walk import ExternalRecovery
 from rung.mcp.answers import NextStep, Outcome, next_step
-from rung.store import listing
+from rung.store.queries_incidents import open_incidents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -114,9 +114,8 @@ class Desk:
 
     def _load(self, session: str) -> ExternalRecovery | None:
         """The session's open incident in the journal: used tries survive a restart of the server."""
-        rows = listing.incidents(self.journal, session=session, status="open", troubled=False).rows
-        name = next((row.id for row in rows if row.agent == AGENT), None)
-        return None if name is None else self._recovery(session, events=self.journal.events(name))
+        waiting = open_incidents(self.journal, session, agent=AGENT)
+        return self._recovery(session, events=self.journal.events(waiting[0])) if waiting else None
 
     def _open(self, session: str, task: str, model: str) -> ExternalRecovery:
         """The session's open incident under the current policy; a new one where there is none."""

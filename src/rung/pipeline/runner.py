@@ -238,7 +238,7 @@ def _filled(word: str, fields: dict[str, str]) -> str:
 
 
 def _read(path: Path) -> str:
-    from rung.wiring.files import FileError
+    from rung.core.errors import FileError
 
     try:
         return path.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.errors import ConfigError
 from rung.store.settings import trace
+from rung.store.tokens import TokenRow, all_tokens, delete_tokens, insert_token, token_by_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,10 +75,10 @@ class Access:
         found = self._known.get(mark)
         if found is not None and now - found[0] < KNOWN:
             return found[1]
-        rows = self._journal.read("SELECT name, role, ends_at FROM token WHERE hash = ?", (mark,))
+        row = token_by_hash(self._journal, mark)
         who = None
-        if rows and (rows[0][2] is None or now < rows[0][2]):
-            who = Who(rows[0][0], Role(rows[0][1]), mark)
+        if row is not None and (row.ends_at is None or now < row.ends_at):
+            who = Who(row.name, Role(row.role), mark)
         if len(self._known) > 1_000:  # noqa: PLR2004  # a bound, whatever it is
             self._known.clear()
         self._known[mark] = (now, who)
@@ -110,7 +111,7 @@ class Access:
         """Who shows this cookie; a token that was taken back takes its cookies with it."""
         mark, _, rest = value.partition(".")
         until, _, signed = rest.partition(".")
-        if not hmac.compare_digest(signed, self._sign("cookie", f"{mark}.{until}")) or self._now() >= int(until):
+        if not _same(signed, self._sign("cookie", f"{mark}.{until}")) or self._now() >= int(until):
             return None
         return self._by_mark(mark)
 
@@ -118,9 +119,17 @@ class Access:
         """What an act must say beside this cookie: only our own page can read it."""
         return self._sign("csrf", cookie)
 
+    def has_csrf(self, cookie: str, given: str) -> bool:
+        """Whether this is the CSRF token of this cookie."""
+        return _same(given, self.csrf(cookie))
+
     def signed(self, what: str) -> str:
         """A mark that only this service can have made."""
         return self._sign("note", what)
+
+    def has_signed(self, what: str, signature: str) -> bool:
+        """Whether this service made this signature of this text."""
+        return _same(signature, self.signed(what))
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._key, f"{purpose} {text}".encode(), "sha256").hexdigest()[:40]
@@ -148,32 +157,23 @@ def add_token(journal: Journal, name: str, role: str, *, days: float | None, by:
     if days is not None and days <= 0:
         raise ConfigError("days", days, "more than 0, or left out for one that stays")
     token, now = "rung-" + secrets.token_urlsafe(24), time.time()
-    row = (_hash(token), name.strip(), role, now, None if days is None else now + days * DAY)
-    journal.write(
-        lambda connection: connection.execute(
-            "INSERT INTO token (hash, name, role, made_at, ends_at) VALUES (?, ?, ?, ?, ?)", row
-        ),
-        lambda connection: bool(connection.execute("SELECT 1 FROM token WHERE hash = ?", row[:1])),
-    ).result()
+    ends = None if days is None else now + days * DAY
+    insert_token(journal, TokenRow(_hash(token), name.strip(), role, now, ends))
     trace(journal, by, "token.add", f"token/{name}", {"role": role, "days": days})
     return token
 
 
 def tokens(journal: Journal) -> list[Token]:
     """The tokens there are, but for the first."""
-    rows = journal.read("SELECT hash, name, role, made_at, ends_at FROM token ORDER BY made_at")
-    return [Token(mark[:12], name, Role(role), made, ends) for mark, name, role, made, ends in rows]
+    return [Token(row.hash[:12], row.name, Role(row.role), row.made_at, row.ends_at) for row in all_tokens(journal)]
 
 
 def revoke_token(journal: Journal, name: str, *, by: str) -> int:
     """Take back the tokens of this name; how many there were."""
-    rows = journal.write(
-        lambda connection: connection.execute("DELETE FROM token WHERE name = ? RETURNING hash", (name,)),
-        lambda connection: not connection.execute("SELECT 1 FROM token WHERE name = ?", (name,)),
-    ).result()
-    if rows:
-        trace(journal, by, "token.revoke", f"token/{name}", {"count": len(rows)})
-    return len(rows)
+    count = delete_tokens(journal, name)
+    if count:
+        trace(journal, by, "token.revoke", f"token/{name}", {"count": count})
+    return count
 
 
 def first_token(given: str | None, beside: Path) -> str:
@@ -191,6 +191,11 @@ def first_token(given: str | None, beside: Path) -> str:
     with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
         file.write(token + "\n")
     return token
+
+
+def _same(given: str, expected: str) -> bool:
+    """Compare in constant time; what is given may hold any character."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
 def _hash(token: str) -> str:

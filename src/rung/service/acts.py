@@ -10,6 +10,7 @@ from fastapi import Header
 
 from rung.core.failures import short_hash
 from rung.service.problems import Problem
+from rung.store.idempotency import claim_key, release_key, store_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from rung.service.access import Who
     from rung.service.hub import Hub
-    from rung.store.port import Connection
 
 Key = Annotated[
     str | None,
@@ -38,35 +38,17 @@ def once(hub: Hub, key: str | None, who: Who, about: str, asked: BaseModel, kind
         return act()
     name = f"{who.mark[:16]}/{key}"
     digest = short_hash(f"{about}\n{asked.model_dump_json()}", 16)
-    told = hub.journal.write(
-        lambda connection: _claim(connection, name, digest),
-        lambda connection: bool(connection.execute("SELECT 1 FROM reply WHERE key = ?", (name,))),
-    ).result()
-    if told is not None:
-        if told[0] != digest:
+    stored = claim_key(hub.journal, name, digest, time.time(), keep_seconds=KEPT)
+    if stored is not None:
+        if stored.digest != digest:
             raise Problem(422, "this Idempotency-Key was used for something else", field="Idempotency-Key")
-        if not told[1]:
+        if not stored.body:
             raise Problem(409, "the first request with this Idempotency-Key has not ended yet")
-        return kind.model_validate(json.loads(told[1]))
+        return kind.model_validate(json.loads(stored.body))
     try:
         answer = act()
     except BaseException:
-        _write(hub, "DELETE FROM reply WHERE key = ?", (name,))
+        release_key(hub.journal, name)
         raise
-    _write(hub, "UPDATE reply SET body = ? WHERE key = ?", (answer.model_dump_json(by_alias=True), name))
+    store_response(hub.journal, name, answer.model_dump_json(by_alias=True))
     return answer
-
-
-def _claim(connection: Connection, name: str, digest: str) -> tuple[str, str] | None:
-    rows = connection.execute("SELECT digest, body FROM reply WHERE key = ?", (name,))
-    if rows:
-        return rows[0][0], rows[0][1]
-    connection.execute("DELETE FROM reply WHERE at < ?", (time.time() - KEPT,))
-    connection.execute(
-        "INSERT INTO reply (key, digest, status, body, at) VALUES (?, ?, 0, '', ?)", (name, digest, time.time())
-    )
-    return None
-
-
-def _write(hub: Hub, sql: str, values: tuple[str, ...]) -> None:
-    hub.journal.write(lambda connection: connection.execute(sql, values), lambda _: True).result()

@@ -11,14 +11,26 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Query
 
 from rung.core.errors import ConfigError
-from rung.service import wire
 from rung.service.hub import Actor, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL
 from rung.service.problems import DOCUMENTED, Problem
+from rung.service.schemas.analytics import (
+    DayRate,
+    DayValue,
+    FailureAnalytics,
+    GroupOut,
+    MessageCount,
+    RateOut,
+    RecoveryOut,
+    RescueOut,
+    SnoozeIn,
+    Tile,
+)
 from rung.store import figures, reports
 from rung.store import groups as grouped
 from rung.store.listing_rows import Figures
 from rung.store.projection import DAY
+from rung.store.queries_inbox import failures_by_day
 from rung.store.reports_sql import By, Filter, Part
 from rung.store.settings import trace
 
@@ -47,7 +59,7 @@ Asked = Annotated[Filter, Depends(_where)]
 @router.get("/analytics/failures")
 def failures(
     hub: Parts, _: Reader, where: Asked, by: Annotated[str, Query(max_length=20)] = "kind"
-) -> wire.FailureAnalytics:
+) -> FailureAnalytics:
     """Failures and the attempts they are a share of, by kind, model, project, prompt, tool, day or hour."""
     if by not in tuple(By):
         raise ConfigError("by", by, "one of " + ", ".join(By))
@@ -57,21 +69,21 @@ def failures(
     days = reports.trend(journal, where).get("", [])
     chosen = {By.KIND: kinds, By.MODEL: models}.get(By(by)) or reports.failures(journal, where, By(by))
     attempts, bad = sum(row.attempts for row in models), sum(row.failures for row in models)
-    return wire.FailureAnalytics(
+    return FailureAnalytics(
         total_failures=bad,
         total_attempts=attempts,
         failure_rate=bad / attempts if attempts else 0.0,
         by_error_type={row.key: row.failures for row in kinds},
         by_model={row.key: row.failures for row in models},
         top_error_messages=[
-            wire.MessageCount(
+            MessageCount(
                 message=row.message, count=row.seen, kind=row.kind, project=row.project, fingerprint=row.fingerprint,
                 first_at=row.first_at, last_at=row.last_at, example=row.example, state=row.state.value,
             )
             for row in reports.messages(journal, where, now=time.time())
         ],
         failure_rate_by_day=[
-            wire.DayRate(
+            DayRate(
                 day=_day(point.at), at=point.at, attempts=point.attempts, failures=point.failures,
                 rate=point.failures / point.attempts if point.attempts else 0.0,
             )
@@ -79,17 +91,17 @@ def failures(
         ],
         by=by,
         rates=[
-            wire.RateOut(key=row.key, attempts=row.attempts, failures=row.failures, rate=row.rate, dollars=row.dollars)
+            RateOut(key=row.key, attempts=row.attempts, failures=row.failures, rate=row.rate, dollars=row.dollars)
             for row in chosen[:MOST]
         ],
     )  # fmt: skip
 
 
 @router.get("/analytics/recovery")
-def recovery(hub: Parts, _: Reader, where: Asked) -> list[wire.RecoveryOut]:
+def recovery(hub: Parts, _: Reader, where: Asked) -> list[RecoveryOut]:
     """How incidents ended, by the kind of their first failure."""
     return [
-        wire.RecoveryOut(
+        RecoveryOut(
             kind=row.kind, incidents=row.incidents, recovered=row.recovered, partial=row.partial, blocked=row.blocked,
             failed=row.failed, rate=row.rate, mean_seconds=row.mean_seconds, dollars=row.dollars, asks=row.asks,
             escalations=row.escalations,
@@ -99,35 +111,35 @@ def recovery(hub: Parts, _: Reader, where: Asked) -> list[wire.RecoveryOut]:
 
 
 @router.get("/analytics/rungs")
-def rungs(hub: Parts, _: Reader, where: Asked) -> list[wire.RescueOut]:
+def rungs(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """How often each rung saved it, how long that took, and what it cost."""
     times = {row.rung: row.mean_seconds for row in reports.recovery_by_rung(hub.journal, where)}
     return [_rescue(row, times.get(row.rung)) for row in reports.rescues(hub.journal, where, (Part.RUNG,))]
 
 
 @router.get("/analytics/prompts")
-def prompts(hub: Parts, _: Reader, where: Asked) -> list[wire.RescueOut]:
+def prompts(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """Which recovery prompt saved how many."""
     return [_rescue(row) for row in reports.rescues(hub.journal, where, (Part.PROMPT,)) if row.prompt]
 
 
 @router.get("/analytics/cost")
-def cost(hub: Parts, _: Reader, where: Asked) -> list[wire.RescueOut]:
+def cost(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """What each rung and model cost, and what it saved."""
     return [_rescue(row) for row in reports.rescues(hub.journal, where, (Part.RUNG, Part.MODEL))]
 
 
 @router.get("/analytics/success")
-def success(hub: Parts, _: Reader, where: Asked) -> list[wire.Tile]:
+def success(hub: Parts, _: Reader, where: Asked) -> list[Tile]:
     """The four figures of success, with their trend by day."""
     whole, days = figures.success(hub.journal, where), figures.success_by_day(hub.journal, where)
     return [
-        wire.Tile(
+        Tile(
             id=name,  # type: ignore[arg-type]  # the names of the figures
             value=figure(whole),
             goal=GOALS.get(name),
             of=whole.incidents,
-            trend=[wire.DayValue(at=_moment(day.day), value=figure(day)) for day in days[-MOST:]],
+            trend=[DayValue(at=_moment(day.day), value=figure(day)) for day in days[-MOST:]],
         )
         for name, figure in FIGURES.items()
     ]
@@ -145,8 +157,8 @@ def _moment(day: str) -> float:
     return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
 
 
-def _rescue(row: Any, mean: float | None = None) -> wire.RescueOut:
-    return wire.RescueOut(
+def _rescue(row: Any, mean: float | None = None) -> RescueOut:
+    return RescueOut(
         rung=row.rung, prompt=row.prompt, model=row.model, kind=row.kind, tried=row.tried, saved=row.saved,
         seconds=row.seconds, dollars=row.dollars, mean_seconds=mean,
     )  # fmt: skip
@@ -170,7 +182,7 @@ def groups(
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
     state: Annotated[str | None, Query(max_length=20)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> list[wire.GroupOut]:
+) -> list[GroupOut]:
     """Failures that are the same trouble, the last seen first."""
     if state is not None and state not in tuple(grouped.State):
         raise ConfigError("state", state, "one of " + ", ".join(grouped.State))
@@ -180,20 +192,20 @@ def groups(
 
 
 @router.post("/groups/{project:path}/{fingerprint}/resolve")
-def resolve(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> wire.GroupOut:
+def resolve(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> GroupOut:
     """It is mended; seen again, it is a regression."""
     group = grouped.resolve(hub.journal, _group(hub, project, fingerprint), now=time.time())
     return _said(hub, group, who.name, "resolve")
 
 
 @router.post("/groups/{project:path}/{fingerprint}/reopen")
-def reopen(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> wire.GroupOut:
+def reopen(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> GroupOut:
     """It is not mended after all."""
     return _said(hub, grouped.reopen(hub.journal, _group(hub, project, fingerprint)), who.name, "reopen")
 
 
 @router.post("/groups/{project:path}/{fingerprint}/snooze")
-def snooze(project: Project, fingerprint: Mark, wanted: wire.SnoozeIn, hub: Parts, who: Actor) -> wire.GroupOut:
+def snooze(project: Project, fingerprint: Mark, wanted: SnoozeIn, hub: Parts, who: Actor) -> GroupOut:
     """Nobody wants to hear of it for a while."""
     now = time.time()
     group = grouped.snooze(hub.journal, _group(hub, project, fingerprint), until=now + wanted.hours * 3600, now=now)
@@ -207,26 +219,19 @@ def _group(hub: Hub, project: str, fingerprint: str) -> grouped.Group:
         raise Problem(404, f"there is no group {fingerprint!r} in project {project!r}") from None
 
 
-def _said(hub: Hub, group: grouped.Group, by: str, action: str) -> wire.GroupOut:
+def _said(hub: Hub, group: grouped.Group, by: str, action: str) -> GroupOut:
     trace(hub.journal, by, f"group.{action}", f"group/{group.project or '-'}/{group.fingerprint}", {})
     return _with_trend(hub, [group])[0]
 
 
-def _with_trend(hub: Hub, found: list[grouped.Group]) -> list[wire.GroupOut]:
+def _with_trend(hub: Hub, found: list[grouped.Group]) -> list[GroupOut]:
     today = int(time.time() // DAY)
-    marks = {group.fingerprint for group in found}
     trends: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * TREND)
-    if marks:
-        places = ", ".join("?" * len(marks))
-        rows = hub.journal.read(
-            f"SELECT day, project, fingerprint, n FROM by_message WHERE day > ? AND fingerprint IN ({places})",  # noqa: S608  # marks
-            [today - TREND, *marks],
-        )
-        for day, project, mark, n in rows:
-            if day <= today:
-                trends[project, mark][TREND - 1 - (today - int(day))] += int(n)
+    for row in failures_by_day(hub.journal, list({group.fingerprint for group in found}), today - TREND):
+        if row.day <= today:
+            trends[row.project, row.fingerprint][TREND - 1 - (today - row.day)] += row.seen
     return [
-        wire.GroupOut(
+        GroupOut(
             project=group.project, fingerprint=group.fingerprint, kind=group.kind, message=group.message,
             example=group.example, first_at=group.first_at, last_at=group.last_at, seen=group.seen,
             state=group.state.value, until=group.until, trend=trends[group.project, group.fingerprint],

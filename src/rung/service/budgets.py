@@ -7,12 +7,14 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Response
 
+from rung.core.errors import Stale
 from rung.core.spending import ALERTS, Purse, alert_at, month_of
-from rung.service import wire
 from rung.service.hub import Actor, Admin, Hub, Parts, Reader
 from rung.service.problems import DOCUMENTED, Problem
-from rung.store.settings import Stale, put_setting, setting, trace
-from rung.store.spending import NAME, allowance, spent_in_month
+from rung.service.schemas.base import Done
+from rung.service.schemas.budgets import BudgetOut, BudgetsIn, BudgetsOut
+from rung.store.settings import put_setting, setting, trace
+from rung.store.spending import NAME, allowance, spent_in_month, top_sessions
 
 router = APIRouter(prefix="/api", tags=["budgets"], responses=DOCUMENTED)
 
@@ -21,7 +23,7 @@ SHOWN: Final = 50  # sessions near their limit
 
 
 @router.get("/budgets")
-def read_budgets(hub: Parts, _: Reader, response: Response) -> wire.BudgetsOut:
+def read_budgets(hub: Parts, _: Reader, response: Response) -> BudgetsOut:
     """The budgets and what is spent of them."""
     stored = setting(hub.journal, NAME)
     response.headers["etag"] = f'"{stored.version}"'
@@ -30,12 +32,12 @@ def read_budgets(hub: Parts, _: Reader, response: Response) -> wire.BudgetsOut:
 
 @router.put("/budgets")
 def change_budgets(
-    budgets: wire.BudgetsIn,
+    budgets: BudgetsIn,
     hub: Parts,
     who: Admin,
     response: Response,
     if_match: Annotated[str | None, Header()] = None,
-) -> wire.BudgetsOut:
+) -> BudgetsOut:
     """Set them, whole."""
     told = (if_match or "").strip('"')
     if told and not (told.isascii() and told.isdigit()):
@@ -46,9 +48,7 @@ def change_budgets(
 
 
 @router.post("/alerts/{alert:path}/acknowledge")
-def acknowledge(
-    alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$")], hub: Parts, who: Actor
-) -> wire.Done:
+def acknowledge(alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$")], hub: Parts, who: Actor) -> Done:
     """Somebody has seen it: it leaves the inbox."""
     while True:
         found = setting(hub.journal, SEEN)
@@ -60,7 +60,7 @@ def acknowledge(
         except Stale:
             continue
         trace(hub.journal, who.name, "acknowledge", alert, {})
-        return wire.Done(how="said")
+        return Done(how="said")
 
 
 def acknowledged(hub: Hub) -> frozenset[str]:
@@ -68,7 +68,7 @@ def acknowledged(hub: Hub) -> frozenset[str]:
     return frozenset(setting(hub.journal, SEEN).body or {})
 
 
-def _out(hub: Hub) -> wire.BudgetsOut:
+def _out(hub: Hub) -> BudgetsOut:
     stored = setting(hub.journal, NAME)
     limits, now, seen = allowance(hub.journal), time.time(), acknowledged(hub)
     by_project = spent_in_month(hub.journal, now)
@@ -78,12 +78,9 @@ def _out(hub: Hub) -> wire.BudgetsOut:
         purse = limits.purses("", project, month)[-1]
         items.append(_item(purse, by_project.get(project, 0.0), seen))
     if limits.session is not None:
-        rows = hub.journal.read(
-            "SELECT id, dollars FROM session WHERE dollars >= ? ORDER BY dollars DESC, id LIMIT ?",
-            (limits.session * ALERTS[0] / 100, SHOWN),
-        )
-        items += [_item(limits.purses(name, "", month)[-1], dollars, seen) for name, dollars in rows]
-    return wire.BudgetsOut(
+        spenders = top_sessions(hub.journal, limits.session * ALERTS[0] / 100, SHOWN)
+        items += [_item(limits.purses(name, "", month)[-1], dollars, seen) for name, dollars in spenders.items()]
+    return BudgetsOut(
         monthly=limits.month,
         session=limits.session,
         projects=dict(limits.projects),
@@ -93,10 +90,10 @@ def _out(hub: Hub) -> wire.BudgetsOut:
     )
 
 
-def _item(purse: Purse, spent: float, seen: frozenset[str]) -> wire.BudgetOut:
+def _item(purse: Purse, spent: float, seen: frozenset[str]) -> BudgetOut:
     mark = alert_at(spent, purse.limit)
     name = f"{purse.id}/{mark}" if mark else purse.id
-    return wire.BudgetOut(
+    return BudgetOut(
         id=name,
         scope=purse.scope,
         name=purse.name,
@@ -108,6 +105,6 @@ def _item(purse: Purse, spent: float, seen: frozenset[str]) -> wire.BudgetOut:
     )
 
 
-def budget_alerts(hub: Hub) -> list[wire.BudgetOut]:
+def budget_alerts(hub: Hub) -> list[BudgetOut]:
     """The budgets somebody should know about."""
     return [item for item in _out(hub).items if item.alert is not None and not item.acknowledged]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rung.core.errors import Busy, StoreError
 from rung.service.problems import Problem
 from rung.store.crew.table import Table
-from rung.store.port import Busy, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

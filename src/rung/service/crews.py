@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Response
 
 from rung.core.codec import from_json
-from rung.core.crew import CONDUCTOR_STALE, TERMINAL, IllegalMove, MovedOn, State
-from rung.core.errors import ConfigError
+from rung.core.crew import CONDUCTOR_STALE, TERMINAL, State
+from rung.core.errors import ConfigError, IllegalMove, MovedOn
 from rung.core.events import Opened
-from rung.service import wire
-from rung.service import wire_crew as told
 from rung.service.acts import Key, once
 from rung.service.hub import Actor, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL, timeline
 from rung.service.problems import DOCUMENTED, Problem
+from rung.service.schemas.base import Done
+from rung.service.schemas.crews import (
+    Act,
+    CrewMessage,
+    CrewOut,
+    LeaderOut,
+    StopIn,
+    TaskDetail,
+    TaskOut,
+    TaskPage,
+    WordsIn,
+    WorkerOut,
+)
 from rung.store.crew import board
 from rung.store.crew.person import Word, possible, stop, tell
 from rung.store.settings import trace
@@ -32,13 +43,13 @@ IfMatch = Annotated[str | None, Header(max_length=200, description="The task as 
 
 
 @router.get("/crews")
-def list_crews(hub: Parts, _: Reader) -> list[told.CrewOut]:
+def list_crews(hub: Parts, _: Reader) -> list[CrewOut]:
     """The crews that this service shows."""
     return [crew_out(hub, name) for name in hub.crews.names]
 
 
 @router.get("/crews/{crew}")
-def one_crew(crew: Name, hub: Parts, _: Reader) -> told.CrewOut:
+def one_crew(crew: Name, hub: Parts, _: Reader) -> CrewOut:
     """One crew: its conductor, its watchdog, and how many tasks are where."""
     with hub.crews.opened(crew):
         pass  # unknown, or not to be used: that is the answer
@@ -55,24 +66,24 @@ def crew_tasks(
     needs_person: Annotated[bool, Query(alias="needsPerson")] = False,  # a query's, not a caller's
     cursor: Annotated[str, Query(max_length=500, pattern=NO_NUL)] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> told.TaskPage:
+) -> TaskPage:
     """The tasks of a crew, or of all, one crew after the other; those that need a person first."""
     if state and state not in tuple(State):
         raise ConfigError("state", state, "one of " + ", ".join(State))
     states = (State(state),) if state else ()
     names, after = _from(hub, crew, cursor)
-    items: list[told.TaskOut] = []
+    items: list[TaskOut] = []
     for number, name in enumerate(names):
         with hub.crews.opened(name) as table:
             room = limit - len(items)
             page = board.page(table, room, after=after, states=states, text=q, for_person=needs_person)
-        items += [told.TaskOut(**_task(name, row)) for row in page.tasks]
+        items += [TaskOut(**_task(name, row)) for row in page.tasks]
         after = ""
         if page.after:
-            return told.TaskPage(items=items, next_cursor=f"{name}/{page.after}")
+            return TaskPage(items=items, next_cursor=f"{name}/{page.after}")
         if len(items) >= limit and number + 1 < len(names):
-            return told.TaskPage(items=items, next_cursor=f"{names[number + 1]}/")
-    return told.TaskPage(items=items, next_cursor=None)
+            return TaskPage(items=items, next_cursor=f"{names[number + 1]}/")
+    return TaskPage(items=items, next_cursor=None)
 
 
 def _from(hub: Hub, crew: str, cursor: str) -> tuple[list[str], str]:
@@ -91,7 +102,7 @@ def _from(hub: Hub, crew: str, cursor: str) -> tuple[list[str], str]:
 
 
 @router.get("/crews/{crew}/tasks/{task}")
-def one_task(crew: Name, task: Name, hub: Parts, _: Reader, response: Response) -> told.TaskDetail:
+def one_task(crew: Name, task: Name, hub: Parts, _: Reader, response: Response) -> TaskDetail:
     """One task: what was said about it, who worked on it, what the ladder did, and what a person can do now."""
     with hub.crews.opened(crew) as table:
         row = board.worker_row(table, task)
@@ -106,7 +117,7 @@ def one_task(crew: Name, task: Name, hub: Parts, _: Reader, response: Response) 
 @router.get("/crews/{crew}/tasks/{task}/messages")
 def task_messages(
     crew: Name, task: Name, hub: Parts, _: Reader, after: Annotated[int, Query(ge=0, le=2**60)] = 0
-) -> list[told.CrewMessage]:
+) -> list[CrewMessage]:
     """What was said about a task, after the message of that number; the newest, where there are very many."""
     with hub.crews.opened(crew) as table:
         if board.worker_row(table, task) is None:
@@ -116,19 +127,17 @@ def task_messages(
 
 @router.post("/crews/{crew}/tasks/{task}/{act}")
 def tell_task(
-    crew: Name, task: Name, act: told.Act, said: told.WordsIn, hub: Parts, who: Actor,
+    crew: Name, task: Name, act: Act, said: WordsIn, hub: Parts, who: Actor,
     if_match: IfMatch = None, key: Key = None,
-) -> wire.Done:  # fmt: skip
+) -> Done:  # fmt: skip
     """Say something to a task's worker (tell), or answer what it waits for, begin it again, end it."""
     about = f"{act} {crew}/{task}"
-    return once(
-        hub, key, who, about, said, wire.Done, lambda: _tell(hub, crew, task, Word(act), said, who.name, if_match)
-    )
+    return once(hub, key, who, about, said, Done, lambda: _tell(hub, crew, task, Word(act), said, who.name, if_match))
 
 
 def _tell(
-    hub: Hub, crew: str, task: str, how: Word, said: told.WordsIn, by: str, if_match: str | None
-) -> wire.Done:  # fmt: skip
+    hub: Hub, crew: str, task: str, how: Word, said: WordsIn, by: str, if_match: str | None
+) -> Done:  # fmt: skip
     if how is not Word.TELL and if_match is None:
         raise Problem(428, "say which task you saw: the header If-Match with its ETag", field="If-Match")
     with hub.crews.opened(crew) as table:
@@ -141,37 +150,37 @@ def _tell(
         except MovedOn as error:
             raise Problem(412, str(error), field="If-Match") from None
     trace(hub.journal, by, how.value, f"crew/{crew}/{task}", {"words": said.words, "state": row.state.value})
-    return wire.Done(how="said", note=f"{task} is told" if how is Word.TELL else f"{task} is {row.state.value} now")
+    return Done(how="said", note=f"{task} is told" if how is Word.TELL else f"{task} is {row.state.value} now")
 
 
 @router.post("/crews/{crew}/stop", status_code=202)
-def stop_crew(crew: Name, wanted: told.StopIn, hub: Parts, who: Actor, key: Key = None) -> wire.Done:
+def stop_crew(crew: Name, wanted: StopIn, hub: Parts, who: Actor, key: Key = None) -> Done:
     """End a crew in order; or only its conductor, and another takes over."""
-    return once(hub, key, who, f"stop {crew}", wanted, wire.Done, lambda: _stop(hub, crew, wanted, who.name))
+    return once(hub, key, who, f"stop {crew}", wanted, Done, lambda: _stop(hub, crew, wanted, who.name))
 
 
-def _stop(hub: Hub, crew: str, wanted: told.StopIn, by: str) -> wire.Done:
+def _stop(hub: Hub, crew: str, wanted: StopIn, by: str) -> Done:
     with hub.crews.opened(crew) as table:
         stop(table, wanted.why or "a person asked", hand_over=wanted.hand_over)
     trace(hub.journal, by, "stop", f"crew/{crew}", {"why": wanted.why, "hand_over": wanted.hand_over})
-    return wire.Done(how="ordered", note="the conductor ends at its next look at the table")
+    return Done(how="ordered", note="the conductor ends at its next look at the table")
 
 
 # -- as it is sent ------------------------------------------------------------------------------------
 
 
-def crew_out(hub: Hub, name: str) -> told.CrewOut:
+def crew_out(hub: Hub, name: str) -> CrewOut:
     """A crew; one whose table cannot be used says so itself."""
     place = hub.crews.place(name)
     try:
         with hub.crews.opened(name) as table:
             head = board.head(table)
     except Problem as problem:
-        return told.CrewOut(
+        return CrewOut(
             name=name, place=place, trouble=problem.detail, conductor=None, watchdog=None, counts={}, tasks=0,
             for_person=0, facts={},
         )  # fmt: skip
-    return told.CrewOut(
+    return CrewOut(
         name=name,
         place=place,
         trouble="",
@@ -184,12 +193,12 @@ def crew_out(hub: Hub, name: str) -> told.CrewOut:
     )
 
 
-def _leader(row: Task | None) -> told.LeaderOut | None:
+def _leader(row: Task | None) -> LeaderOut | None:
     if row is None:
         return None
     over = row.state in (State.COMPLETE, State.EXITED, State.EXIT_REQUESTED)
     late = row.heartbeat_age is not None and row.heartbeat_age > CONDUCTOR_STALE
-    return told.LeaderOut(state=row.state.value, heartbeat_at=moment(row.last_heartbeat), stale=late and not over)
+    return LeaderOut(state=row.state.value, heartbeat_at=moment(row.last_heartbeat), stale=late and not over)
 
 
 def _task(crew: str, row: Task) -> dict[str, Any]:
@@ -212,10 +221,10 @@ def _task(crew: str, row: Task) -> dict[str, Any]:
     }
 
 
-def _detail(crew: str, row: Task, messages: list[Message], processes: list[Process]) -> told.TaskDetail:
+def _detail(crew: str, row: Task, messages: list[Message], processes: list[Process]) -> TaskDetail:
     events = [from_json(event) for event in row.history or ()]
     opened = next((event for event in events if isinstance(event, Opened)), None)
-    return told.TaskDetail.model_validate(
+    return TaskDetail.model_validate(
         {
             **_task(crew, row),
             "instruction_path": row.instruction_path,
@@ -235,7 +244,7 @@ def _detail(crew: str, row: Task, messages: list[Message], processes: list[Proce
             "can": [word.value for word in possible(row)],
             "messages": [_message(one) for one in messages],
             "workers": [
-                told.WorkerOut(
+                WorkerOut(
                     session=one.session_id,
                     launched_at=moment(one.launched_at),
                     ended_at=moment(one.ended_at),
@@ -249,8 +258,8 @@ def _detail(crew: str, row: Task, messages: list[Message], processes: list[Proce
     )
 
 
-def _message(one: Message) -> told.CrewMessage:
-    return told.CrewMessage(
+def _message(one: Message) -> CrewMessage:
+    return CrewMessage(
         id=one.id, sender=one.from_session, kind=one.message_type.value, text=one.message, at=moment(one.timestamp)
     )
 

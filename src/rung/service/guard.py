@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
@@ -126,7 +125,7 @@ class Guard:
             return None
         if not who.role.covers(Role.ACT):
             return answer(403, f"the token {who.name!r} may only look; acting needs the role act")
-        if not bearer and not hmac.compare_digest(headers.get("x-rung-csrf", ""), self.access.csrf(cookie)):
+        if not bearer and not self.access.has_csrf(cookie, headers.get("x-rung-csrf", "")):
             return answer(403, "an act from a browser needs the header X-Rung-CSRF, from /api/me")
         return self._too_large(scope, headers)
 

@@ -14,14 +14,16 @@ from fastapi import APIRouter
 
 from rung.core.crew import ASKS
 from rung.core.errors import ConfigError
-from rung.service import wire
 from rung.service.budgets import acknowledged, budget_alerts
 from rung.service.crews import moment
 from rung.service.hub import Admin, Hub, Parts, Reader
 from rung.service.incidents import asks
 from rung.service.problems import DOCUMENTED, Problem
+from rung.service.schemas.inbox import InboxItem, NotificationsIn
 from rung.store import groups as grouped
 from rung.store.crew import board
+from rung.store.listing import crashes
+from rung.store.queries_inbox import blocked_incidents
 from rung.store.settings import put_setting, setting
 
 if TYPE_CHECKING:
@@ -36,19 +38,19 @@ LOOK: Final = 5.0  # seconds between looks for something to tell
 
 
 @router.get("/inbox")
-def inbox(hub: Parts, _: Reader) -> list[wire.InboxItem]:
+def inbox(hub: Parts, _: Reader) -> list[InboxItem]:
     """What waits for a person, the newest first."""
     return items(hub)
 
 
 @router.get("/notifications")
-def notifications(hub: Parts, _: Admin) -> wire.NotificationsIn:
+def notifications(hub: Parts, _: Admin) -> NotificationsIn:
     """Where people are told."""
-    return wire.NotificationsIn(**(setting(hub.journal, NOTIFY).body or {}))
+    return NotificationsIn(**(setting(hub.journal, NOTIFY).body or {}))
 
 
 @router.put("/notifications")
-def change_notifications(wanted: wire.NotificationsIn, hub: Parts, who: Admin) -> wire.NotificationsIn:
+def change_notifications(wanted: NotificationsIn, hub: Parts, who: Admin) -> NotificationsIn:
     """Say where people are told. What is told there has no prompt in it."""
     parts = urlsplit(wanted.webhook)
     if wanted.webhook and (parts.scheme not in ("http", "https") or not parts.hostname):
@@ -57,31 +59,21 @@ def change_notifications(wanted: wire.NotificationsIn, hub: Parts, who: Admin) -
     return wanted
 
 
-def items(hub: Hub) -> list[wire.InboxItem]:
+def items(hub: Hub) -> list[InboxItem]:
     """All that waits."""
     seen, since = acknowledged(hub), time.time() - RECENT
     found = [
-        wire.InboxItem(
+        InboxItem(
             id=f"ask/{ask.incident}/{ask.n}", kind="ask", at=ask.at, title="A recovery asks", detail=ask.question,
             project=ask.project, incident=ask.incident, ask=ask,
         )
         for ask in asks(hub, limit=MOST)
     ]  # fmt: skip
-    blocked = hub.journal.read(
-        "SELECT id, project, reason, touched_at FROM incident WHERE status = 'blocked' AND touched_at >= ?"
-        " ORDER BY touched_at DESC LIMIT ?",
-        (since, MOST),
-    )
-    for name, project, reason, at in blocked:
+    for name, project, reason, at in blocked_incidents(hub.journal, since, MOST):
         found.append(_item(f"blocked/{name}", "blocked", at, "Blocked: nobody was there to ask", reason, project, name))
-    crashes = hub.journal.read(
-        "SELECT c.incident, c.n, c.at, c.what, c.error, i.project FROM crash c"
-        " LEFT JOIN incident i ON i.id = c.incident WHERE c.at >= ? ORDER BY c.at DESC LIMIT ?",
-        (since, MOST),
-    )
-    for name, n, at, what, error, project in crashes:
-        title = f"{what} broke and was ignored"
-        found.append(_item(f"crash/{name}/{n}", "crash", at, title, error, project or "", name))
+    for crash in crashes(hub.journal, since=since, limit=MOST):
+        key, title = f"crash/{crash.incident}/{crash.n}", f"{crash.what} broke and was ignored"
+        found.append(_item(key, "crash", crash.at, title, crash.error, crash.project, crash.incident))
     back = frozenset({grouped.State.REGRESSION})
     for group in grouped.groups(hub.journal, now=time.time(), states=back, limit=MOST):
         key = f"group/{group.project or '-'}/{group.fingerprint}/{group.said_at:.0f}"
@@ -96,7 +88,7 @@ def items(hub: Hub) -> list[wire.InboxItem]:
     return sorted(waiting, key=lambda item: (item.kind not in ("ask", "task"), -item.at))
 
 
-def _tasks(hub: Hub) -> list[wire.InboxItem]:
+def _tasks(hub: Hub) -> list[InboxItem]:
     """Tasks of a crew that ask, or were given up."""
     found = []
     for crew in hub.crews.names:
@@ -104,7 +96,7 @@ def _tasks(hub: Hub) -> list[wire.InboxItem]:
             for row in board.page(table, MOST, for_person=True).tasks:
                 asks = row.note.startswith(ASKS)
                 found.append(
-                    wire.InboxItem(
+                    InboxItem(
                         id=f"task/{crew}/{row.task_id}/{row.version}", kind="task",
                         at=moment(row.last_heartbeat) or 0.0,
                         title=f"{row.task_id} asks" if asks else f"{row.task_id} was given up",
@@ -115,10 +107,8 @@ def _tasks(hub: Hub) -> list[wire.InboxItem]:
     return found
 
 
-def _item(
-    key: str, kind: str, at: float, title: str, detail: str, project: str, incident: str | None
-) -> wire.InboxItem:
-    return wire.InboxItem(
+def _item(key: str, kind: str, at: float, title: str, detail: str, project: str, incident: str | None) -> InboxItem:
+    return InboxItem(
         id=key,
         kind=kind,  # type: ignore[arg-type]  # one of ours
         at=at,

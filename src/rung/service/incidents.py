@@ -14,12 +14,23 @@ from rung.core.narration import narrate
 from rung.core.orders import Act, Order
 from rung.core.outcome import conclude
 from rung.core.presets import LADDERS
-from rung.service import wire
 from rung.service.acts import Key, once
 from rung.service.hub import Actor, Hub, Parts, Reader
 from rung.service.live import Doing, doing
 from rung.service.problems import DOCUMENTED, Problem
 from rung.service.replay import folded
+from rung.service.schemas.base import Done
+from rung.service.schemas.incidents import (
+    AnswerIn,
+    AskOut,
+    Choice,
+    FieldChange,
+    IncidentDetail,
+    IncidentOut,
+    IncidentPage,
+    Moment,
+    RungOut,
+)
 from rung.store import listing
 from rung.store.listing_rows import IncidentRow
 from rung.store.settings import trace
@@ -56,7 +67,7 @@ def list_incidents(
     troubled: bool = False,
     cursor: Annotated[str | None, Query(max_length=1_000)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> wire.IncidentPage:
+) -> IncidentPage:
     """The incidents, the latest first."""
     page = listing.incidents(
         hub.journal, status=status or None, project=project, session=session or None, model=model or None,
@@ -64,11 +75,11 @@ def list_incidents(
         pattern=pattern or None, text=q or None, since=since, until=until, troubled=troubled, limit=limit, after=cursor or "",
     )  # fmt: skip
     items = [incident_out(row) for row in page.rows]
-    return wire.IncidentPage(items=items, next_cursor=page.after or None, total=page.total)
+    return IncidentPage(items=items, next_cursor=page.after or None, total=page.total)
 
 
 @router.get("/{incident:path}")
-def one_incident(incident: Id, hub: Parts, _: Reader) -> wire.IncidentDetail:
+def one_incident(incident: Id, hub: Parts, _: Reader) -> IncidentDetail:
     """One incident: its ladder, its timeline, what was changed, and how it ended."""
     found, events = folded(hub.journal, incident)
     row = listing.incident(hub.journal, incident)
@@ -76,7 +87,7 @@ def one_incident(incident: Id, hub: Parts, _: Reader) -> wire.IncidentDetail:
         raise Problem(404, f"there is no incident {incident!r}")
     now = doing(found, events) if found.status is None else Doing("")
     result = hub.journal.runs.received(f"result/{incident}")
-    return wire.IncidentDetail(
+    return IncidentDetail(
         **incident_out(row).model_dump(),
         rungs=rungs_of(found, events),
         timeline=timeline(events),
@@ -89,12 +100,12 @@ def one_incident(incident: Id, hub: Parts, _: Reader) -> wire.IncidentDetail:
 
 
 @router.post("/{incident:path}/answer")
-def answer(incident: Id, said: wire.AnswerIn, hub: Parts, who: Actor, key: Key = None) -> wire.Done:
+def answer(incident: Id, said: AnswerIn, hub: Parts, who: Actor, key: Key = None) -> Done:
     """Answer the question an incident waits with; it goes on at once."""
-    return once(hub, key, who, f"answer {incident}", said, wire.Done, lambda: _answer(hub, incident, said, who.name))
+    return once(hub, key, who, f"answer {incident}", said, Done, lambda: _answer(hub, incident, said, who.name))
 
 
-def _answer(hub: Hub, incident: str, said: wire.AnswerIn, by: str) -> wire.Done:
+def _answer(hub: Hub, incident: str, said: AnswerIn, by: str) -> Done:
     waiting = next(iter(asks(hub, incident)), None)
     if waiting is None:
         folded(hub.journal, incident)
@@ -104,11 +115,11 @@ def _answer(hub: Hub, incident: str, said: wire.AnswerIn, by: str) -> wire.Done:
         raise Problem(422, f"option = {said.option!r}: allowed is one of {', '.join(allowed)}", field="option")
     hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": said.option, "by": by, "note": said.note})
     trace(hub.journal, by, "answer", f"incident/{incident}", {"option": said.option, "note": said.note})
-    return wire.Done(how="answered", incident=incident)
+    return Done(how="answered", incident=incident)
 
 
 @router.post("/{incident:path}/cancel")
-def cancel(incident: Id, hub: Parts, who: Actor) -> wire.Done:
+def cancel(incident: Id, hub: Parts, who: Actor) -> Done:
     """End a recovery: at once where it waits, after the attempt under way where it does not."""
     found, events = folded(hub.journal, incident)
     if found.status is not None:
@@ -120,7 +131,7 @@ def cancel(incident: Id, hub: Parts, who: Actor) -> wire.Done:
         hub.journal.runs.send(f"order/{incident}", Order(Act.CANCEL, who.name)._asdict())
     trace(hub.journal, who.name, "cancel", f"incident/{incident}", {})
     now = doing(found, events).status
-    return wire.Done(
+    return Done(
         how="ordered", incident=incident, note="" if now == "retrying" else "it ends after the attempt under way"
     )
 
@@ -128,38 +139,31 @@ def cancel(incident: Id, hub: Parts, who: Actor) -> wire.Done:
 # -- as it is sent ------------------------------------------------------------------------------------
 
 
-def incident_out(row: IncidentRow) -> wire.IncidentOut:
+def incident_out(row: IncidentRow) -> IncidentOut:
     """A row as it is sent."""
     told = row._asdict()
-    return wire.IncidentOut(**{name: told[name] for name in wire.IncidentOut.model_fields})
+    return IncidentOut(**{name: told[name] for name in IncidentOut.model_fields})
 
 
-def asks(hub: Hub, incident: str | None = None, limit: int = 100) -> list[wire.AskOut]:
+def asks(hub: Hub, incident: str | None = None, limit: int = 100) -> list[AskOut]:
     """The questions that wait for an answer, of one incident or all: what is answered but not heard yet is not."""
     found = listing.asks(hub.journal, incident=incident, limit=limit)
-    given = {
-        topic
-        for one in found
-        for (topic,) in hub.journal.read(
-            "SELECT topic FROM message WHERE topic = ?", (f"answer/{one.incident}/{one.n}",)
-        )
-    }
     return [
-        wire.AskOut(
+        AskOut(
             incident=one.incident,
             n=one.n,
             at=one.at,
             project=one.project,
             question=one.question,
-            options=[wire.Choice(id=option, label=label) for option, label in one.options],
+            options=[Choice(id=option, label=label) for option, label in one.options],
             estimate=one.estimate,
         )
         for one in found
-        if f"answer/{one.incident}/{one.n}" not in given
+        if hub.journal.runs.received(f"answer/{one.incident}/{one.n}") is None
     ]
 
 
-def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[wire.RungOut]:
+def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]:
     """The ladder, with what was done on each rung."""
     ladder = LADDERS.get(incident.terms.ladder)
     known = {rung.name: rung for rung in ladder.rungs} if ladder is not None else {}
@@ -173,7 +177,7 @@ def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[wire.RungOu
         elif index in skipped:
             state = "skipped"
         found.append(
-            wire.RungOut(
+            RungOut(
                 name=name,
                 action=rung.action.value if rung is not None else "",
                 about=DOES[rung.action] if rung is not None else "",
@@ -210,7 +214,7 @@ def _by_rung(
     return used, times, spent, skipped, at
 
 
-def timeline(events: Sequence[ev.Event]) -> list[wire.Moment]:
+def timeline(events: Sequence[ev.Event]) -> list[Moment]:
     """What happened, told."""
     rungs: tuple[str, ...] = ()
     number, found = 0, []
@@ -220,7 +224,7 @@ def timeline(events: Sequence[ev.Event]) -> list[wire.Moment]:
         number += isinstance(event, ev.AttemptSucceeded) or (isinstance(event, ev.AttemptFailed) and event.made)
         told = narrate(event, rungs, number)
         found.append(
-            wire.Moment(
+            Moment(
                 n=n,
                 at=event.at,
                 name=type(event).__name__,
@@ -233,7 +237,7 @@ def timeline(events: Sequence[ev.Event]) -> list[wire.Moment]:
     return found
 
 
-def _changes(events: Sequence[ev.Event]) -> list[wire.FieldChange]:
+def _changes(events: Sequence[ev.Event]) -> list[FieldChange]:
     """What each rung changed in the request."""
     made = [(n, event) for n, event in enumerate(events) if isinstance(event, ev.Opened | ev.Changed)]
     found = []
@@ -245,7 +249,7 @@ def _changes(events: Sequence[ev.Event]) -> list[wire.FieldChange]:
             if field == "recovery":
                 continue  # it is part of the prompt or the messages
             old, new = (_words(getattr(request, field)) for request in (before, after))
-            found.append(wire.FieldChange(n=n, at=other.at, field=field, before=old[:FIELD], after=new[:FIELD]))
+            found.append(FieldChange(n=n, at=other.at, field=field, before=old[:FIELD], after=new[:FIELD]))
     return found
 
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from rung.core import events as ev
-from rung.core.codec import from_json
-from rung.core.errors import ConfigError
 from rung.core.incident import Incident
 from rung.core.presets import LADDERS
-from rung.service import wire
+from rung.service.schemas.incidents import Retry
+from rung.service.schemas.sessions import SessionStatus
+from rung.store.queries_incidents import readable_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rung.store.journal import Journal
+    from rung.store.port import Readable
 
 
 class Doing(NamedTuple):
     """The state of an open incident."""
 
-    status: wire.SessionStatus
-    retry: wire.Retry | None = None
+    status: SessionStatus
+    retry: Retry | None = None
 
 
 def doing(incident: Incident, events: Sequence[ev.Event]) -> Doing:
@@ -41,24 +40,11 @@ def doing(incident: Incident, events: Sequence[ev.Event]) -> Doing:
         if ladder is not None and decision.rung < len(ladder.rungs):
             of = ladder.rungs[decision.rung].tries
         used = incident.again if isinstance(decision, ev.Repeat) else incident.used
-        return Doing("retrying", wire.Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
+        return Doing("retrying", Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
     return Doing("running")
 
 
-def doings(journal: Journal, incidents: Iterable[str]) -> dict[str, Doing]:
+def doings(journal: Readable, incidents: Iterable[str]) -> dict[str, Doing]:
     """The same for several incidents at once."""
-    names = list(incidents)
-    if not names:
-        return {}
-    marks = ", ".join("?" * len(names))
-    rows = journal.read(
-        f"SELECT incident, body FROM event WHERE incident IN ({marks}) ORDER BY incident, n",  # noqa: S608  # marks
-        names,
-    )
-    events: dict[str, list[ev.Event]] = {name: [] for name in names}
-    for name, body in rows:
-        try:
-            events[name].append(from_json(json.loads(body)))
-        except ConfigError:  # of a newer Rung
-            continue
+    events = readable_events(journal, list(incidents))
     return {name: doing(Incident.of(found), found) for name, found in events.items() if found}

@@ -11,13 +11,15 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 import rung
 from rung.core.errors import ConfigError
-from rung.service import wire
 from rung.service.access import COOKIE, add_token, revoke_token, tokens
 from rung.service.hub import Admin, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL
 from rung.service.problems import DOCUMENTED, Problem
+from rung.service.schemas.base import Done
+from rung.service.schemas.operations import AuditOut, LoginIn, Me, TokenIn, TokenOut
 from rung.service.stream import EventStream, Only
 from rung.store import export as exporting
+from rung.store.queries_inbox import attempt_counts, incident_counts, known_models, known_projects, ping
 from rung.store.reports_sql import Filter
 from rung.store.settings import trail
 
@@ -33,12 +35,10 @@ _Short = Annotated[str, Query(max_length=300, pattern=NO_NUL)]
 
 
 @router.get("/api/me")
-def me(request: Request, hub: Parts, who: Reader) -> wire.Me:
+def me(request: Request, hub: Parts, who: Reader) -> Me:
     """Who asks, what they may do, and what they must send with an act."""
-    projects = [name for (name,) in hub.journal.read("SELECT DISTINCT project FROM session ORDER BY 1 LIMIT 200")]
-    models = [name for (name,) in hub.journal.read("SELECT DISTINCT model FROM session ORDER BY 1 LIMIT 200")]
     known = [model.name for model in hub.policies.pick().models]
-    return wire.Me(
+    return Me(
         name=who.name,
         role=who.role.value,
         csrf=request.state.csrf,
@@ -46,13 +46,13 @@ def me(request: Request, hub: Parts, who: Reader) -> wire.Me:
         demo=hub.demo,
         journal=hub.place,
         trouble=hub.journal.trouble,
-        models=[name for name in dict.fromkeys([*known, *models]) if name],
-        projects=[name for name in projects if name],
+        models=[name for name in dict.fromkeys([*known, *known_models(hub.journal)]) if name],
+        projects=known_projects(hub.journal),
     )
 
 
 @router.post("/api/login")
-def login(told: wire.LoginIn, request: Request, response: Response, hub: Parts) -> wire.Done:
+def login(told: LoginIn, request: Request, response: Response, hub: Parts) -> Done:
     """Change a token for a cookie."""
     address = request.client.host if request.client is not None else ""
     if hub.access.locked_out(address) > 0:
@@ -62,14 +62,14 @@ def login(told: wire.LoginIn, request: Request, response: Response, hub: Parts) 
         hub.access.guessed_wrong(address)
         raise Problem(401, "that is not a token of this service", field="token")
     request.state.guard.set_cookie(response, who)
-    return wire.Done(how="said")
+    return Done(how="said")
 
 
 @router.post("/api/logout")
-def logout(response: Response, _: Reader) -> wire.Done:
+def logout(response: Response, _: Reader) -> Done:
     """Forget this browser."""
     response.delete_cookie(COOKIE)
-    return wire.Done(how="said")
+    return Done(how="said")
 
 
 @router.get(
@@ -138,34 +138,34 @@ def _written(hub: Hub, form: exporting.Form, table: exporting.What, where: Filte
 
 
 @router.get("/api/audit")
-def audit(hub: Parts, _: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> list[wire.AuditOut]:
+def audit(hub: Parts, _: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> list[AuditOut]:
     """Who did what, the newest first."""
-    return [wire.AuditOut(**entry._asdict()) for entry in trail(hub.journal, limit=limit)]
+    return [AuditOut(**entry._asdict()) for entry in trail(hub.journal, limit=limit)]
 
 
 @router.get("/api/tokens")
-def list_tokens(hub: Parts, _: Admin) -> list[wire.TokenOut]:
+def list_tokens(hub: Parts, _: Admin) -> list[TokenOut]:
     """The tokens there are; never what they are."""
     return [
-        wire.TokenOut(name=one.name, role=one.role.value, made_at=one.made_at, ends_at=one.ends_at)
+        TokenOut(name=one.name, role=one.role.value, made_at=one.made_at, ends_at=one.ends_at)
         for one in tokens(hub.journal)
     ]
 
 
 @router.post("/api/tokens", status_code=201)
-def make_token(wanted: wire.TokenIn, hub: Parts, who: Admin) -> wire.TokenOut:
+def make_token(wanted: TokenIn, hub: Parts, who: Admin) -> TokenOut:
     """A new token: shown now, and never again."""
     token = add_token(hub.journal, wanted.name, wanted.role, days=wanted.days, by=who.name)
     made = [one for one in tokens(hub.journal) if one.name == wanted.name.strip()][-1]
-    return wire.TokenOut(name=made.name, role=made.role.value, made_at=made.made_at, ends_at=made.ends_at, token=token)
+    return TokenOut(name=made.name, role=made.role.value, made_at=made.made_at, ends_at=made.ends_at, token=token)
 
 
 @router.delete("/api/tokens/{name}")
-def drop_token(name: str, hub: Parts, who: Admin) -> wire.Done:
+def drop_token(name: str, hub: Parts, who: Admin) -> Done:
     """Take back the tokens of this name, and the cookies that were made of them."""
     if not revoke_token(hub.journal, name, by=who.name):
         raise Problem(404, f"there is no token of the name {name[:100]!r}")
-    return wire.Done(how="said", note="within seconds nobody gets in with it")
+    return Done(how="said", note="within seconds nobody gets in with it")
 
 
 @router.get("/healthz", response_class=PlainTextResponse, include_in_schema=False)
@@ -179,7 +179,7 @@ def readyz(hub: Parts) -> PlainTextResponse:
     """Can it do its work?"""
     trouble = hub.journal.trouble
     try:
-        hub.journal.read("SELECT 1")
+        ping(hub.journal)
     except Exception as error:  # noqa: BLE001  # whatever it is, we are not ready
         trouble = str(error)
     return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)
@@ -189,11 +189,10 @@ def readyz(hub: Parts) -> PlainTextResponse:
 def metrics(hub: Parts, _: Reader) -> str:
     """For Prometheus."""
     rows: list[tuple[str, str, str, Any]] = []
-    ends = hub.journal.read("SELECT status, SUM(n) FROM by_end GROUP BY status")
-    rows += [("rung_incidents_total", "counter", f'status="{status}"', n) for status, n in ends]
-    bad = hub.journal.read("SELECT kind, SUM(n), SUM(dollars) FROM by_hour GROUP BY kind")
-    rows += [("rung_attempts_total", "counter", f'kind="{kind}"', n) for kind, n, _ in bad]
-    rows.append(("rung_dollars_total", "counter", "", sum(dollars for _, _, dollars in bad)))
+    ends, attempts = incident_counts(hub.journal), attempt_counts(hub.journal)
+    rows += [("rung_incidents_total", "counter", f'status="{status}"', n) for status, n in ends.items()]
+    rows += [("rung_attempts_total", "counter", f'kind="{one.kind}"', one.attempts) for one in attempts]
+    rows.append(("rung_dollars_total", "counter", "", sum(one.dollars for one in attempts)))
     rows.append(("rung_events_total", "counter", "", hub.stream.seq))
     rows.append(("rung_stream_listeners", "gauge", "", hub.stream.listeners))
     rows.append(("rung_journal_in_trouble", "gauge", "", int(bool(hub.journal.trouble))))

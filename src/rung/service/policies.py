@@ -14,9 +14,20 @@ from rung.core.policy import ABOUT, TEMPLATES, preset, worst_case
 from rung.core.presets import LADDERS
 from rung.core.tables import policy_table
 from rung.core.toml import to_toml
-from rung.service import wire
 from rung.service.hub import Admin, Parts, Reader
 from rung.service.problems import DOCUMENTED, Problem
+from rung.service.schemas.policies import (
+    BacktestIn,
+    BacktestOut,
+    Differing,
+    EffectivePolicy,
+    PolicyIn,
+    PolicyOut,
+    ProjectPolicy,
+    Template,
+    Valid,
+    Value,
+)
 from rung.store.recorded import ended_incidents
 from rung.store.settings import Setting, put_setting
 from rung.wiring.policies import DEFAULT, project_key
@@ -33,26 +44,24 @@ IfMatch = Annotated[str | None, Header(description='The version that is changed,
 
 
 @router.get("/retry-policy")
-def read_policy(hub: Parts, _: Reader, response: Response) -> wire.PolicyOut:
+def read_policy(hub: Parts, _: Reader, response: Response) -> PolicyOut:
     """The policy in force where a project has none of its own."""
     return _shown(hub, "", response)
 
 
 @router.put("/retry-policy")
-def change_policy(
-    policy: wire.PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None
-) -> wire.PolicyOut:
+def change_policy(policy: PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None) -> PolicyOut:
     """Set it, whole."""
     return _changed(hub, "", policy, who.name, if_match, response)
 
 
 @router.get("/retry-policy/templates")
-def templates(_: Reader, ladder: str = "task") -> list[wire.Template]:
+def templates(_: Reader, ladder: str = "task") -> list[Template]:
     """Policies to begin with, on a ladder."""
     if ladder not in LADDERS:
         raise ConfigError("ladder", ladder, "one of " + ", ".join(LADDERS))
     return [
-        wire.Template(
+        Template(
             id=name,
             about=ABOUT[name],
             policy=policy_out(
@@ -64,19 +73,19 @@ def templates(_: Reader, ladder: str = "task") -> list[wire.Template]:
 
 
 @router.post("/retry-policy/validate")
-def validate(policy: wire.PolicyIn, hub: Parts, _: Reader, project: str = "") -> wire.Valid:
+def validate(policy: PolicyIn, hub: Parts, _: Reader, project: str = "") -> Valid:
     """What would be in force; or what is wrong with it, and what is allowed."""
     try:
         table = table_of(policy)
         made = hub.policies.with_stored(table, project)
     except ConfigError as error:
-        return wire.Valid(valid=False, field=_short(error.key), message=f"{error.value!r}: allowed is {error.allowed}")
+        return Valid(valid=False, field=_short(error.key), message=f"{error.value!r}: allowed is {error.allowed}")
     stored = hub.policies.stored(project)
-    return wire.Valid(valid=True, policy=policy_out(made, project or "default", stored._replace(body=table)))
+    return Valid(valid=True, policy=policy_out(made, project or "default", stored._replace(body=table)))
 
 
 @router.post("/backtest")
-def backtest(asked: wire.BacktestIn, hub: Parts, _: Reader) -> wire.BacktestOut:
+def backtest(asked: BacktestIn, hub: Parts, _: Reader) -> BacktestOut:
     """What would this policy have done about the recorded incidents?"""
     made = hub.policies.with_stored(table_of(asked.policy), asked.project or "")
     unreadable: list[str] = []
@@ -86,11 +95,11 @@ def backtest(asked: wire.BacktestIn, hub: Parts, _: Reader) -> wire.BacktestOut:
     ]
     total = summary(replayed)
     differing = [
-        wire.Differing(incident=found.incident, words=found.words(), was=str(found.was_status or ""))
+        Differing(incident=found.incident, words=found.words(), was=str(found.was_status or ""))
         for found in replayed
         if not found.same
     ]
-    return wire.BacktestOut(
+    return BacktestOut(
         incidents=total.incidents, same=total.same, fewer=total.fewer, otherwise=total.otherwise, unknown=total.unknown,
         good_lost=total.good_lost, attempts_saved=total.attempts_saved, seconds_saved=total.seconds_saved,
         dollars_saved=total.dollars_saved, differing=differing[-SHOWN:], cannot_know=list(CANNOT_KNOW),
@@ -98,48 +107,46 @@ def backtest(asked: wire.BacktestIn, hub: Parts, _: Reader) -> wire.BacktestOut:
 
 
 @router.get("/projects/retry-policies")
-def project_policies(hub: Parts, _: Reader) -> list[wire.ProjectPolicy]:
+def project_policies(hub: Parts, _: Reader) -> list[ProjectPolicy]:
     """The projects that have settings of their own."""
     return [
-        wire.ProjectPolicy(project=one.name.removeprefix(DEFAULT + "/"), version=one.version, at=one.at, who=one.who)
+        ProjectPolicy(project=one.name.removeprefix(DEFAULT + "/"), version=one.version, at=one.at, who=one.who)
         for one in hub.policies.projects()
     ]
 
 
 @router.get("/projects/{project:path}/retry-policy")
-def read_project_policy(project: Project, hub: Parts, _: Reader, response: Response) -> wire.PolicyOut:
+def read_project_policy(project: Project, hub: Parts, _: Reader, response: Response) -> PolicyOut:
     """The policy in force for a project."""
     return _shown(hub, project, response)
 
 
 @router.put("/projects/{project:path}/retry-policy")
 def change_project_policy(
-    project: Project, policy: wire.PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None
-) -> wire.PolicyOut:
+    project: Project, policy: PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None
+) -> PolicyOut:
     """Set a project's own, whole; what it leaves out it has from the default."""
     return _changed(hub, project, policy, who.name, if_match, response)
 
 
 @router.get("/projects/{project:path}/retry-policy/effective")
-def effective(project: Project, hub: Parts, _: Reader) -> wire.EffectivePolicy:
+def effective(project: Project, hub: Parts, _: Reader) -> EffectivePolicy:
     """Every value in force for a project, and where it comes from."""
     values = [
-        wire.Value(key=key, value=value, origin=origin)  # type: ignore[arg-type]  # our own words
+        Value(key=key, value=value, origin=origin)  # type: ignore[arg-type]  # our own words
         for key, (value, origin) in hub.policies.origins(project).items()
     ]
     out = policy_out(hub.policies.effective(project), project, hub.policies.stored(project))
-    return wire.EffectivePolicy(project=project, policy=out, values=values)
+    return EffectivePolicy(project=project, policy=out, values=values)
 
 
-def _shown(hub: Hub, project: str, response: Response) -> wire.PolicyOut:
+def _shown(hub: Hub, project: str, response: Response) -> PolicyOut:
     stored = hub.policies.stored(project)
     response.headers["etag"] = f'"{stored.version}"'
     return policy_out(hub.policies.effective(project), project or "default", stored)
 
 
-def _changed(
-    hub: Hub, project: str, policy: wire.PolicyIn, who: str, if_match: str | None, response: Response
-) -> wire.PolicyOut:
+def _changed(hub: Hub, project: str, policy: PolicyIn, who: str, if_match: str | None, response: Response) -> PolicyOut:
     if if_match is None:
         raise Problem(428, 'say which version you change: the header If-Match with its ETag ("0" for none yet)')
     version = if_match.removeprefix("W/").strip('"')
@@ -166,7 +173,7 @@ SHORT: Final = {
 }
 
 
-def table_of(policy: wire.PolicyIn) -> dict[str, Any]:
+def table_of(policy: PolicyIn) -> dict[str, Any]:
     """What is set: the TOML or the settings, and the short names over them."""
     if policy.toml is not None and policy.settings is not None:
         raise Problem(422, "give `toml` or `settings`, not both", field="toml")
@@ -199,7 +206,7 @@ def _short(key: str) -> str:
     return next((short for short, one in SHORT.items() if one == own), own)
 
 
-def policy_out(policy: Policy, name: str, stored: Setting) -> wire.PolicyOut:
+def policy_out(policy: Policy, name: str, stored: Setting) -> PolicyOut:
     """A policy as it is sent."""
     retries = sum(rung.tries for rung in policy.ladder.rungs if rung.action is Action.RETRY)
     most = worst_case(policy)
@@ -207,7 +214,7 @@ def policy_out(policy: Policy, name: str, stored: Setting) -> wire.PolicyOut:
     if "ladder" in table and not isinstance(table["ladder"], str | dict):
         table.pop("ladder")
     full = policy_table(policy)
-    return wire.PolicyOut(
+    return PolicyOut(
         id=name,
         name=policy.name,
         max_retries=retries,

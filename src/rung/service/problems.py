@@ -10,10 +10,8 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from rung.core.errors import ConfigError
+from rung.core.errors import Busy, ConfigError, Stale, StoreError
 from rung.core.evidence import clip
-from rung.store.port import Busy, StoreError
-from rung.store.settings import Stale
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -7,7 +7,6 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rung.core.codec import from_json
 from rung.core.evidence import clip
 from rung.core.incident import Incident
 from rung.core.orders import Act, Order
@@ -93,10 +92,9 @@ class Replayers:
 
 def folded(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:
     """An incident as its events make it."""
-    rows = journal.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (incident,))
-    if not rows:
+    events = journal.events(incident)
+    if not events:
         raise Problem(404, f"there is no incident {incident!r}")
-    events = [from_json(json.loads(body)) for (body,) in rows]
     return Incident.of(events), events
 
 

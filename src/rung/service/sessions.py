@@ -10,16 +10,30 @@ from fastapi import APIRouter, Path, Query
 from rung.core.errors import ConfigError
 from rung.core.incident import Incident
 from rung.core.orders import Act, Order
-from rung.service import wire
 from rung.service.acts import Key, once
 from rung.service.hub import Actor, Hub, Parts, Reader
 from rung.service.incidents import NO_NUL, incident_out
 from rung.service.live import doing, doings
 from rung.service.problems import DOCUMENTED, Problem
 from rung.service.replay import error_context, folded, order_of
+from rung.service.schemas.base import Done
+from rung.service.schemas.sessions import (
+    AttemptOut,
+    EscalateIn,
+    EscalateOut,
+    Escalation,
+    LastFailure,
+    Preview,
+    RetryIn,
+    SessionDetail,
+    SessionOut,
+    SessionPage,
+    SpentOn,
+)
 from rung.store import listing
 from rung.store.listing import SessionSort
 from rung.store.listing_rows import SessionRow
+from rung.store.queries_incidents import incident_to_retry, last_rules, open_incident_by_session, open_incidents
 from rung.store.settings import trace, trail
 from rung.store.spending import session_left
 
@@ -51,7 +65,7 @@ def list_sessions(
     sort: Annotated[str, Query(max_length=20)] = "touched",
     cursor: Annotated[str | None, Query(max_length=1_000)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> wire.SessionPage:
+) -> SessionPage:
     """The sessions: filtered, sorted and paged."""
     if status and status not in STATUSES:
         raise ConfigError("status", status, "one of " + ", ".join(STATUSES))
@@ -61,18 +75,18 @@ def list_sessions(
         hub.journal, status=status or None, project=project, model=model or None, text=q or None, sort=SORTS[sort],
         limit=limit, after=cursor or "",
     )  # fmt: skip
-    return wire.SessionPage(items=_out(hub, page.rows), next_cursor=page.after or None, total=page.total)
+    return SessionPage(items=_out(hub, page.rows), next_cursor=page.after or None, total=page.total)
 
 
 @router.get("/{session:path}/retry-preview")
-def retry_preview(session: Id, hub: Parts, _: Reader) -> wire.Preview:
+def retry_preview(session: Id, hub: Parts, _: Reader) -> Preview:
     """What "retry with error context" would send, and whether a retry is possible at all."""
     incident, _events = _last(hub, session)
     policy = hub.policies.pick(incident.terms.project)
     prompt = error_context(incident, policy)
     why_not = "" if incident.status is None else hub.replayers.why_not(incident)
     request = incident.request
-    return wire.Preview(
+    return Preview(
         incident=incident.id,
         prompt=prompt,
         model=request.model if request is not None else "",
@@ -85,29 +99,29 @@ def retry_preview(session: Id, hub: Parts, _: Reader) -> wire.Preview:
 
 # After what ends in a word of its own: a name may have slashes, and this takes them all.
 @router.get("/{session:path}")
-def one_session(session: Id, hub: Parts, _: Reader) -> wire.SessionDetail:
+def one_session(session: Id, hub: Parts, _: Reader) -> SessionDetail:
     """One session: its attempts, recoveries, changes of model and costs."""
     (row,) = _out(hub, [_row(hub, session)])
     recoveries = listing.incidents(hub.journal, session=session, troubled=False, limit=RECOVERIES).rows
-    return wire.SessionDetail(
+    return SessionDetail(
         **row.model_dump(),
         attempts_made=_attempts(hub, session),
         recoveries=[incident_out(found) for found in recoveries],
         model_changes=_model_changes(hub, session),
         cost=[
-            wire.SpentOn(model=one.model, attempts=one.attempts, dollars=one.dollars)
+            SpentOn(model=one.model, attempts=one.attempts, dollars=one.dollars)
             for one in listing.model_uses(hub.journal, session)
         ],
     )
 
 
 @router.post("/{session:path}/retry", status_code=202)
-def retry(session: Id, wanted: wire.RetryIn, hub: Parts, who: Actor, key: Key = None) -> wire.Done:
+def retry(session: Id, wanted: RetryIn, hub: Parts, who: Actor, key: Key = None) -> Done:
     """Try again: the recovery that waits goes on at once; one that has ended is made again from here."""
-    return once(hub, key, who, f"retry {session}", wanted, wire.Done, lambda: _retry(hub, session, wanted, who.name))
+    return once(hub, key, who, f"retry {session}", wanted, Done, lambda: _retry(hub, session, wanted, who.name))
 
 
-def _retry(hub: Hub, session: str, wanted: wire.RetryIn, by: str) -> wire.Done:
+def _retry(hub: Hub, session: str, wanted: RetryIn, by: str) -> Done:
     incident, events = _last(hub, session)
     policy = hub.policies.pick(incident.terms.project)
     order = order_of(wanted.mode, wanted.model, wanted.prompt, error_context(incident, policy), by)
@@ -117,17 +131,17 @@ def _retry(hub: Hub, session: str, wanted: wire.RetryIn, by: str) -> wire.Done:
             raise Problem(409, "it waits for an answer to its question: answer that instead")
         hub.journal.runs.send(f"order/{incident.id}", order._asdict())
         trace(hub.journal, by, "retry", f"session/{session}", detail)
-        return wire.Done(how="ordered", incident=incident.id, note="it is tried again as soon as it waits")
+        return Done(how="ordered", incident=incident.id, note="it is tried again as soon as it waits")
     why_not = hub.replayers.why_not(incident)
     if why_not:
         raise Problem(409, why_not)
     name = hub.replayers.start(incident, order, policy)
     trace(hub.journal, by, "retry", f"session/{session}", {**detail, "again": name})
-    return wire.Done(how="replayed", incident=name, note="made again from here; the earlier attempts stay")
+    return Done(how="replayed", incident=name, note="made again from here; the earlier attempts stay")
 
 
 @router.post("/{session:path}/escalate")
-def escalate(session: Id, wanted: wire.EscalateIn, hub: Parts, who: Actor, key: Key = None) -> wire.EscalateOut:
+def escalate(session: Id, wanted: EscalateIn, hub: Parts, who: Actor, key: Key = None) -> EscalateOut:
     """Put a session on another model from its next call on: first what that would cost, then confirmed."""
     return once(
         hub,
@@ -135,12 +149,12 @@ def escalate(session: Id, wanted: wire.EscalateIn, hub: Parts, who: Actor, key: 
         who,
         f"escalate {session}",
         wanted,
-        wire.EscalateOut,
+        EscalateOut,
         lambda: _escalate(hub, session, wanted, who.name),
     )
 
 
-def _escalate(hub: Hub, session: str, wanted: wire.EscalateIn, by: str) -> wire.EscalateOut:
+def _escalate(hub: Hub, session: str, wanted: EscalateIn, by: str) -> EscalateOut:
     row = _row(hub, session)
     policy = hub.policies.pick(row.project)
     if wanted.confirm:
@@ -156,19 +170,19 @@ def _escalate(hub: Hub, session: str, wanted: wire.EscalateIn, by: str) -> wire.
         until = f"{time.time() + CONFIRM:.0f}"
         note = "nothing is changed yet: send the token as `confirm`"
         mark = hub.access.signed(f"{session}\n{to}\n{until}")
-        return wire.EscalateOut(**told, token=f"{until}.{mark}.{to}", done=False, note=note)
+        return EscalateOut(**told, token=f"{until}.{mark}.{to}", done=False, note=note)
     hub.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
-    waiting = hub.journal.read("SELECT id FROM incident WHERE session = ? AND status = 'open'", (session,))
-    for (incident,) in waiting:  # what waits goes on at once, with the new model
+    for incident in open_incidents(hub.journal, session):  # what waits goes on at once, with the new model
         hub.journal.runs.send(f"order/{incident}", Order(Act.RETRY, by, to)._asdict())
     trace(hub.journal, by, "escalate", f"session/{session}", {**told, "reason": "manual"})
-    return wire.EscalateOut(**told, token=None, done=True, note=f"from its next call on it is on {to}")
+    return EscalateOut(**told, token=None, done=True, note=f"from its next call on it is on {to}")
 
 
 def _confirmed(hub: Hub, session: str, token: str) -> str:
     until, _, rest = token.partition(".")
     mark, _, to = rest.partition(".")
-    if mark != hub.access.signed(f"{session}\n{to}\n{until}") or not until.isdigit() or time.time() > float(until):
+    genuine = hub.access.has_signed(f"{session}\n{to}\n{until}", mark)
+    if not genuine or time.time() > float(until):  # signed by us, so it is a number
         raise Problem(409, "that estimate is not of this session, or too old: ask for a new one", field="confirm")
     return to
 
@@ -200,28 +214,19 @@ def _row(hub: Hub, session: str) -> SessionRow:
     return row
 
 
-def _out(hub: Hub, rows: list[SessionRow]) -> list[wire.SessionOut]:
-    names = [row.id for row in rows if row.status in LIVE]
-    open_: dict[str, str] = {}
-    if names:
-        marks = ", ".join("?" * len(names))
-        open_ = dict(
-            hub.journal.read(
-                f"SELECT session, MAX(id) FROM incident WHERE session IN ({marks}) AND status = 'open' GROUP BY session",  # noqa: S608  # marks
-                names,
-            )
-        )
+def _out(hub: Hub, rows: list[SessionRow]) -> list[SessionOut]:
+    open_ = open_incident_by_session(hub.journal, [row.id for row in rows if row.status in LIVE])
     at_work = doings(hub.journal, open_.values())
-    rules = _last_rules(hub, [row.id for row in rows if row.failures])
+    rules = last_rules(hub.journal, [row.id for row in rows if row.failures])
     found = []
     for row in rows:
         now = at_work.get(open_.get(row.id, ""))
         status: Any = now.status if now is not None else LIVE.get(row.status, row.status)
-        failure = wire.LastFailure(kind=row.kind, message=row.message, rule=rules.get(row.id, "")) if row.kind else None
+        failure = LastFailure(kind=row.kind, message=row.message, rule=rules.get(row.id, "")) if row.kind else None
         told = row._asdict()
-        same = {name: told[name] for name in wire.SessionOut.model_fields if name in told and name != "status"}
+        same = {name: told[name] for name in SessionOut.model_fields if name in told and name != "status"}
         found.append(
-            wire.SessionOut(
+            SessionOut(
                 **same,
                 former_model=row.former,
                 status=status,
@@ -232,28 +237,13 @@ def _out(hub: Hub, rows: list[SessionRow]) -> list[wire.SessionOut]:
     return found
 
 
-def _last_rules(hub: Hub, names: list[str]) -> dict[str, str]:
-    """The rule that named each session's last failure."""
-    if not names:
-        return {}
-    marks = ", ".join("?" * len(names))
-    return dict(
-        hub.journal.read(
-            f"""SELECT a.session, a.rule FROM attempt a
-              JOIN (SELECT session, MAX(at) AS at FROM attempt WHERE session IN ({marks}) AND ok = 0 GROUP BY session) b
-                ON a.session = b.session AND a.at = b.at WHERE a.ok = 0""",  # noqa: S608  # marks
-            names,
-        )
-    )
-
-
-def _attempts(hub: Hub, session: str) -> list[wire.AttemptOut]:
-    found: list[wire.AttemptOut] = []
+def _attempts(hub: Hub, session: str) -> list[AttemptOut]:
+    found: list[AttemptOut] = []
     ended: dict[str, float] = {}
     for row in reversed(listing.attempts(hub.journal, session=session, limit=ATTEMPTS).rows):
         before = ended.get(row.incident)
         found.append(
-            wire.AttemptOut(
+            AttemptOut(
                 incident=row.incident,
                 attempt_number=row.number,
                 error=row.kind,
@@ -273,9 +263,9 @@ def _attempts(hub: Hub, session: str) -> list[wire.AttemptOut]:
     return found
 
 
-def _model_changes(hub: Hub, session: str) -> list[wire.Escalation]:
+def _model_changes(hub: Hub, session: str) -> list[Escalation]:
     found = [
-        wire.Escalation(
+        Escalation(
             from_model=one.from_model,
             to_model=one.to_model or one.to_agent,
             reason=one.reason,
@@ -287,7 +277,7 @@ def _model_changes(hub: Hub, session: str) -> list[wire.Escalation]:
         for one in listing.model_changes(hub.journal, session=session)
     ]
     found += [
-        wire.Escalation(
+        Escalation(
             from_model=entry.detail["from_model"],
             to_model=entry.detail["to_model"],
             reason="manual",
@@ -305,11 +295,7 @@ def _model_changes(hub: Hub, session: str) -> list[wire.Escalation]:
 def _last(hub: Hub, session: str) -> tuple[Incident, list[Any]]:
     """The incident a retry is about: the open one, else the last in which something failed, else the last."""
     _row(hub, session)
-    rows = hub.journal.read(
-        """SELECT id FROM incident WHERE session = ?
-            ORDER BY CASE WHEN status = 'open' THEN 0 WHEN failures > 0 THEN 1 ELSE 2 END, opened_at DESC LIMIT 1""",
-        (session,),
-    )
-    if not rows:
+    incident = incident_to_retry(hub.journal, session)
+    if incident is None:
         raise Problem(404, f"nothing was recorded in session {session!r}")
-    return folded(hub.journal, rows[0][0])
+    return folded(hub.journal, incident)

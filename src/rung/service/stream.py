@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from starlette.responses import Response
 
+from rung.store.queries_live import acts_after, last_act, last_event, streamed_events
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from starlette.types import Receive, Scope, Send
 
-    from rung.store.journal import Journal
+    from rung.store.port import Readable
+    from rung.store.queries_live import StreamedEvent
 
 RING: Final = 4_096
 PAGE: Final = 500
@@ -28,11 +31,6 @@ JOINED: Final = 16  # chunks that are kept for the next listener at the same pla
 PAUSE: Final = 0.1  # between looks at the journal
 ALIVE: Final = 15.0  # seconds after which a listener hears at least that we are there
 TEXT: Final = 300  # characters of a text in an event
-_READ: Final = """
-    SELECT e.seq, e.incident, e.n, e.at, e.name, e.body, i.project, i.session, i.status
-      FROM event e LEFT JOIN incident i ON i.id = e.incident
-     WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?"""
-_NO_END: Final = 2**62
 LEFT_OUT: Final = frozenset(
     {
         "v",
@@ -80,7 +78,7 @@ class Only(NamedTuple):
 class Stream:
     """The events of a journal, for any number of listeners."""
 
-    def __init__(self, journal: Journal, *, ring: int = RING, page: int = PAGE) -> None:
+    def __init__(self, journal: Readable, *, ring: int = RING, page: int = PAGE) -> None:
         self._journal = journal
         self._size = ring
         self._page = page
@@ -103,8 +101,7 @@ class Stream:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to read, from now on."""
         self._loop = loop
-        ((self._seq,),) = self._journal.read("SELECT COALESCE(MAX(seq), 0) FROM event")
-        ((self._traced,),) = self._journal.read("SELECT COALESCE(MAX(seq), 0) FROM audit")
+        self._seq, self._traced = last_event(self._journal), last_act(self._journal)
         self._taken = self._seq
         threading.Thread(target=self._read, name="rung-stream", daemon=True).start()
 
@@ -126,16 +123,12 @@ class Stream:
 
     def _fresh(self) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
-        for row in self._journal.read(_READ, (self._seq, _NO_END, self._page)):
-            found.append((row[0], *_named(row), encoded(row)))
-            self._seq = row[0]
-        acts = self._journal.read(
-            "SELECT seq, at, who, action, subject FROM audit WHERE seq > ? ORDER BY seq LIMIT ?",
-            (self._traced, self._page),
-        )
-        for seq, at, who, action, subject in acts:
-            self._traced = seq
-            data = json.dumps({"at": at, "who": who, "action": action, "subject": subject})
+        for row in streamed_events(self._journal, self._seq, self._page):
+            found.append((row.seq, *_named(row), encoded(row)))
+            self._seq = row.seq
+        for act in acts_after(self._journal, self._traced, self._page):
+            self._traced = act.seq
+            data = json.dumps({"at": act.at, "who": act.who, "action": act.action, "subject": act.subject})
             found.append((0, "", "", "", "act", f"event: act\ndata: {data}\n\n".encode()))
         return found
 
@@ -196,26 +189,26 @@ class Stream:
 
     async def _catch_up(self, since: int, upto: int, only: Only) -> AsyncIterator[bytes]:
         while since < upto:
-            rows = await asyncio.to_thread(self._journal.read, _READ, (since, upto, self._page))
+            rows = await asyncio.to_thread(streamed_events, self._journal, since, self._page, upto)
             if not rows:
                 return
-            since = rows[-1][0]
-            entries = (Entry(0, row[0], *_named(row), encoded(row)) for row in rows)
+            since = rows[-1].seq
+            entries = (Entry(0, row.seq, *_named(row), encoded(row)) for row in rows)
             chunk = b"".join(entry.sent for entry in entries if only.takes(entry))
             if chunk:
                 yield chunk
 
 
-def _named(row: tuple[Any, ...]) -> tuple[str, str, str, str]:
-    return row[1], row[7] or "", row[6] or "", row[4]
+def _named(row: StreamedEvent) -> tuple[str, str, str, str]:
+    return row.incident, row.session, row.project, row.name
 
 
-def encoded(row: tuple[Any, ...]) -> bytes:
+def encoded(row: StreamedEvent) -> bytes:
     """An event as it is sent: all there is, but for what is long."""
     seq, incident, n, at, name, body, project, session, status = row
     data = {
-        "seq": seq, "incident": incident, "n": n, "at": at, "name": name, "project": project or "",
-        "session": session or "", "status": status or "", "event": brief(json.loads(body), whole=True),
+        "seq": seq, "incident": incident, "n": n, "at": at, "name": name, "project": project, "session": session,
+        "status": status, "event": brief(json.loads(body), whole=True),
     }  # fmt: skip
     return f"id: {seq}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 

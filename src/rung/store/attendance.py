@@ -7,17 +7,28 @@ import os
 import sys
 from functools import cache
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-if TYPE_CHECKING:
-    from rung.store.writer import Writer
-
 AT_EXIT: Final = 10.0  # seconds that the end of a process waits for what was handed over
-_WRITERS: Final[WeakSet[Writer]] = WeakSet()
 
 
-def attend(writer: Writer) -> None:
+class Attended(Protocol):
+    """Writer that must react to a fork and to the end of the process."""
+
+    def begin_anew(self) -> None:
+        """Start afresh in the child of a fork."""
+        ...
+
+    def close(self, seconds: float = ...) -> None:
+        """Write what is left, within so many seconds."""
+        ...
+
+
+_WRITERS: Final[WeakSet[Attended]] = WeakSet()
+
+
+def attend(writer: Attended) -> None:
     """A child of a fork begins it anew; whoever ends by itself writes first what was handed over."""
     _WRITERS.add(writer)
     _see_to_forks()

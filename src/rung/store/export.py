@@ -6,7 +6,7 @@ import json
 from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.store.port import StoreError
+from rung.core.errors import StoreError
 from rung.store.projection import ROWS
 from rung.store.reports_sql import Filter, Source
 

@@ -10,13 +10,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.codec import from_json
+from rung.core.errors import ReadOnly
 from rung.core.events import Opened
 from rung.core.evidence import clip
 from rung.core.redact import redacted
 from rung.store.bodies import kept
 from rung.store.fitting import fitted
-from rung.store.port import ReadOnly
 from rung.store.projection import READ_MODELS, Changes
+from rung.store.queries_incidents import event_bodies
 from rung.store.story import Story, Told, again, replay
 from rung.store.writer import Item, Writer
 
@@ -91,9 +92,7 @@ class Journal:
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None]:
         """Keep these events, of which the first has this place in the incident."""
         append = Append(self, incident, first, tuple(events))
-        ticket = self._writer.put_patiently(append, append.present, awaited=True)
-        assert ticket is not None  # noqa: S101  # asked for
-        return ticket
+        return self._writer.put_patiently(append, append.present)
 
     def append_if(
         self, incident: str, first: int, events: Sequence[Event], hold: Callable[[Connection], object]
@@ -105,9 +104,7 @@ class Journal:
             hold(connection)
             return append(connection)
 
-        ticket = self._writer.put_patiently(work, append.present, awaited=True)
-        assert ticket is not None  # noqa: S101  # asked for
-        return ticket
+        return self._writer.put_patiently(work, append.present)
 
     @property
     def runs(self) -> Runs:
@@ -143,13 +140,8 @@ class Journal:
 
         return hint(self, project, failure)
 
-    def append_quietly(self, incident: str, first: int, events: Sequence[Event]) -> None:
-        """The same for events nobody waits for: of a call that went well."""
-        append = Append(self, incident, first, tuple(events))
-        self._writer.put_patiently(append, append.present, awaited=False)
-
     def append_last(self, incident: str, first: int, events: Sequence[Event]) -> None:
-        """The same for the last ones of an incident, which is over: they may come after what others hand over later."""
+        """Append the last events of an incident, which is over; nobody waits. They may come after what others hand over later."""
         self._writer.note(Append(self, incident, first, tuple(events)), always=True)
 
     def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
@@ -172,8 +164,7 @@ class Journal:
 
     def events(self, incident: str) -> list[Event]:
         """All events of an incident, in their order."""
-        rows = self.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (incident,))
-        return [from_json(json.loads(body)) for (body,) in rows]
+        return [from_json(body) for body in event_bodies(self, incident)]
 
     def flush(self, seconds: float = 10.0) -> bool:
         """Wait until everything handed over is durable; False when it is not."""

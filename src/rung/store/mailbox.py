@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.errors import ConfigError
 from rung.core.orders import Order
+from rung.store import messages
 from rung.store.port import Ticket
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from rung.core.events import Ask
     from rung.core.incident import Incident
-    from rung.store.journal import Journal
+    from rung.store.port import Database
 
 PAUSE: Final = 0.25  # between looks
 IDLE: Final = 10.0  # an order nobody has looked for in so long is not waited for any more
@@ -34,7 +35,7 @@ _ANSWERS: Final = """
 class Mailbox:
     """What was said to the recoveries of this process."""
 
-    def __init__(self, journal: Journal, now: Callable[[], float] = monotonic) -> None:
+    def __init__(self, journal: Database, now: Callable[[], float] = monotonic) -> None:
         self._journal = journal
         self._now = now
         self._lock = threading.Lock()
@@ -65,7 +66,7 @@ class Mailbox:
         known = self._models.get(session)
         if known is not None and self._now() - known[0] < FRESH:
             return known[1]
-        told = self._journal.runs.received(f"model/{session}")
+        told = messages.received(self._journal, f"model/{session}")
         name = str(told.get("model", "")) if isinstance(told, dict) else ""
         if len(self._models) > 1_000:  # noqa: PLR2004  # a bound, whatever it is
             self._models.clear()
@@ -107,21 +108,21 @@ class Mailbox:
             self._take_orders(looked)
 
     def _take_orders(self, incidents: list[str]) -> None:
-        rows = self._journal.read("SELECT topic FROM message WHERE topic >= 'order/' AND topic < 'order0'")
-        wanted = {f"order/{name}" for name in incidents}
-        for topic in wanted.intersection(topic for (topic,) in rows):  # orders are few, who waits may be many
-            told = self._journal.runs.take(topic)
+        for incident in messages.ordered_incidents(self._journal).intersection(incidents):
+            told = messages.take(self._journal, f"order/{incident}")
             try:
                 order = Order.of(told) if isinstance(told, dict) else None
             except ConfigError:  # of a newer Rung: not for us
                 continue
             if order is not None:
                 with self._lock:
-                    self._orders[topic.removeprefix("order/")] = order
+                    self._orders[incident] = order
 
 
 class Asking:
-    """Puts questions to whoever looks at the journal: the dashboard, `rung answer`. Give it as `ask=`.
+    """Puts questions to whoever looks at the journal: the dashboard, or `POST /api/incidents/ID/answer`.
+
+    Pass it as `ask=`.
 
     It waits `seconds` for an answer; without them, until there is one.
     """

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rung.core.failures import Failure
+    from rung.store.port import Readable
 
 LEAST: Final = 2  # successes before a rung is worth a hint: once may have been luck
-
-
-class Readable(Protocol):
-    """A journal that can be asked."""
-
-    def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of one query."""
-        ...
 
 
 class Remedy(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from rung.store.port import StoreError
+from rung.core.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rung.core.errors import Busy as Busy  # noqa: PLC0414  # the stores' own word, known to the engine
-from rung.core.errors import RungError
-from rung.store.ticket import Ticket as Ticket  # noqa: PLC0414  # what a store gives for what it is given
+from rung.store.ticket import Ticket as Ticket  # noqa: PLC0414, TC001  # what a store returns for a write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from rung.core.events import Event
+    from rung.core.failures import Failure
+    from rung.core.orders import Order
 
 Row = tuple[Any, ...]
-
-
-class StoreError(RungError):
-    """The journal cannot be used as it is: what is wrong with it, in one line."""
-
-
-class ReadOnly(StoreError):
-    """It can be read, but not written."""
-
-
-class Fenced(BaseException):
-    """Somebody else owns the run now: what a former owner still writes is refused.
-
-    No Exception, so that no catch-all of an agent goes on working for a run that is no longer its own.
-    """
-
-
-class Taken(RungError):
-    """The run is in the hands of a living process."""
-
-    def __init__(self, run: str, why: str) -> None:
-        super().__init__(f"run {run!r} cannot be taken up: {why}")
+T = TypeVar("T")
 
 
 class Connection(Protocol):
@@ -75,4 +56,40 @@ class Backend(Protocol):
 
     def size(self) -> int:
         """Bytes it takes."""
+        ...
+
+
+class Readable(Protocol):
+    """Database that runs queries."""
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one query on a connection that cannot write; its rows."""
+        ...
+
+
+class Database(Readable, Protocol):
+    """Database that runs queries and transactions. The journal is one."""
+
+    def write(self, work: Callable[[Connection], T], present: Callable[[Connection], bool]) -> Ticket[T]:
+        """Run `work` in a transaction; `present` tells whether it was committed when the outcome is unknown."""
+        ...
+
+
+class EventLog(Database, Protocol):
+    """Journal as a durable run needs it: fenced appends, orders from people, and remembered remedies."""
+
+    project: str
+
+    def append_if(
+        self, incident: str, first: int, events: Sequence[Event], hold: Callable[[Connection], object]
+    ) -> Ticket[None]:
+        """Append events in one transaction with the check that they may be appended."""
+        ...
+
+    def order(self, incident: str) -> Order | None:
+        """Order that a person gave to this incident."""
+        ...
+
+    def hint(self, project: str, failure: Failure) -> str | None:
+        """Rung that resolved this failure before."""
         ...

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet, finalize
 
+from rung.core.errors import Busy, StoreError
 from rung.store.migrations import LATEST, check_version, migrate, version
-from rung.store.port import Busy, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

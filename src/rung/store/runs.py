@@ -7,8 +7,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.core.errors import Fenced, Taken
 from rung.engine.process_identity import current_owner, is_gone
-from rung.store.port import Fenced, Taken
+from rung.store import messages
+from rung.store.messages import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     from rung.core.events import Event
     from rung.core.failures import Failure
     from rung.core.orders import Order
-    from rung.store.journal import Journal
-    from rung.store.port import Connection, Ticket
+    from rung.store.port import Connection, EventLog, Ticket
 
 LEASE: Final = 30.0
 CLAIMS: Final = 3  # without a new step between them: the run kills whoever takes it up
@@ -37,7 +38,7 @@ class OpenRun(NamedTuple):
 class Runs:
     """The runs of a journal."""
 
-    def __init__(self, journal: Journal, *, lease: float = LEASE, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, journal: EventLog, *, lease: float = LEASE, now: Callable[[], float] = time.time) -> None:
         self.journal = journal
         self.lease = lease
         self.now = now
@@ -119,34 +120,11 @@ class Runs:
 
     def send(self, topic: str, body: Any) -> None:
         """Tell whoever waits for this topic; the last word counts."""
-        told, now = as_json(body, f"the message to {topic}"), self.now()
-
-        def work(connection: Connection) -> None:
-            connection.execute(
-                "INSERT INTO message (topic, body, at) VALUES (?, ?, ?)"
-                " ON CONFLICT (topic) DO UPDATE SET body = excluded.body, at = excluded.at",
-                (topic, told, now),
-            )
-
-        self.journal.write(
-            work,
-            lambda connection: bool(
-                connection.execute("SELECT 1 FROM message WHERE topic = ? AND at = ?", (topic, now))
-            ),
-        ).result()
-
-    def take(self, topic: str) -> Any:
-        """The same, once: whoever takes it first has it."""
-        rows = self.journal.write(
-            lambda connection: connection.execute("DELETE FROM message WHERE topic = ? RETURNING body", (topic,)),
-            lambda connection: not connection.execute("SELECT 1 FROM message WHERE topic = ?", (topic,)),
-        ).result()
-        return json.loads(rows[0][0]) if rows else None
+        messages.send(self.journal, topic, body, self.now())
 
     def received(self, topic: str) -> Any:
         """What was told about a topic; None when nothing was."""
-        rows = self.journal.read("SELECT body FROM message WHERE topic = ?", (topic,))
-        return json.loads(rows[0][0]) if rows else None
+        return messages.received(self.journal, topic)
 
 
 class Claim:
@@ -264,11 +242,3 @@ class Claim:
         """Ours for another while."""
         now = self.runs.now()
         self.runs.journal.write(lambda connection: self._hold(connection, now, ""), lambda _: True).result()
-
-
-def as_json(value: Any, what: str) -> str:
-    """The value as JSON; what JSON cannot hold cannot be kept for another process."""
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{what} must be JSON to be resumed by another process: {error}") from None

@@ -6,9 +6,9 @@ import json
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rung.core.errors import Stale
 from rung.core.redact import redacted
-from rung.store.port import StoreError
-from rung.store.runs import as_json
+from rung.store.messages import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,14 +25,6 @@ class Setting(NamedTuple):
     version: int
     at: float
     who: str
-
-
-class Stale(StoreError):
-    """Somebody changed it meanwhile."""
-
-    def __init__(self, name: str, expected: int, found: int) -> None:
-        super().__init__(f"{name}: somebody has changed it meanwhile (version {found}, not {expected})")
-        self.found = found
 
 
 class Entry(NamedTuple):

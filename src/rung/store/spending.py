@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rung.store.journal import Journal
-    from rung.store.port import Connection
+    from rung.store.port import Connection, Readable
 
 NAME: Final = "budgets"  # of the setting that people change
 _KEY: Final = "spent/"
@@ -41,6 +41,14 @@ def spent_by_sessions(journal: Journal, sessions: Sequence[str]) -> dict[str, fl
     marks = ", ".join("?" * len(wanted))
     rows = journal.read(f"SELECT id, dollars FROM session WHERE id IN ({marks})", wanted)  # noqa: S608  # marks
     return {**dict.fromkeys(wanted, 0.0), **{session: float(dollars) for session, dollars in rows}}
+
+
+def top_sessions(journal: Readable, least: float, limit: int) -> dict[str, float]:
+    """US dollars of the sessions that spent at least so much, the most expensive first."""
+    rows = journal.read(
+        "SELECT id, dollars FROM session WHERE dollars >= ? ORDER BY dollars DESC, id LIMIT ?", (least, limit)
+    )
+    return dict(rows)
 
 
 def spent_by_keys(journal: Journal) -> dict[str, float]:

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rung.core.errors import Busy, ReadOnly, StoreError
 from rung.store.migrations import check_version, migrate
-from rung.store.port import Busy, ReadOnly, StoreError
 from rung.store.sqlite_connection import SqliteConnection
 from rung.store.sqlite_drivers import WAIT, driver
 
@@ -168,8 +168,9 @@ class SqliteBackend:
             "mmap_size=0",
         ):
             connection.execute(f"PRAGMA {pragma}")
-        ((application,),) = connection.execute("PRAGMA application_id")
+        # Counted first: another process may create the tables and the application id meanwhile, in one transaction.
         ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_schema")
+        ((application,),) = connection.execute("PRAGMA application_id")
         if application != APPLICATION and tables:
             raise StoreError(f"{self.url}: is not a journal: it is another program's SQLite file")
         if not self._checked:

@@ -6,24 +6,42 @@ import os
 import threading
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
-from rung.store.port import Busy
+from rung.core.errors import Busy
 from rung.store.sqlite_drivers import PASSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rung.store.port import Row
-    from rung.store.sqlite import SqliteBackend
-    from rung.store.sqlite_drivers import Opened
+    from rung.store.sqlite_drivers import Driver, Opened
+
+
+class Pool(Protocol):
+    """Owner of the connections to one file."""
+
+    driver: Driver
+    doubtful: bool  # a commit failed: what it wrote may not be on the disk
+
+    def rest(self, reader: SqliteConnection) -> bool:
+        """Keep a reader for the next query; False when there is no room."""
+        ...
+
+    def wake(self) -> None:
+        """Close the readers that were kept."""
+        ...
+
+    def gone(self, file: tuple[int, int]) -> bool:
+        """Whether the file was deleted or replaced."""
+        ...
 
 
 class SqliteConnection:
     """A driver's connection with our words for its errors."""
 
-    def __init__(self, opened: Opened, backend: SqliteBackend) -> None:
+    def __init__(self, opened: Opened, backend: Pool) -> None:
         self.raw = opened.raw
         self.pid = os.getpid()
         self.reads = False

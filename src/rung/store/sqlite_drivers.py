@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
-from rung.store.port import StoreError
+from rung.core.errors import StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path

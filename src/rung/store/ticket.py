@@ -1,4 +1,9 @@
-"""Something that will be durable: one is made for every append that is waited for, so it is no more than it must be."""
+"""Future of an append: resolved when the append is durable.
+
+One is made for every append that is waited for, and all waiters of one event loop are woken by one call. With
+`concurrent.futures.Future` and `asyncio.wrap_future` instead, threads pay the same, but 50 tasks that append at once
+spend 17 to 23 % more processor time in all (medians of two runs, both ways in turns, on a RAM disk).
+"""
 
 from __future__ import annotations
 

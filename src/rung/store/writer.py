@@ -9,8 +9,9 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.core.errors import Busy, Fenced
 from rung.store.attendance import attend
-from rung.store.port import Busy, Fenced, Ticket
+from rung.store.port import Ticket
 from rung.store.ticket import tell
 
 if TYPE_CHECKING:
@@ -80,16 +81,17 @@ class Writer:
 
     def put(self, work: Callable[[Connection], Any], present: Callable[[Connection], bool]) -> Ticket[Any]:
         """Write this; the ticket is good when it is durable, and fails when it cannot be."""
-        ticket: Ticket[Any] = Ticket()
-        self._hand_over(Item(work, present, ticket, patient=False))
-        return ticket
+        return self._put(work, present, patient=False)
 
-    def put_patiently(
-        self, work: Callable[[Connection], Any], present: Callable[[Connection], bool], *, awaited: bool
-    ) -> Ticket[Any] | None:
+    def put_patiently(self, work: Callable[[Connection], Any], present: Callable[[Connection], bool]) -> Ticket[Any]:
         """Write this as soon as it can be: while the store is in trouble it waits, and nobody else does."""
-        ticket: Ticket[Any] | None = Ticket() if awaited else None
-        self._hand_over(Item(work, present, ticket, patient=True))
+        return self._put(work, present, patient=True)
+
+    def _put(
+        self, work: Callable[[Connection], Any], present: Callable[[Connection], bool], *, patient: bool
+    ) -> Ticket[Any]:
+        ticket: Ticket[Any] = Ticket()
+        self._hand_over(Item(work, present, ticket, patient))
         return ticket
 
     def note(self, note: Any, *, always: bool = False) -> None:

@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rung.core.classify import use_rules
 from rung.core.config import book_from
-from rung.core.errors import ConfigError
+from rung.core.errors import ConfigError, FileError
 from rung.core.stop_gate import stop_from
 from rung.core.user_hooks import hooks_from
 
 if TYPE_CHECKING:
     from rung.core.config import PolicyBook
     from rung.detectors.watching import Watching
-
-
-class FileError(ConfigError):
-    """A file that cannot be used: which one, and what in it is wrong."""
-
-    def __init__(self, path: str | Path, what: str, key: str = "file", value: object = None, allowed: str = "") -> None:
-        super().__init__(key, str(path) if value is None else value, allowed or "a TOML file that can be read")
-        self.path = str(path)
-        self.args = (f"{path}: {what}",)
 
 
 def load_policy(path: str | Path) -> PolicyBook:

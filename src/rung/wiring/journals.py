@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.store.port import StoreError
+from rung.core.errors import StoreError
 
 if TYPE_CHECKING:
     from rung.store.journal import Journal
@@ -54,6 +54,13 @@ def default_path() -> Path:
     return Path(base) / "rung" / "journal.db"
 
 
+def journal(where: str | Path | None = None, *, project: str = "") -> Journal:
+    """Open the journal at a path or a `postgresql://` URL; by default this machine's, shared by all entry points."""
+    from rung.store import open_journal
+
+    return open_journal(place(None if where is None else str(where)).at, project=project)
+
+
 def exists(at: str) -> bool:
     """Is there a journal, as far as can be seen without opening it?"""
     return is_url(at) or Path(at).expanduser().exists()
@@ -78,7 +85,8 @@ def _in_file(path: Path) -> str:
     """The top-level key `journal` of the project's file; nothing else in it matters here."""
     if not path.is_file():
         return ""
-    from rung.wiring.files import FileError, read_table
+    from rung.core.errors import FileError
+    from rung.wiring.files import read_table
 
     value = read_table(path).get(KEY, "")
     if not isinstance(value, str):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.detectors.stalls import Durations, Patience, stalled
 from rung.store.listing import incidents
+from rung.store.queries_incidents import attempt_durations
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
 HISTORY: Final = 5_000  # good attempts, the latest
 OPEN: Final = 1_000  # incidents that are looked at
-_TOOK: Final = """
-    SELECT incident.project, incident.ladder, incident.agent, attempt.seconds
-      FROM attempt JOIN incident ON incident.id = attempt.incident
-     WHERE attempt.ok = 1 ORDER BY attempt.at DESC LIMIT ?"""
 
 
 class Stall(NamedTuple):
@@ -51,7 +48,7 @@ def stalls(journal: Journal, now: float, patience: Patience | None = None, proje
 def history(journal: Journal) -> Durations:
     """How long attempts that went well took, by project, ladder and agent."""
     found = Durations()
-    for project, ladder, agent, seconds in reversed(journal.read(_TOOK, (HISTORY,))):
+    for project, ladder, agent, seconds in attempt_durations(journal, HISTORY):
         found.took(_kind(project, ladder, agent), max(0.0, seconds))
     return found
 

@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rung.core.crew import IllegalMove
+from rung.core.errors import Busy, IllegalMove, StoreError
 from rung.store.crew import schema
-from rung.store.port import Busy, StoreError
 from rung.store.sqlite_connection import clean
 from rung.store.sqlite_drivers import PASSING, Apsw
 
@@ -117,9 +116,9 @@ class SqliteTable:
             raise StoreError(f"{self.url}: is of another version of Rung ({version}); this one knows {schema.VERSION}")
 
     def _look(self) -> None:
-        """Is it ours?"""
-        ((application,),) = self._execute("PRAGMA application_id")
+        """Refuse another program's file. The tables are counted first: another process may create them meanwhile."""
         ((things,),) = self._execute("SELECT count(*) FROM sqlite_master")
+        ((application,),) = self._execute("PRAGMA application_id")
         if things and application != APPLICATION:
             raise StoreError(f"{self.url}: is not a crew's table: it is another program's SQLite file, or a journal")
 

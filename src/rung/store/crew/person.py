@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.crew import CONTEXT_WARNING as WARNING
-from rung.core.crew import HAND_OVER, PERSON, STOP, IllegalMove, MessageType, MovedOn, State, When, Who, legal, refusal
+from rung.core.crew import HAND_OVER, PERSON, STOP, MessageType, State, When, Who, legal, refusal
+from rung.core.errors import IllegalMove, MovedOn
 
 if TYPE_CHECKING:
     from rung.store.crew.rows import Task

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew import IllegalMove
+from rung.core.errors import IllegalMove, StoreError
 from rung.store.crew import schema
 from rung.store.crew.connection import transaction
 from rung.store.crew.schema_postgres import postgres
-from rung.store.port import StoreError
 from rung.store.postgres import WRITER, PostgresBackend, PostgresConnection
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from rung.core.crew import BEAT, CONDUCTOR, MessageType, StaleClaim, State
-from rung.core.errors import Busy, ConfigError, RungError
+from rung.core.crew import BEAT, CONDUCTOR, MessageType, State
+from rung.core.errors import Busy, ConfigError, ExitAsked, NothingToClaim, RungError, StaleClaim
 from rung.core.handoff import Handoff, Presence, Resumption, compare, handoff_kind
 from rung.store.crew.table import Table
 
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 WAITS: Final = (State.ERROR, State.NEEDS_REVIEW)  # for an answer
 POLL: Final = 2.0  # seconds between two looks for one
 PLACE, TASK, SESSION = "RUNG_CREW", "RUNG_TASK", "RUNG_SESSION"  # what a worker that was started is told
-
-
-class ExitAsked(RungError):
-    """The conductor asked this worker to stop; `with Worker(…)` then hands over and ends quietly."""
-
-
-class NothingToClaim(RungError):
-    """Every task is in somebody's hands, waits for another, or is at its end."""
 
 
 class Answer(NamedTuple):

@@ -12,14 +12,11 @@ from rung.core.crew import (
     ERROR_TRIES,
     FALLBACK,
     TERMINAL,
-    ClaimBlocked,
-    IllegalMove,
     MessageType,
-    StaleClaim,
     State,
     refusal,
 )
-from rung.core.errors import ConfigError, is_whole
+from rung.core.errors import ClaimBlocked, ConfigError, IllegalMove, StaleClaim, is_whole
 from rung.store.crew.connection import transaction
 from rung.store.crew.reading import Reading
 from rung.store.crew.rows import WORKERS, Claim, texts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -10,9 +9,9 @@ from rung.core.crew import ASKS, CONDUCTOR, WATCHDOG, MessageType, State
 from rung.core.errors import RungError
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
-from rung.store.port import Busy
 
 if TYPE_CHECKING:
+    import threading
     from pathlib import Path
     from random import Random
 
@@ -58,7 +57,7 @@ class DemoCrew:
         with Table.open(self.place) as table:
             table.own_state(WATCHDOG, State.CONFIRMED)
             while not ended.wait(EVERY):
-                with suppress(RungError, Busy):  # a person was quicker, or the table is busy
+                with suppress(RungError):  # a person was quicker, or the table is busy
                     self.turn(table)
 
     def turn(self, table: Table) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from examples.demo_world.crew import DemoCrew
 from rung.core.config import policy as make_policy
 from rung.core.errors import AttemptError
 from rung.core.request import Request
@@ -19,7 +20,6 @@ from rung.engine.recover import recover_sync
 from rung.engine.session import Session
 from rung.engine.shared import Breakers
 from rung.engine.telling import spend
-from rung.service.demo_crew import DemoCrew
 from rung.store.within import Within
 from rung.testing import FakeClock, HttpError
 
@@ -95,12 +95,13 @@ class World:
         self.settings: dict[str, Any] = {"policy": {"ladder": "model", "models": [dict(model) for model in MODELS]}}
         self._random = Random(seed)  # noqa: S311  # a play, not a lock
         self._ended = threading.Event()
-        self.crew = DemoCrew(self.place.with_name("import.db"), Random(seed))  # noqa: S311
+        self._crew = DemoCrew(self.place.with_name("import.db"), Random(seed))  # noqa: S311
+        self.crews: tuple[str, ...] = (self._crew.place,)
 
     def begin(self, journal: Journal) -> None:
         """Write the past, then let the agents work."""
         self._past(journal)
-        threading.Thread(target=self.crew.play, args=(self._ended,), name="demo-crew", daemon=True).start()
+        threading.Thread(target=self._crew.play, args=(self._ended,), name="demo-crew", daemon=True).start()
         for number, agent in enumerate(AGENTS):
             random = Random(self._random.random())  # noqa: S311
             threading.Thread(

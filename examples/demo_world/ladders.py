@@ -1,4 +1,4 @@
-"""`rung demo`: five flaky agents, recovered on the five ladders while you watch."""
+"""Five flaky agents, recovered on the five ladders while you watch: `python -m examples.demo_world.ladders`."""
 
 from __future__ import annotations
 
@@ -136,3 +136,7 @@ def scenes() -> list[Scene]:
             script=(AttemptError("TypeError in parse()", finding="tool_error"),) * 6 + ("cause found: stale cache",),
         ),
     ]
+
+
+if __name__ == "__main__":
+    command()

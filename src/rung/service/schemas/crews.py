@@ -1,4 +1,4 @@
-"""The names on the wire about crews."""
+"""Schemas of the crew routes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.wire import Moment, Wire
+from rung.service.schemas.base import Wire
+from rung.service.schemas.incidents import Moment
 
 Act = Literal["tell", "fix", "approve", "reject", "reset", "exit"]
 

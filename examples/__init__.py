@@ -1,0 +1,1 @@
+"""Examples that are run from a clone of the repository."""

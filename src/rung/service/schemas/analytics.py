@@ -1,0 +1,126 @@
+"""Schemas of the analytics and failure-group routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rung.service.schemas.base import Number, Wire
+
+
+class MessageCount(Wire):
+    """A message and how often it came."""
+
+    message: str
+    count: int
+    kind: str
+    project: str
+    fingerprint: str
+    first_at: float
+    last_at: float
+    example: str
+    state: str
+
+
+class DayRate(Wire):
+    """One day: failures, and of how many attempts."""
+
+    day: str
+    at: float
+    attempts: int
+    failures: int
+    rate: float
+
+
+class RateOut(Wire):
+    """Failures by something, with the attempts they are a share of."""
+
+    key: str
+    attempts: int
+    failures: int
+    rate: float
+    dollars: float
+
+
+class FailureAnalytics(Wire):
+    """What fails, how often, and of how many."""
+
+    total_failures: int
+    total_attempts: int
+    failure_rate: float
+    by_error_type: dict[str, int]
+    by_model: dict[str, int]
+    top_error_messages: list[MessageCount]
+    failure_rate_by_day: list[DayRate]
+    by: str
+    rates: list[RateOut]
+
+
+class RecoveryOut(Wire):
+    """How incidents of a kind ended."""
+
+    kind: str
+    incidents: int
+    recovered: int
+    partial: int
+    blocked: int
+    failed: int
+    rate: float
+    mean_seconds: float | None
+    dollars: float
+    asks: int
+    escalations: int
+
+
+class RescueOut(Wire):
+    """What a rung, prompt or model saved, at what price."""
+
+    rung: str
+    prompt: str
+    model: str
+    kind: str
+    tried: int
+    saved: int
+    seconds: float
+    dollars: float
+    mean_seconds: float | None = None
+
+
+class DayValue(Wire):
+    """A figure on one day."""
+
+    at: float
+    value: float | None
+
+
+class Tile(Wire):
+    """One figure of success, with its goal and its trend by day."""
+
+    id: Literal["autoRecovered", "manualInterventions", "stuckEscalated", "meanTimeToRecovery"]
+    value: float | None
+    goal: float | None
+    of: int
+    trend: list[DayValue]
+
+
+class GroupOut(Wire):
+    """Failures that are the same trouble."""
+
+    project: str
+    fingerprint: str
+    kind: str
+    message: str
+    example: str
+    first_at: float
+    last_at: float
+    seen: int
+    state: str
+    until: float | None
+    trend: list[int]
+
+
+class SnoozeIn(Wire):
+    """How long nobody wants to hear of it."""
+
+    hours: Annotated[Number, Field(gt=0, le=8_760)] = 24.0

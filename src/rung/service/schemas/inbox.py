@@ -1,0 +1,30 @@
+"""Schemas of the inbox and notification routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rung.service.schemas.base import Wire
+from rung.service.schemas.incidents import AskOut
+
+
+class InboxItem(Wire):
+    """Something that waits for a person."""
+
+    id: str
+    kind: Literal["ask", "task", "blocked", "budget", "crash", "group"]
+    at: float
+    title: str
+    detail: str
+    project: str
+    incident: str | None
+    ask: AskOut | None
+    task: str | None = None
+
+
+class NotificationsIn(Wire):
+    """Where to tell people what waits for them: a webhook that takes Slack's shape. Empty: nowhere."""
+
+    webhook: Annotated[str, Field(max_length=2_000)] = ""

@@ -1,0 +1,58 @@
+"""Schemas of the administrative routes: login, tokens, audit trail."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from rung.service.schemas.base import Number, Wire
+
+
+class Me(Wire):
+    """Who asks, and what they may do."""
+
+    name: str
+    role: Literal["read", "act", "admin"]
+    csrf: str
+    version: str
+    demo: bool
+    journal: str
+    trouble: str
+    models: list[str]
+    projects: list[str]
+
+
+class LoginIn(Wire):
+    """A token."""
+
+    token: Annotated[str, Field(max_length=500)]
+
+
+class AuditOut(Wire):
+    """One act of a person."""
+
+    seq: int
+    at: float
+    who: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+
+
+class TokenIn(Wire):
+    """A token to be made."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    role: Literal["read", "act", "admin"]
+    days: Annotated[Number, Field(gt=0, le=3_650)] | None = None
+
+
+class TokenOut(Wire):
+    """A token; the token itself only when it is made."""
+
+    name: str
+    role: str
+    made_at: float
+    ends_at: float | None
+    token: str | None = None

@@ -1,0 +1,120 @@
+"""Schemas of the policy routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from rung.service.schemas.base import LongText, Number, Text, Whole, Wire
+
+
+class PolicyIn(Wire):
+    """A policy as it is set. The short names are for the commonest settings; `settings` takes all of ours."""
+
+    name: Text | None = None
+    max_retries: Annotated[Whole, Field(ge=0, le=1_000)] | None = None
+    backoff_base: Annotated[Number, Field(ge=0, le=86_400)] | None = None
+    backoff_multiplier: Annotated[Number, Field(ge=1, le=1_000)] | None = None
+    max_backoff: Annotated[Number, Field(ge=0, le=86_400)] | None = None
+    retryable_errors: Annotated[list[Text], Field(max_length=100)] | None = None
+    auto_escalate: Annotated[bool, Field(strict=True)] | None = None
+    escalate_after_retries: Annotated[Whole, Field(ge=0, le=1_000)] | None = None
+    settings: dict[str, Any] | None = None
+    toml: LongText | None = None
+
+
+class PolicyOut(Wire):
+    """A policy in force."""
+
+    id: str
+    name: str
+    max_retries: int
+    backoff_base: float
+    backoff_multiplier: float
+    max_backoff: float
+    retryable_errors: list[str]
+    auto_escalate: bool
+    escalate_after_retries: int
+    ladder: str
+    version: int
+    settings: dict[str, Any]
+    toml: str
+    worst_attempts: int | None
+    worst_seconds: float | None
+    worst_dollars: float | None
+    waits: list[float]
+
+
+class Value(Wire):
+    """A value in force, and where it comes from."""
+
+    key: str
+    value: Any
+    origin: Literal["preset", "file", "service", "project file", "project"]
+
+
+class EffectivePolicy(Wire):
+    """What holds for a project."""
+
+    project: str
+    policy: PolicyOut
+    values: list[Value]
+
+
+class Template(Wire):
+    """A policy to begin with."""
+
+    id: str
+    about: str
+    policy: PolicyOut
+
+
+class ProjectPolicy(Wire):
+    """A project that has settings of its own."""
+
+    project: str
+    version: int
+    at: float
+    who: str
+
+
+class Valid(Wire):
+    """What is wrong with a policy, if anything."""
+
+    valid: bool
+    field: str | None = None
+    message: str = ""
+    policy: PolicyOut | None = None
+
+
+class BacktestIn(Wire):
+    """What would this policy have done?"""
+
+    policy: PolicyIn
+    project: Text | None = None
+    since: Number | None = None
+
+
+class Differing(Wire):
+    """One incident that would have gone otherwise."""
+
+    incident: str
+    words: str
+    was: str
+
+
+class BacktestOut(Wire):
+    """What would have been different, and what cannot be known."""
+
+    incidents: int
+    same: int
+    fewer: int
+    otherwise: int
+    unknown: int
+    good_lost: int
+    attempts_saved: int
+    seconds_saved: float
+    dollars_saved: float
+    differing: list[Differing]
+    cannot_know: list[str]

@@ -1,0 +1,135 @@
+"""Schemas of the session routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rung.service.schemas.base import LongText, Text, Wire
+from rung.service.schemas.incidents import IncidentOut, Retry
+
+SessionStatus = Literal[
+    "running", "retrying", "waiting", "succeeded", "recovered", "partial", "blocked", "failed", "open", ""
+]
+
+
+class LastFailure(Wire):
+    """The failure a session last met."""
+
+    kind: str
+    message: str
+    rule: str
+
+
+class SessionOut(Wire):
+    """One agent's session."""
+
+    id: str
+    project: str
+    agent: str
+    model: str
+    former_model: str
+    status: SessionStatus
+    began_at: float
+    touched_at: float
+    incidents: int
+    attempts: int
+    failures: int
+    dollars: float
+    last_failure: LastFailure | None
+    retry: Retry | None
+
+
+class SessionPage(Wire):
+    """A page of sessions."""
+
+    items: list[SessionOut]
+    next_cursor: str | None
+    total: int
+
+
+class AttemptOut(Wire):
+    """One attempt of a session."""
+
+    incident: str
+    attempt_number: int
+    error: str
+    error_message: str
+    timestamp: float
+    delay_ms: float
+    succeeded: bool
+    seconds: float
+    dollars: float
+    model: str
+    rung: str
+    prompt: str
+    rule: str
+
+
+class Escalation(Wire):
+    """A change of model."""
+
+    from_model: str
+    to_model: str
+    reason: str
+    timestamp: float
+    cost_estimate: float | None
+    cost: float | None
+    by: str
+
+
+class SpentOn(Wire):
+    """What a model cost in a session."""
+
+    model: str
+    attempts: int
+    dollars: float
+
+
+class SessionDetail(SessionOut):
+    """A session, whole."""
+
+    attempts_made: list[AttemptOut]
+    recoveries: list[IncidentOut]
+    model_changes: list[Escalation]
+    cost: list[SpentOn]
+
+
+class RetryIn(Wire):
+    """Try again: as it was, told of the error, on another model, or with a prompt of one's own."""
+
+    mode: Literal["plain", "context", "model", "prompt"] = "plain"
+    model: Text | None = None
+    prompt: LongText | None = None
+
+
+class Preview(Wire):
+    """What would be sent."""
+
+    incident: str
+    prompt: str
+    model: str
+    models: list[str]
+    characters: int
+    possible: bool
+    why_not: str
+
+
+class EscalateIn(Wire):
+    """To which model, or the token of the estimate that is confirmed."""
+
+    to_model: Text | None = None
+    confirm: Annotated[str, Field(max_length=500)] | None = None
+
+
+class EscalateOut(Wire):
+    """An estimate to confirm, or that it is done."""
+
+    from_model: str
+    to_model: str
+    cost_estimate: float | None
+    budget_left: float | None
+    token: str | None
+    done: bool
+    note: str

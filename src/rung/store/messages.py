@@ -1,0 +1,65 @@
+"""Messages by topic, from outside to whoever waits for them: one row per topic, the last one sent counts.
+
+Topics: `order/INCIDENT`, `answer/INCIDENT/N`, `model/SESSION`, `result/INCIDENT`, `RUN/TOPIC`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rung.store.port import Connection, Database, Readable
+
+
+def send(database: Database, topic: str, body: Any, at: float) -> None:
+    """Send a message; it replaces an earlier one of the same topic."""
+    encoded = as_json(body, f"the message to {topic}")
+
+    def work(connection: Connection) -> None:
+        connection.execute(
+            "INSERT INTO message (topic, body, at) VALUES (?, ?, ?)"
+            " ON CONFLICT (topic) DO UPDATE SET body = excluded.body, at = excluded.at",
+            (topic, encoded, at),
+        )
+
+    database.write(
+        work,
+        lambda connection: bool(connection.execute("SELECT 1 FROM message WHERE topic = ? AND at = ?", (topic, at))),
+    ).result()
+
+
+def take(database: Database, topic: str) -> Any:
+    """Remove a message and return it; None when there is none. Only one caller receives it."""
+    rows = database.write(
+        lambda connection: connection.execute("DELETE FROM message WHERE topic = ? RETURNING body", (topic,)),
+        lambda connection: not connection.execute("SELECT 1 FROM message WHERE topic = ?", (topic,)),
+    ).result()
+    return json.loads(rows[0][0]) if rows else None
+
+
+def received(database: Readable, topic: str) -> Any:
+    """Message of a topic; None when there is none."""
+    rows = database.read("SELECT body FROM message WHERE topic = ?", (topic,))
+    return json.loads(rows[0][0]) if rows else None
+
+
+def ordered_incidents(database: Readable) -> set[str]:
+    """Ids of the incidents for which an order waits."""
+    rows = database.read("SELECT topic FROM message WHERE topic >= 'order/' AND topic < 'order0'")
+    return {topic.removeprefix("order/") for (topic,) in rows}
+
+
+def session_models(database: Readable) -> dict[str, str]:
+    """Model that an operator chose for each session."""
+    rows = database.read("SELECT topic, body FROM message WHERE topic LIKE 'model/%'")
+    found = {topic.removeprefix("model/"): json.loads(body) for topic, body in rows}
+    return {session: str(word.get("model", "")) for session, word in found.items() if isinstance(word, dict)}
+
+
+def as_json(value: Any, what: str) -> str:
+    """Encode a value that another process reads; TypeError when JSON cannot hold it."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} must be JSON to be resumed by another process: {error}") from None
