@@ -91,7 +91,7 @@ def test_a_header_without_a_name_or_value(header: str) -> None:
     """A header that is not NAME:VALUE ends with exit code 2 and says what is allowed."""
     done = run("classify", "x", "--header", header)
     assert done.exit_code == 2
-    assert done.stderr == f"rung: --header = {header!r}: allowed is NAME:VALUE, such as retry-after:20\n"
+    assert done.stderr == f"rung: --header: {header!r} is invalid; must be NAME:VALUE, such as retry-after:20\n"
 
 
 def test_nothing_to_name() -> None:

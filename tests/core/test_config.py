@@ -195,7 +195,7 @@ def test_every_mistake_is_named(table: Any, key: str, value: Any) -> None:
     assert error.key == key
     assert error.value is value or error.value == value
     assert error.allowed
-    assert str(error) == f"{key} = {value!r}: allowed is {error.allowed}"
+    assert str(error) == f"{key}: {value!r} is invalid; must be {error.allowed}"
 
 
 def test_the_table_of_mistakes_is_long() -> None:

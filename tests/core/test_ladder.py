@@ -80,7 +80,7 @@ def test_what_a_rung_cannot_be(key: str, value: Any) -> None:
 @pytest.mark.parametrize("action", [action for action in Action if action is not Action.RETRY])
 def test_only_retry_starts_afresh(action: Action) -> None:
     """No other rung may have its tries forgotten after a climb: it would never be spent."""
-    with pytest.raises(ConfigError, match="scope = 'action'"):
+    with pytest.raises(ConfigError, match="scope: 'action'"):
         Rung(action=action, scope=Scope.ACTION)
 
 

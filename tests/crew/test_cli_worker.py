@@ -214,4 +214,4 @@ def test_the_real_command_too(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rung", "worker", "claim", "--task", "nobody", "--db", place]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "rung: task = 'nobody': allowed is a task of this crew: none yet\n"
+    assert done.stderr == "rung: task: 'nobody' is invalid; must be a task of this crew: none yet\n"

@@ -82,7 +82,7 @@ def test_the_faults_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--rate", "3"), "rate = 3.0: allowed is from 0 to 1"),
+        (("--rate", "3"), "rate: 3.0 is invalid; must be from 0 to 1"),
         (("--script", "nowhere.toml"), "nowhere.toml"),
         (("--fault", "cutt"), "faults[0].fault = 'cutt'"),
         (("try", "--fault", "cutt", "--", "true"), "did you mean cut"),

@@ -86,5 +86,5 @@ def _words(text: str) -> list[str]:
     except ValueError as error:
         raise click.BadParameter(f"{text!r}: {error}", param_hint="--command") from None
     if not found:
-        raise click.BadParameter("is empty: allowed is a command", param_hint="--command")
+        raise click.BadParameter("is empty; must be a command", param_hint="--command")
     return found

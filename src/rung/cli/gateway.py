@@ -108,7 +108,7 @@ def read(options: dict[str, Any]) -> Settings:
     try:
         from rung.gateway.settings import settings_from
     except ModuleNotFoundError as error:
-        raise ConfigError("gateway", error.name, "pip install 'rung[gateway]'") from None
+        raise ConfigError("gateway", error.name, "installed: pip install 'rung[gateway]'") from None
     from rung.core.classify import use_rules
     from rung.core.config import book_from
     from rung.wiring.files import FileError, read_table

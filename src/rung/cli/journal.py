@@ -160,7 +160,7 @@ def prune(
 def _bytes(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise click.BadParameter(f"{text!r}: allowed is a size: 500MB, 2GB", param_hint="--max-size")
+        raise click.BadParameter(f"{text!r} is invalid; must be a size: 500MB, 2GB", param_hint="--max-size")
     return int(float(found[1]) * _UNITS[(found[2] or "").lower()])
 
 

@@ -70,7 +70,9 @@ def validate(policy: wire.PolicyIn, hub: Parts, _: Reader, project: str = "") ->
         table = table_of(policy)
         made = hub.policies.with_stored(table, project)
     except ConfigError as error:
-        return wire.Valid(valid=False, field=_short(error.key), message=f"{error.value!r}: allowed is {error.allowed}")
+        return wire.Valid(
+            valid=False, field=_short(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}"
+        )
     stored = hub.policies.stored(project)
     return wire.Valid(valid=True, policy=policy_out(made, project or "default", stored._replace(body=table)))
 

@@ -178,7 +178,7 @@ def told(fault: Fault, given: Mapping[str, Any]) -> dict[str, Any]:
     """What a fault is told, checked, with what it assumes otherwise."""
     for key, value in given.items():
         if key not in fault.takes:
-            raise ConfigError(key, value, f"not for {fault.name}, which takes {', '.join(fault.takes) or 'nothing'}")
+            raise ConfigError(key, value, f"left out: {fault.name} takes {', '.join(fault.takes) or 'nothing'}")
         fits, allowed = _CHECKS[key]
         if not fits(value):
             raise ConfigError(key, value, allowed)

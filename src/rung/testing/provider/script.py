@@ -233,7 +233,7 @@ def rule_from(given: Any) -> Rule:
     unknown = next((key for key in rest if key not in fault.takes), None)
     if unknown is not None:
         allowed = ", ".join(["request", *_RULE, *fault.takes])
-        raise ConfigError(unknown, rest[unknown], f"for {fault.name} one of {allowed}")
+        raise ConfigError(unknown, rest[unknown], f"one of {allowed} (for {fault.name})")
     if fault.name == "wall":
         made.setdefault("lasts", WALL)
     return Rule(fault=fault, given=told(fault, rest), **made)
