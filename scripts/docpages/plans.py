@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from docpages.markdown import bullets, code, fence, page, remarks, table
-from rung.core.keys import NEEDED, Key
-from rung.core.plan import CREW_KEYS, TASK_KEYS, Wrong, checked_plan
+from rung.core.keys import REQUIRED, declared
+from rung.core.plan import CrewSettings, PlannedTask, Wrong, checked_plan
 from rung.core.signals import Ended
-from rung.core.stages import PIPELINE_KEYS, STAGE_KEYS, read_pipeline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from rung.core.stages import PipelineSettings, Stage, read_pipeline
 
 PLAN = """\
 [crew]
@@ -90,9 +87,9 @@ def _plan() -> str:
         "`plan.toml`: what `rung crew run` carries out. All of it is checked before anything runs; an error names the "
         "key and what is allowed.",
         "## `[crew]`",
-        _keys(CREW_KEYS),
+        _keys(CrewSettings),
         "## `[[task]]`",
-        _keys(TASK_KEYS),
+        _keys(PlannedTask),
         "## What is found before the run",
         bullets(f"{code(wrong)}: {_WRONG[wrong]}" for wrong in Wrong),
         "A task waits for what it names in `depends_on`, and for every rollback task of the plan.",
@@ -119,9 +116,9 @@ def _pipeline() -> str:
         "What `rung pipeline run` carries out: see [how to](../howto/run-a-pipeline.md). All of it is checked before "
         "anything runs; an error names the key and what is allowed.",
         "## `[pipeline]`",
-        _keys(PIPELINE_KEYS),
+        _keys(PipelineSettings),
         "## `[[stage]]`",
-        _keys(STAGE_KEYS),
+        _keys(Stage),
         "## `[policy]`",
         "The keys of [a policy](policy.md). The ladder is [`pipeline`](ladders/pipeline.md) unless it says otherwise.",
         "## Signals",
@@ -145,17 +142,13 @@ _AFTER = {
 }
 
 
-def _keys(keys: Sequence[Key]) -> str:
-    return table(("key", "allowed", "default", "meaning"), _rows(keys))
-
-
-def _rows(keys: Sequence[Key]) -> Iterator[tuple[str, ...]]:
-    for key in keys:
-        yield code(key.name), key.allowed, _default(key.default), key.about
+def _keys(settings: type) -> str:
+    rows = ((code(key.name), key.type.allowed, _default(key.default), key.doc) for key in declared(settings))
+    return table(("key", "allowed", "default", "meaning"), rows)
 
 
 def _default(value: Any) -> str:
-    if value is NEEDED:
+    if value is REQUIRED:
         return "required"
     if value in (None, "", ()):
         return "none"

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from docpages.markdown import code, codes, doc, fence, page, table
+from rung.adapters.user_hooks import Hook
 from rung.core.backoff import Backoff
 from rung.core.budget import Budget
 from rung.core.config import POLICY_KEYS, book_from
+from rung.core.keys import REQUIRED, declared
 from rung.core.ladder import Action, Ladder, Rung
-from rung.core.policy import DEFAULT_RETRY, TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.own_rules import RuleTable
+from rung.core.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
 from rung.core.presets import LADDERS
+from rung.core.spending import Allowance
+from rung.core.stop_gate import StopSettings
+from rung.detectors.watching import Watching
+from rung.gateway.settings import Clocks, Key, Limits, Price, Settings, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,40 +28,14 @@ if TYPE_CHECKING:
 _OF_LADDER = "as the ladder has it"
 _BY_LADDER = "by ladder, see below"
 
-# Type and meaning of each key. Defaults are read off the policy; a key without a line here fails the build.
-_KEYS: dict[str, tuple[str, str]] = {
+# Type and meaning of the keys that are not fields of a policy.
+_OTHERS: dict[str, tuple[str, str]] = {
     "ladder": (f"{codes(LADDERS)}, or a table", "The ladder to climb; a table is one of your own."),
-    "template": (codes(TEMPLATES), "What to start from; every other key changes that."),
-    "retries": ("whole number", "Tries on the retry rung."),
-    "attempts": ("whole number, 1 or more", "Cap of one incident: attempts, the first one counted."),
-    "seconds": ("number", "Cap of one incident: seconds from its beginning, waits counted."),
-    "dollars": ("number", "Cap of one incident: US dollars, as reported by the attempts."),
-    "name": ("text", "What the policy is called in the events."),
-    "backoff": (f"table: {codes(f.name for f in fields(Backoff))}", "How long to wait before a repeat."),
-    "budget": (f"table: {codes(f.name for f in fields(Budget))}", "The three caps in one table."),
-    "models": (
-        f"list of names or tables ({codes(f.name for f in fields(Model))})",
-        "The model ladder, from the cheapest up: where fallback and escalate hand over to.",
-    ),
-    "agents": ("list of names", "Agents to hand over to, in this order."),
-    "retry": (
-        "list of kinds or groups",
-        "Kinds whose request may be repeated unchanged. The failure must be retryable as well.",
-    ),
-    "retry_after_cap": ("seconds", "A server that asks to wait longer than this is not waited for: the ladder climbs."),
-    "attempt_seconds": ("seconds", "One attempt is ended after this long. Left out: only its rung's time and the cap."),
-    "auto_escalate": ("true or false", "Whether the next model up may take over without a person's leave."),
-    "escalate_after": (
-        "whole number",
-        "With fewer failures than this, the next model up takes over only if a person agrees.",
-    ),
-    "confirm": (codes(Confirm), "When a person must agree before another model or agent takes over."),
-    "sticky": (codes(Sticky), "How long a session stays on the model it was handed over to."),
-    "unattended": ("true or false", "Nobody can be asked: a question ends blocked, with a report."),
-    "checkpoints": ("true or false", "Whether the state is kept before a rung that turns the work upside down."),
-    "report": ("path", "Where the report of a blocked incident is added. Empty: nowhere."),
-    "prompts": ("table: prompt id = text", "Own words for [a recovery prompt](prompts.md)."),
-    "learn": ("true or false", "Begin at the rung that helped with this failure before, if a journal knows one."),
+    "template": (codes(TEMPLATES), "Preset to start from; every other key changes it."),
+    "retries": ("a whole number, 0 or more", "Tries on the retry rung."),
+    "attempts": ("a whole number, 1 or more", "Cap of one incident: attempts, the first one included."),
+    "seconds": ("seconds, 0 or more", "Cap of one incident: seconds from its beginning, waits included."),
+    "dollars": ("US dollars, 0 or more", "Cap of one incident: cost, as reported by the attempts."),
 }
 
 EXAMPLE = """\
@@ -109,8 +90,6 @@ template = "unattended"
 
 def pages() -> dict[str, str]:
     """Path and text of the page."""
-    if set(_KEYS) != set(POLICY_KEYS):
-        raise SystemExit(f"docpages/policy.py: describe exactly these keys: {sorted(set(_KEYS) ^ set(POLICY_KEYS))}")
     for example in (EXAMPLE, OWN_LADDER):
         book_from(tomllib.loads(example))  # an example that does not load is worse than none
     text = page(
@@ -127,7 +106,7 @@ def pages() -> dict[str, str]:
         doc(Budget),
         "### `models`",
         doc(Model),
-        table(("key", "default"), _defaults(Model)),
+        _keys(Model),
         "### What depends on the ladder",
         table(("ladder", "attempts", "seconds", "retries"), _ladder_rows()),
         "## Templates",
@@ -140,15 +119,30 @@ def pages() -> dict[str, str]:
         "In `entry`, as in `helps` and `retry`, the name of [a group](kinds/README.md) stands for all its kinds.",
         "### A rung",
         doc(Rung),
-        table(("key", "default"), _defaults(Rung)),
+        _keys(Rung),
         "An action is one of [these](ladders/README.md). The name defaults to the action, the scope of retry to "
         "`action`.",
         "### An example of one",
         fence(OWN_LADDER, "toml"),
+        "## Other tables",
+        *(part for title, settings in _SETTINGS for part in (f"### {title}", doc(settings), _keys(settings))),
     )
     return {"policy.md": text}
 
 
+_SETTINGS = (
+    ("`[[rules]]`", RuleTable),
+    ("`[stop]`", StopSettings),
+    ("`[[hooks]]`", Hook),
+    ("`[loops]`", Watching),
+    ("`[gateway]`", Settings),
+    ("`[gateway.clocks]`", Clocks),
+    ("`[gateway.limits]`", Limits),
+    ("`[gateway.budgets]`", Allowance),
+    ("`[gateway.upstreams.NAME]`", Upstream),
+    ("`[[gateway.keys]]`", Key),
+    ("`[gateway.prices.MODEL]`", Price),
+)
 _TABLES = (
     ("`[policy]`", "The policy in force, by the keys below."),
     ("`[ladder]`", "A ladder of your own; `policy.ladder` is then left out."),
@@ -171,10 +165,19 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
         **dict.fromkeys(("attempts", "seconds", "dollars"), _BY_LADDER),
     }
     special["dollars"] = _value(base.budget.dollars)
+    keys = _OTHERS | {each.name: (each.type.allowed, each.doc) for each in declared(Policy)}
     for key in POLICY_KEYS:
-        kind, meaning = _KEYS[key]
+        kind, meaning = keys[key]
         default = special[key] if key in special else _value(getattr(base, key))
         yield code(key), kind, default, meaning
+
+
+def _keys(settings: type) -> str:
+    rows = (
+        (code(key.name), key.type.allowed, "required" if key.default is REQUIRED else _value(key.default), key.doc)
+        for key in declared(settings)
+    )
+    return table(("key", "allowed", "default", "meaning"), rows)
 
 
 def _defaults(record: Any) -> Iterator[tuple[str, str]]:
@@ -231,4 +234,6 @@ def _value(value: object) -> str:
         return code(f"{value:.10g}")
     if isinstance(value, str):
         return code(f'"{value}"')
-    return "empty" if not value else code(value)
+    if isinstance(value, frozenset):
+        return codes(sorted(value)) or "empty"
+    return "see below" if is_dataclass(value) else code(value) if value else "empty"

@@ -94,7 +94,7 @@ def test_every_command_that_reads_a_file(command: tuple[str, ...], as_json: tupl
     path = tmp_path / "own.toml"
     assert refused(*command, str(path), *as_json) == f"rung: {path}: cannot be read: No such file or directory\n"
     path.write_text("[policy]\natempts = 3\n")
-    assert "policy.atempts = 3" in refused(*command, str(path), *as_json)
+    assert "policy.atempts: 3" in refused(*command, str(path), *as_json)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_more_than_it_takes_at_once() -> None:
         ({"clocks": {"gap": 0}}, "gateway.clocks.gap"),
         ({"upstreams": {"x": {"wire": "smtp", "url": "http://x"}}}, "gateway.upstreams.x.wire"),
         ({"upstreams": {"x": {"wire": "openai", "url": "ftp://x"}}}, "gateway.upstreams.x.url"),
-        ({"keys": [{"hash": "short"}]}, "gateway.keys.hash"),
+        ({"keys": [{"hash": "short"}]}, "gateway.keys[0].hash"),
         ({"nonsense": 1}, "gateway.nonsense"),
         ({"port": 70_000}, "gateway.port"),
         ({"budgets": {"session": -1}}, "gateway.budgets.session"),

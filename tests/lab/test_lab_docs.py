@@ -23,7 +23,7 @@ def test_the_script_shown_can_be_used() -> None:
     """It loads as it stands, and says what it seems to say."""
     script = script_from(SCRIPT)
     assert [rule.fault.name for rule in script.rules] == ["rate_limit", "model_gone", "stall", "unavailable"]
-    assert script.rules[0].requests == ((1, 1), (4, 6))
+    assert script.rules[0].request == ((1, 1), (4, 6))
     assert script.turns[0].tools == (("Bash", {"command": "make test"}),)
 
 

@@ -11,16 +11,15 @@ import json
 import shlex
 import subprocess
 import time
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import AttemptError, ConfigError, is_number
+from rung.core.errors import AttemptError, ConfigError
 from rung.core.evidence import clip
+from rung.core.keys import FLAG, POSITIVE_SECONDS, Type, one_of, setting, settings
 from rung.core.redact import redacted
-from rung.core.user_hooks import WHEN
 from rung.engine.run import CURRENT
 
 if TYPE_CHECKING:
@@ -28,30 +27,28 @@ if TYPE_CHECKING:
 
     from rung.core.request import Request
 
-SECONDS: Final = 5.0
+WHEN: Final = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
 _BLOCKS: Final = 2  # the exit code with which a command says no
 _PROMPT: Final = 4_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
-    """One hook: a command (no shell), or a function that takes the same object. `seconds` bounds a command.
+def _is_runnable(value: object) -> bool:
+    return callable(value) or (isinstance(value, str) and bool(value.strip()))
 
-    A pre hook says no by exit code 2 with its reason on stderr, or by returning `{"block": reason}`: the attempt is not made.
+
+@settings
+class Hook:
+    """One hook around attempts or rungs; a row of `[[hooks]]`.
+
+    A pre hook blocks the attempt by exit code 2 with its reason on stderr, or by returning `{"block": reason}`.
     """
 
-    when: str
-    run: str | Callable[[dict[str, Any]], Any]
-    seconds: float = SECONDS
-    closed: bool = False
-
-    def __post_init__(self) -> None:
-        if self.when not in WHEN:
-            raise ConfigError("when", self.when, "one of " + ", ".join(WHEN))
-        if not callable(self.run) and not (isinstance(self.run, str) and self.run.strip()):
-            raise ConfigError("run", self.run, "a command, or a function")
-        if not is_number(self.seconds) or self.seconds <= 0:
-            raise ConfigError("seconds", self.seconds, "seconds, more than 0")
+    when: str = setting(one_of(WHEN), "When the hook runs.")
+    run: str | Callable[[dict[str, Any]], Any] = setting(
+        Type("a command, or a function", _is_runnable), "Command (no shell), or in Python a function."
+    )
+    seconds: float = setting(POSITIVE_SECONDS, "Time limit of a command.", default=5.0)
+    closed: bool = setting(FLAG, "Whether a hook that fails blocks the attempt.", default=False)
 
 
 class Blocked(Exception):  # named for what happened

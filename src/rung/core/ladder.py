@@ -7,8 +7,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.errors import ConfigError
 from rung.core.failures import Kind
+from rung.core.keys import ANY_TEXT, DOLLARS, FLAG, KINDS, SECONDS, WHOLE, one_of, optional, setting, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,44 +73,34 @@ class Scope(StrEnum):
     SESSION = "session"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Rung:
-    """One level: what it does, how often, for how long, and what one try is expected to cost.
+    """One level: what it does, how often, for how long, and what one try is expected to cost."""
 
-    `seconds` covers everything on the rung, waits and attempts; past it, the ladder climbs. `helps`
-    lists the kinds this rung can do anything about (None: all); with `most_missing`, only while at most
-    so many declared sections are missing. `rollback` puts the checkpoint taken on entering back when
-    the rung fails.
-    """
-
-    action: Action
-    name: str = ""
-    tries: int = 1
-    seconds: float | None = None
-    scope: Scope = Scope.INCIDENT
-    cost: float = 0.0
-    helps: frozenset[Kind] | None = None
-    most_missing: int | None = None
-    rollback: bool = False
-    # Asked on every failure; reading a member off an enum class is slow in Python 3.11.
+    action: Action = setting(one_of(Action), "What the rung does.")
+    name: str = setting(ANY_TEXT, "Name of the rung. Default: its action.", default="")
+    tries: int = setting(WHOLE, "How often the rung is tried.", default=1)
+    seconds: float | None = setting(
+        optional(SECONDS), "Time for everything on the rung, waits and attempts; then the next rung.", default=None
+    )
+    scope: Scope = setting(
+        one_of(Scope), "How long used tries are remembered. Default for retry: `action`.", default=Scope.INCIDENT
+    )
+    cost: float = setting(DOLLARS, "Expected cost of one try.", default=0.0)
+    helps: frozenset[Kind] | None = setting(
+        optional(KINDS), "Kinds that the rung can do anything about. Default: all.", default=None
+    )
+    most_missing: int | None = setting(
+        optional(WHOLE), "Use the rung only while at most so many declared sections are missing.", default=None
+    )
+    rollback: bool = setting(FLAG, "Restore the checkpoint taken on entry when the rung fails.", default=False)
+    # Read on every failure; reading a member of an enum class is slow in Python 3.11.
     repeats: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise ConfigError("name", self.name, "a text")
         if not self.name:
             object.__setattr__(self, "name", self.action.value)
         object.__setattr__(self, "repeats", self.scope is Scope.ACTION)
-        if not is_whole(self.tries):
-            raise ConfigError("tries", self.tries, "a whole number, 0 or more")
-        if self.seconds is not None and not is_number(self.seconds):
-            raise ConfigError("seconds", self.seconds, "a finite number, 0 or more, or left out")
-        if self.most_missing is not None and not is_whole(self.most_missing):
-            raise ConfigError("most_missing", self.most_missing, "a whole number, 0 or more, or left out")
-        if type(self.rollback) is not bool:
-            raise ConfigError("rollback", self.rollback, "true or false")
-        if not is_number(self.cost):
-            raise ConfigError("cost", self.cost, "US dollars, 0 or more")
         if self.scope is Scope.ACTION and self.action is not Action.RETRY:
             raise ConfigError("scope", self.scope.value, "'action' for retry only: another rung would never be spent")
 
