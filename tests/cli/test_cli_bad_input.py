@@ -55,7 +55,7 @@ BAD = {
     "wrong in a project": ("[projects.web]\nretries = -1\n", ["projects.web", "-1", "0 or more"]),
     "wrong in a tool": (
         '[tools.bash]\nconfirm = "maybe"\n',
-        ["tools.bash.confirm", "'maybe'", "never, dearer, always"],
+        ["tools.bash.confirm", "'maybe'", "never, more_expensive, always"],
     ),
     "not a table": ("policy = 5\n", ["policy", "5", "a table"]),
     "two ladders": (

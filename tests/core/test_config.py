@@ -486,7 +486,7 @@ def test_another_ladder_keeps_the_settings() -> None:
     api = book_from(tomllib.loads(FILE)).pick("api")
     assert [rung.name for rung in api.ladder.rungs] == [rung.name for rung in LADDERS["call"].rungs]
     assert api.ladder.rungs[0].tries == 2
-    assert (api.budget.attempts, api.confirm, len(api.models)) == (8, Confirm.DEARER, 2)
+    assert (api.budget.attempts, api.confirm, len(api.models)) == (8, Confirm.MORE_EXPENSIVE, 2)
 
 
 def test_another_template_starts_from_itself() -> None:

@@ -67,7 +67,7 @@ def test_conservative(name: str) -> None:
     assert retries(policy) <= {1}
     assert policy.budget == replace(preset(name).budget, attempts=6)
     assert policy.backoff == Backoff(base=2, cap=60)
-    assert (policy.confirm, policy.escalate_after, policy.name) == (Confirm.DEARER, 2, "conservative")
+    assert (policy.confirm, policy.escalate_after, policy.name) == (Confirm.MORE_EXPENSIVE, 2, "conservative")
 
 
 @pytest.mark.parametrize("name", LADDERS)

@@ -42,7 +42,7 @@ const GROUPS: { title: string; fields: Field[] }[] = [
     fields: [
       { key: "auto_escalate", label: "Escalate by itself", about: "A dearer model may take over unasked.", sort: "flag", inForce: (policy) => policy.autoEscalate },
       { key: "escalate_after", label: "After failures", about: "With fewer, a person is asked.", sort: "whole", inForce: (policy) => policy.escalateAfterRetries },
-      { key: "confirm", label: "A person agrees", about: "Before another model or agent takes over.", sort: ["never", "dearer", "always"] },
+      { key: "confirm", label: "A person agrees", about: "Before another model or agent takes over.", sort: ["never", "more_expensive", "always"] },
       { key: "sticky", label: "Stays for", about: "How long a session keeps the new model.", sort: ["call", "session"] },
       { key: "unattended", label: "Nobody is there", about: "A question ends blocked, with a report.", sort: "flag" },
     ],

@@ -291,7 +291,7 @@ def _hand_over(
     early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
     must_ask = (
         policy.confirm is Confirm.ALWAYS
-        or (policy.confirm is Confirm.DEARER and dearer)
+        or (policy.confirm is Confirm.MORE_EXPENSIVE and dearer)
         or (rung.action is Action.ESCALATE and not policy.auto_escalate)
         or early
     )

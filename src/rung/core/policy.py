@@ -41,7 +41,7 @@ class Confirm(StrEnum):
     """When a person must agree before another model takes over."""
 
     NEVER = "never"
-    DEARER = "dearer"
+    MORE_EXPENSIVE = "more_expensive"
     ALWAYS = "always"
 
 
@@ -184,7 +184,7 @@ _BUDGETS: Final = MappingProxyType(
 
 def _conservative(policy: Policy) -> Policy:
     halved = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
-    policy = policy.but(backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.DEARER, escalate_after=2)
+    policy = policy.but(backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.MORE_EXPENSIVE, escalate_after=2)
     return policy.with_tries(Action.RETRY, 1)
 
 
