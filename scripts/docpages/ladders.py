@@ -53,7 +53,7 @@ def _page(ladder: Ladder) -> str:
         "A rung's seconds cover everything on it, waits and attempts; past them the ladder climbs.",
         _restricted(ladder),
         "## Where each kind enters",
-        f"What is not named in the ladder's `entry` enters at {code(ladder.otherwise)}.",
+        f"What is not named in the ladder's `entry` enters at {code(ladder.default_entry)}.",
         table(("kind", "group", "level", "rung"), _entry_rows(ladder)),
         "## At the very most",
         "What one incident can take, the policy's caps applied, when the policy lists no other models or agents; "
@@ -95,9 +95,9 @@ def _scope(rung: Rung) -> str:
 def _restricted(ladder: Ladder) -> str:
     rows = []
     for rung in ladder.rungs:
-        if rung.helps is not None:
-            most = "" if rung.most_missing is None else f", while at most {rung.most_missing} parts are missing"
-            rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.helps) + most))
+        if rung.applies_to is not None:
+            most = "" if rung.max_missing_sections is None else f", while at most {rung.max_missing_sections} parts are missing"
+            rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.applies_to) + most))
     return table(("rung", "helps only with"), rows) if rows else ""
 
 

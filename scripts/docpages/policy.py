@@ -67,10 +67,10 @@ OWN_LADDER = """\
 [ladder]
 name = "nightly"
 about = "A nightly job that nobody watches."
-otherwise = "replan"
+default_entry = "replan"
 rungs = [
   { action = "retry", tries = 4, seconds = 120 },
-  { action = "compact", helps = ["context_limit"] },
+  { action = "compact", applies_to = ["context_limit"] },
   { action = "replan", tries = 2, seconds = 900, rollback = true },
   { action = "force-done", seconds = 60 },
 ]
@@ -116,7 +116,7 @@ def pages() -> dict[str, str]:
         fence(EXAMPLE, "toml"),
         "## A ladder of your own",
         doc(Ladder),
-        "In `entry`, as in `helps` and `retry`, the name of [a group](kinds/README.md) stands for all its kinds.",
+        "In `entry`, as in `applies_to` and `retry`, the name of [a group](kinds/README.md) stands for all its kinds.",
         "### A rung",
         doc(Rung),
         _keys(Rung),

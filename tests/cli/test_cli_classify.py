@@ -128,7 +128,7 @@ def test_every_kind_is_explained(kind: Kind) -> None:
     assert table["name"] == kind
     assert table["rules"] == [rule.id for rule in RULES if rule.kind is kind]
     for name, ladder in LADDERS.items():
-        rung = ladder.entry.get(kind, ladder.otherwise)
+        rung = ladder.entry.get(kind, ladder.default_entry)
         assert table["enters"][name][0] == {"level": ladder.level(ladder.index(rung)), "rung": rung, "repeats": 0}
 
 

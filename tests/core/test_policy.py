@@ -253,7 +253,7 @@ def test_the_worst_case_in_dollars() -> None:
             Rung(action=Action.SURFACE, tries=0),
         ),
         entry={},
-        otherwise="retry",
+        default_entry="retry",
     )
     policy = preset(ladder)
     assert worst_case(policy) == WorstCase(attempts=1 + 2 + 3 + 2, seconds=3600, dollars=0.5 * (3 + 2))

@@ -57,7 +57,7 @@ def _find(name: str) -> tuple[Kind | None, Rule | None]:
 
 def _enters(ladder: Ladder, kind: Kind) -> list[dict[str, Any]]:
     """Where a kind enters a ladder; a loop enters the higher, the more often it has come round."""
-    names = [(0, ladder.entry.get(kind, ladder.otherwise))]
+    names = [(0, ladder.entry.get(kind, ladder.default_entry))]
     if kind is Kind.LOOP_DETECTED:
         names += [(repeats, name) for repeats, name in ladder.loops if name != names[0][1]]
     return [{"level": ladder.level(ladder.index(name)), "rung": name, "repeats": repeats} for repeats, name in names]

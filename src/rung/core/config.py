@@ -21,11 +21,11 @@ from rung.core.prompts import PROMPTS
 Table = dict[str, Any]
 
 
-LADDER_KEYS: Final = ("name", "rungs", "entry", "otherwise", "loops", "first", "about")
+LADDER_KEYS: Final = ("name", "rungs", "entry", "default_entry", "loops", "first", "about")
 
 
 def ladder_from(table: object, where: str = "ladder") -> Ladder:
-    """A ladder from a table: name, rungs, entry, otherwise, loops, first, about."""
+    """A ladder from a table: name, rungs, entry, default_entry, loops, first, about."""
     source = read_table(table, where)
     check_keys(source, LADDER_KEYS, where)
     rows = source.get("rungs")
@@ -44,7 +44,7 @@ def ladder_from(table: object, where: str = "ladder") -> Ladder:
                 for key, name in sorted(entry.items(), key=lambda item: item[0] not in tuple(GROUPS))
                 for kind in read_kinds(key, f"{where}.entry")
             },
-            otherwise=ANY_TEXT.read(source.get("otherwise", rungs[0].name), f"{where}.otherwise"),
+            default_entry=ANY_TEXT.read(source.get("default_entry", rungs[0].name), f"{where}.default_entry"),
             loops=tuple(
                 (_REPEATS.read(key, f"{where}.loops.{key}"), ANY_TEXT.read(name, f"{where}.loops.{key}"))
                 for key, name in loops.items()

@@ -87,10 +87,10 @@ class Rung:
         one_of(Scope), "How long used tries are remembered. Default for retry: `action`.", default=Scope.INCIDENT
     )
     cost: float = setting(DOLLARS, "Expected cost of one try.", default=0.0)
-    helps: frozenset[Kind] | None = setting(
+    applies_to: frozenset[Kind] | None = setting(
         optional(KINDS), "Kinds that the rung can do anything about. Default: all.", default=None
     )
-    most_missing: int | None = setting(
+    max_missing_sections: int | None = setting(
         optional(WHOLE), "Use the rung only while at most so many declared sections are missing.", default=None
     )
     rollback: bool = setting(FLAG, "Restore the checkpoint taken on entry when the rung fails.", default=False)
@@ -109,14 +109,14 @@ class Rung:
 class Ladder:
     """Rungs from the cheapest to the last, which must be an ending.
 
-    `entry` names the rung a kind enters at, `otherwise` the one for kinds not in it; `loops` holds the
+    `entry` names the rung a kind enters at, `default_entry` the one for kinds not in it; `loops` holds the
     entry of a detected loop by the number of repeats. `first` is the number of the lowest level.
     """
 
     name: str
     rungs: tuple[Rung, ...]
     entry: Mapping[Kind, str]
-    otherwise: str
+    default_entry: str
     loops: tuple[tuple[int, str], ...] = ()
     first: int = 1
     about: str = ""
@@ -137,13 +137,13 @@ class Ladder:
         self._check_entries(names)
         object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
         object.__setattr__(self, "loops", tuple(sorted(self.loops)))
-        enters = {kind: names.index(self.entry.get(kind, self.otherwise)) for kind in Kind}
+        enters = {kind: names.index(self.entry.get(kind, self.default_entry)) for kind in Kind}
         object.__setattr__(self, "_enters", MappingProxyType(enters))
 
     def _check_entries(self, names: list[str]) -> None:
         allowed = "one of this ladder's rungs: " + ", ".join(names)
-        if self.otherwise not in names:
-            raise ConfigError("otherwise", self.otherwise, allowed)
+        if self.default_entry not in names:
+            raise ConfigError("default_entry", self.default_entry, allowed)
         for kind, name in self.entry.items():
             if name not in names:
                 raise ConfigError(f"entry.{kind}", name, allowed)

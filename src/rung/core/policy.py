@@ -214,7 +214,7 @@ def _helper(policy: Policy) -> Policy:
 def _off(policy: Policy) -> Policy:
     """No recovery at all: the first failure goes straight to the ladder's ending."""
     ending = policy.ladder.rungs[-1]
-    only = replace(policy.ladder, rungs=(ending,), entry={}, otherwise=ending.name, loops=())
+    only = replace(policy.ladder, rungs=(ending,), entry={}, default_entry=ending.name, loops=())
     return policy.but(ladder=replace(only, rungs=(replace(ending, tries=0),)), retry=frozenset())
 
 

@@ -20,7 +20,7 @@ def ladder_table(ladder: Ladder) -> dict[str, Any]:
         "first": ladder.first,
         "rungs": [_rung_table(rung) for rung in ladder.rungs],
         "entry": {kind.value: name for kind, name in ladder.entry.items()},
-        "otherwise": ladder.otherwise,
+        "default_entry": ladder.default_entry,
         "loops": {str(repeats): name for repeats, name in ladder.loops},
     }
 

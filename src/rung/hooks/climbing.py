@@ -31,13 +31,13 @@ def policy_for(watching: Watching, blocks: int) -> Policy:
         name=NAME,
         about="A coding agent's own session, spoken to through its hooks.",
         rungs=(
-            Rung(action=Action.NUDGE, tries=blocks, helps=frozenset(Kind) - _LOOPS),
-            Rung(action=Action.REPLAN, tries=5, helps=_LOOPS),
-            Rung(action=Action.REPLAN, name="explore", tries=3, helps=_LOOPS),
+            Rung(action=Action.NUDGE, tries=blocks, applies_to=frozenset(Kind) - _LOOPS),
+            Rung(action=Action.REPLAN, tries=5, applies_to=_LOOPS),
+            Rung(action=Action.REPLAN, name="explore", tries=3, applies_to=_LOOPS),
             Rung(action=Action.FORCE_DONE),
         ),
         entry={Kind.LOOP_DETECTED: "replan"},
-        otherwise="nudge",
+        default_entry="nudge",
         loops=((watching.replan, "replan"), (watching.explore, "explore"), (watching.force_done, "force-done")),
     )
     return Policy(ladder=ladder, name="hooks", unattended=True)
