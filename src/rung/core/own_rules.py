@@ -14,7 +14,7 @@ from rung.core.reading import read
 from rung.core.rules import SIGNS, Rule, Table
 
 PLACES: Final = ("before", "after")
-_MATCHING: Final = (*SIGNS, "status", "phase", "provider", "mentions")  # a rule needs one of these
+_MATCHING: Final = (*SIGNS, "status", "phase", "provider", "contains")  # a rule needs one of these
 
 
 class OwnRules(NamedTuple):
@@ -54,15 +54,15 @@ class RuleTable:
     example: Any = setting(Type("a failure"), "A failure that the rule must match.", default=None)
     phase: tuple[Phase, ...] = setting(_several(one_of(Phase)), "Phase in which the failure occurred.", default=())
     code: tuple[str, ...] = setting(_TEXTS, "Error code.", default=())
-    raised: tuple[str, ...] = setting(_TEXTS, "Exception class, without its module.", default=())
+    exception: tuple[str, ...] = setting(_TEXTS, "Exception class, without its module.", default=())
     provider: tuple[str, ...] = setting(_TEXTS, "Provider.", default=())
-    mentions: tuple[str, ...] = setting(_TEXTS, "Literal text, in any case.", default=())
+    contains: tuple[str, ...] = setting(_TEXTS, "Literal text, in any case.", default=())
     errno: tuple[int, ...] = setting(_NUMBERS, "`errno` of the operating system.", default=())
     exit_code: tuple[int, ...] = setting(_NUMBERS, "Exit code of a process.", default=())
     status: tuple[int, ...] = setting(_NUMBERS, "HTTP status.", default=())
-    says: tuple[str, ...] = setting(_PHRASES, "Phrases in the service's own message.", default=())
-    prints: tuple[str, ...] = setting(_PHRASES, "Phrases in any text, the output of tools included.", default=())
-    unless: tuple[str, ...] = setting(_PHRASES, "Phrases that rule it out.", default=())
+    message_has: tuple[str, ...] = setting(_PHRASES, "Phrases in the service's own message.", default=())
+    output_has: tuple[str, ...] = setting(_PHRASES, "Phrases in any text, the output of tools included.", default=())
+    except_if: tuple[str, ...] = setting(_PHRASES, "Phrases that rule it out.", default=())
     wait_over: float | None = setting(optional(SECONDS), "Lower bound of the requested wait.", default=None)
     wait_under: float | None = setting(optional(SECONDS), "Upper bound of the requested wait.", default=None)
 
@@ -74,7 +74,7 @@ def rules_from(rows: object, where: str = "rules") -> OwnRules:
     return OwnRules(*(tuple(rule for at, rule in rules if at == place) for place in PLACES))
 
 
-_CONDITIONS: Final = tuple(each.name for each in fields(Rule) if each.name not in ("example", "over_limit", "mentions"))
+_CONDITIONS: Final = tuple(each.name for each in fields(Rule) if each.name not in ("example", "over_limit", "contains"))
 
 
 def _rule(row: RuleTable, here: str) -> Rule:
@@ -84,7 +84,7 @@ def _rule(row: RuleTable, here: str) -> Rule:
         raise ConfigError(here, row.id, f"at least one of {', '.join(_MATCHING)}")
     example = Evidence() if row.example is None else evidence_of(row.example)
     conditions = {name: getattr(row, name) for name in _CONDITIONS}
-    rule = Rule(**conditions, mentions=tuple(text.lower() for text in row.mentions), example=example)
+    rule = Rule(**conditions, contains=tuple(text.lower() for text in row.contains), example=example)
     if row.example is not None and Table((rule,)).first(read(example)) is None:
         raise ConfigError(f"{here}.example", row.example, "an error that the rule itself matches")
     return rule
