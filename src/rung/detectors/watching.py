@@ -45,12 +45,12 @@ class Watching:
     similarity: float = setting(
         _SHARE, "Share of the words that must be equal for a call to be the same in other words.", default=0.75
     )
-    patience: int = setting(WHOLE, "Extra repeats allowed to a call that waits for something.", default=5)
+    extra_repeats_when_waiting: int = setting(WHOLE, "Extra repeats allowed to a call that waits for something.", default=5)
     off: bool = setting(FLAG, "Whether loops are ignored.", default=False)
-    off_tools: frozenset[str] = setting(NAMES, "Tools whose calls are ignored.", default=frozenset())
-    off_rules: frozenset[str] = setting(NAMES, "Rules that are ignored.", default=frozenset())
-    cosmetic: frozenset[str] = setting(NAMES, "Arguments that do not distinguish two calls.", default=COSMETIC)
-    changing: frozenset[str] = setting(
+    ignore_tools: frozenset[str] = setting(NAMES, "Tools whose calls are ignored.", default=frozenset())
+    ignore_rules: frozenset[str] = setting(NAMES, "Rules that are ignored.", default=frozenset())
+    ignored_arguments: frozenset[str] = setting(NAMES, "Arguments that do not distinguish two calls.", default=COSMETIC)
+    mutating_tools: frozenset[str] = setting(
         NAMES, "Tools that change something although their name does not say so.", default=frozenset()
     )
     progress_calls: int = setting(COUNT, "Calls without a change outside, before that counts.", default=30)
@@ -62,9 +62,9 @@ class Watching:
         for name, least in (*rising, ("stuck_window", self.replan)):
             if getattr(self, name) < least:
                 raise ConfigError(name, getattr(self, name), whole(least).allowed)
-        for name in sorted(self.off_rules):
+        for name in sorted(self.ignore_rules):
             if name not in RULES:
-                raise ConfigError("off_rules", name, "any of " + ", ".join(RULES))
+                raise ConfigError("ignore_rules", name, "any of " + ", ".join(RULES))
 
     def stage(self, repeats: int) -> Stage | None:
         """How far so many repeats have gone."""
