@@ -20,7 +20,7 @@ from rung.core.presets import LADDERS
 from rung.core.spending import Allowance
 from rung.core.stop_gate import StopSettings
 from rung.detectors.watching import Watching
-from rung.gateway.settings import Clocks, Key, Limits, Price, Settings, Upstream
+from rung.gateway.settings import Timeouts, Key, Limits, Price, Settings, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +136,7 @@ _SETTINGS = (
     ("`[[hooks]]`", Hook),
     ("`[loops]`", Watching),
     ("`[gateway]`", Settings),
-    ("`[gateway.clocks]`", Clocks),
+    ("`[gateway.timeouts]`", Timeouts),
     ("`[gateway.limits]`", Limits),
     ("`[gateway.budgets]`", Allowance),
     ("`[gateway.upstreams.NAME]`", Upstream),

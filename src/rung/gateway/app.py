@@ -203,7 +203,7 @@ class App:
                 return
             response = await asyncio.wait_for(
                 gateway.pool.send(upstream, scope["method"], target, passed, body),
-                gateway.settings.clocks.whole,
+                gateway.settings.timeouts.total,
             )
         except TooLarge:
             await _reply(send, answers.error(wire, 413, "the body is too large"), close=True)
@@ -219,7 +219,7 @@ class App:
             await _reply(send, answers.error(wire, status, f"{upstream.name} could not be asked: {text[:300]}"))
         else:
             try:
-                async with asyncio.timeout(gateway.settings.clocks.whole):
+                async with asyncio.timeout(gateway.settings.timeouts.total):
                     await _pass_back(response, send)
             finally:
                 response.close()

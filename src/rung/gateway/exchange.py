@@ -117,15 +117,15 @@ class Exchange:
                 raise AttemptError.of(evidence_of(error)) from None
 
     async def _open(self, upstream: Upstream, headers: Headers, body: bytes, clock: Clock) -> Response:
-        clocks = self.gateway.settings.clocks
-        grace = clocks.grace if self.gateway.is_last(self) else 1.0
-        clock.wait_for(HEADERS, grace * (clocks.headers if self.call.streams else clocks.whole))
+        timeouts = self.gateway.settings.timeouts
+        grace = timeouts.last_resort_factor if self.gateway.is_last(self) else 1.0
+        clock.wait_for(HEADERS, grace * (timeouts.headers if self.call.streams else timeouts.total))
         response = await self.gateway.pool.send(upstream, "POST", self.call.target, headers, body)
         if response.status == _OK:
             self.taken = True
             if self.changes is not None:
                 self.changes.taken()
-        clock.wait_for(FIRST, grace * clocks.first)
+        clock.wait_for(FIRST, grace * timeouts.first_token)
         return response
 
     def _seen(self, evidence: Evidence) -> Evidence:
@@ -222,7 +222,7 @@ class Exchange:
             stream.check = self._lacking
         self._headers = answers.passed(response.raw_headers)
         await self.write(stream.begin())
-        gap = self.gateway.settings.clocks.gap
+        gap = self.gateway.settings.timeouts.idle
         while chunk := await response.piece():
             out = stream.take(chunk)
             if stream.error is not None:

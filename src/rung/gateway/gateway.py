@@ -292,7 +292,7 @@ class Gateway:
         bodies, settings = call.wire.bodies, self.settings
         words = SUMMARISE + bodies.between(body)
         asked = orjson.dumps(bodies.asking(settings.summary_model, words, _SUMMARY_TOKENS))
-        async with asyncio.timeout(settings.clocks.whole):
+        async with asyncio.timeout(settings.timeouts.total):
             path = call.target.partition("?")[0]
             response = await self.pool.send(call.upstream, "POST", path, call.passed, asked)
             try:

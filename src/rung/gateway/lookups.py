@@ -58,7 +58,7 @@ async def look_up(
 
     async def attempt(_: Request) -> Answer:
         last.clear()
-        async with asyncio.timeout(gateway.settings.clocks.whole):
+        async with asyncio.timeout(gateway.settings.timeouts.total):
             response = await gateway.pool.send(upstream, *asked)
             try:
                 body = await response.read()

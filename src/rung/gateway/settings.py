@@ -75,15 +75,15 @@ class Upstream:
 
 
 @settings
-class Clocks:
-    """Time limits of one upstream request: `[gateway.clocks]`."""
+class Timeouts:
+    """Time limits of one upstream request: `[gateway.timeouts]`."""
 
     connect: float = setting(POSITIVE_SECONDS, "Time limit for a connection.", default=10.0)
     headers: float = setting(POSITIVE_SECONDS, "Time limit for the headers of a stream.", default=60.0)
-    whole: float = setting(POSITIVE_SECONDS, "Time limit for a response that is not streamed.", default=600.0)
-    first: float = setting(POSITIVE_SECONDS, "Time limit for the first content of a stream.", default=120.0)
-    gap: float = setting(POSITIVE_SECONDS, "Time limit between two pieces of content.", default=60.0)
-    grace: float = setting(
+    total: float = setting(POSITIVE_SECONDS, "Time limit for a response that is not streamed.", default=600.0)
+    first_token: float = setting(POSITIVE_SECONDS, "Time limit for the first content of a stream.", default=120.0)
+    idle: float = setting(POSITIVE_SECONDS, "Time limit between two pieces of content.", default=60.0)
+    last_resort_factor: float = setting(
         POSITIVE_SECONDS._replace(allowed="a number, more than 0"),
         "Factor for headers and first content of the last candidate, which has no fallback.",
         default=3.0,
@@ -147,7 +147,7 @@ class Settings:
         "Port to listen on; 0 picks a free port.",
         default=DEFAULT_PORT,
     )
-    clocks: Clocks = setting(table_of(Clocks), "Time limits of one upstream request.", default_factory=Clocks)
+    timeouts: Timeouts = setting(table_of(Timeouts), "Time limits of one upstream request.", default_factory=Timeouts)
     limits: Limits = setting(table_of(Limits), "What the gateway accepts.", default_factory=Limits)
     budgets: Allowance = setting(table_of(Allowance), "Spend limits in US dollars.", default_factory=Allowance)
     keys: tuple[Key, ...] = setting(rows_of(Key), "Keys given out.", default=())
