@@ -73,7 +73,7 @@ def test_a_client_that_leaves_while_it_waits(wire: str) -> None:
 def test_a_stream_that_is_late_hears_pings() -> None:
     """A stream whose content is held back hears pings, and then one whole answer, its failure unseen."""
     rules = [{"fault": "overloaded", "request": 1, "retry_after": 1}]
-    with Behind(rules, hold_seconds=0.2) as behind, behind.http() as client:
+    with Behind(rules, header_hold_seconds=0.2) as behind, behind.http() as client:
         text = client.post("/v1/messages", json={**GOOD, "stream": True}).text
         assert text.startswith("event: ping")
         assert text.count("event: message_start") == text.count("event: message_stop") == 1

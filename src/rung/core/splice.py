@@ -33,8 +33,8 @@ FRAME, TEXT, TOOL, END, PING = range(5)
 class Splice:
     """What all wires have in common: cutting into events, holding, letting go."""
 
-    def __init__(self, *, hold_tools: bool = True) -> None:
-        self.hold_tools = hold_tools
+    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
+        self.buffer_tool_calls = buffer_tool_calls
         self.hops = 0  # attempts before this one that gave the client something
         self.started = False  # the client has content
         self.called: list[tuple[str, object]] = []  # complete tool calls the client has, and with what

@@ -130,7 +130,7 @@ class App:
             return
         copy = Copy(send)
         exchange = Exchange(self.gateway, call, copy.send)
-        vigil = Vigil(exchange, receive, settings.hold_seconds, copy)
+        vigil = Vigil(exchange, receive, settings.header_hold_seconds, copy)
         try:
             await self.gateway.handle(call, exchange)
         except asyncio.CancelledError:

@@ -95,7 +95,7 @@ class Books:
             self.settle(ended)
             self._second, self._written = second, 0
         self._written += 1
-        if self._written <= settings.journal_rate:
+        if self._written <= settings.journaled_per_second:
             self._journal.append_later(_good, terms, call.model, call.upstream.name, began, ended, dollars)
             return
         self.metrics.add("rung_unwritten_total")

@@ -205,4 +205,4 @@ def short_hash_of(body: bytes) -> str:
 def limit_was_meant(call: Call, settings: Settings) -> bool:
     """Was an answer cut where the client wanted it to be? A probe asks for one token, and gets one."""
     limit = call.wire.bodies.limit(call.parsed())
-    return limit is not None and limit <= settings.deliberate_limit
+    return limit is not None and limit <= settings.intentional_max_tokens

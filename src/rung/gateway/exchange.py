@@ -218,7 +218,7 @@ class Exchange:
         """Pass a stream on as it comes; it has ended well when it says so, not when it is over."""
         stream = self.stream
         if stream is None:
-            stream = self.stream = self.call.wire.splice(hold_tools=self.gateway.settings.hold_tools)
+            stream = self.stream = self.call.wire.splice(buffer_tool_calls=self.gateway.settings.buffer_tool_calls)
             stream.check = self._lacking
         self._headers = answers.passed(response.raw_headers)
         await self.write(stream.begin())

@@ -13,7 +13,7 @@ _TYPES: Final = {
     "rung_tokens_total": "Tokens in and out, as the upstreams count them.",
     "rung_dollars_total": "US dollars, by the price list.",
     "rung_joined_total": "Requests that joined one that was running.",
-    "rung_unwritten_total": "Good calls beyond journal_rate: counted here, not in the journal.",
+    "rung_unwritten_total": "Good calls beyond journaled_per_second: counted here, not in the journal.",
     "rung_cancelled_total": "Requests whose client left.",
 }
 

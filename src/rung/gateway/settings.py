@@ -151,9 +151,9 @@ class Settings:
     limits: Limits = setting(table_of(Limits), "What the gateway accepts.", default_factory=Limits)
     budgets: Allowance = setting(table_of(Allowance), "Spend limits in US dollars.", default_factory=Allowance)
     keys: tuple[Key, ...] = setting(rows_of(Key), "Keys given out.", default=())
-    hold_tools: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
-    hold_seconds: float = setting(SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0)
-    deliberate_limit: int = setting(
+    buffer_tool_calls: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
+    header_hold_seconds: float = setting(SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0)
+    intentional_max_tokens: int = setting(
         WHOLE, "A `max_tokens` up to this is intended: an answer cut at it is not resumed.", default=256
     )
     summary_model: str = setting(
@@ -162,7 +162,7 @@ class Settings:
     sticky_seconds: float = setting(
         SECONDS, "How long a session stays on the model it was handed over to.", default=3_600.0
     )
-    journal_rate: int = setting(
+    journaled_per_second: int = setting(
         WHOLE, "Successful calls journaled per second; more are only counted. Failures are all journaled.", default=100
     )
     otel: bool = setting(FLAG, "Emit a span per call.", default=False)
