@@ -86,7 +86,7 @@ def test_a_hook_that_breaks(tmp_path: Path, closed: str, code: int, monkeypatch:
     """It is passed over and leaves a line; marked closed, the attempt is not made."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     rows = "".join(
-        f'[[hooks]]\nwhen = "{when}"\nrun = "/nowhere/hook"\nclosed = {closed}\n'
+        f'[[hooks]]\nwhen = "{when}"\nrun = "/nowhere/hook"\nfail_closed = {closed}\n'
         for when in ("attempt.pre", "rung.pre")
     )
     (tmp_path / "rung.toml").write_text(rows)

@@ -16,7 +16,7 @@ GOOD = {"when": "attempt.pre", "run": "true"}
 
 def test_good_rows_are_kept_as_they_are() -> None:
     """All four keys, or only those that must be there."""
-    rows: list[dict[str, Any]] = [GOOD, {**GOOD, "when": "rung.post", "seconds": 1.5, "closed": True}]
+    rows: list[dict[str, Any]] = [GOOD, {**GOOD, "when": "rung.post", "seconds": 1.5, "fail_closed": True}]
     assert read_rows(Hook, rows, "hooks") == tuple(Hook(**row) for row in rows)
 
 
@@ -31,7 +31,7 @@ def test_good_rows_are_kept_as_they_are() -> None:
         ([{**GOOD, "run": " "}], "hooks[0].run"),
         ([{**GOOD, "seconds": 0}], "hooks[0].seconds"),
         ([{**GOOD, "seconds": "1"}], "hooks[0].seconds"),
-        ([{**GOOD, "closed": 1}], "hooks[0].closed"),
+        ([{**GOOD, "fail_closed": 1}], "hooks[0].fail_closed"),
     ],
 )
 def test_every_error_names_its_key(rows: Any, key: str) -> None:

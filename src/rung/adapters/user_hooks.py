@@ -1,6 +1,6 @@
 """A user's own hooks around every attempt and rung: a command with JSON on stdin, or a function.
 
-A hook that breaks, takes too long or answers nonsense is logged and passed over, unless it is marked `closed`: then the attempt
+A hook that breaks, takes too long or answers nonsense is logged and passed over, unless it is marked `fail_closed`: then the attempt
 is not made. On the recovery path hooks of attempts are skipped: recovery must not deepen the wound.
 """
 
@@ -48,7 +48,7 @@ class Hook:
         Type("a command, or a function", _is_runnable), "Command (no shell), or in Python a function."
     )
     seconds: float = setting(POSITIVE_SECONDS, "Time limit of a command.", default=5.0)
-    closed: bool = setting(FLAG, "Whether a hook that fails blocks the attempt.", default=False)
+    fail_closed: bool = setting(FLAG, "Whether a hook that fails blocks the attempt.", default=False)
 
 
 class Blocked(Exception):  # named for what happened
@@ -134,7 +134,7 @@ class _Around:
                 raise AttemptError(f"a hook said no: {no}", finding="permission_denied") from None
         except Exception as error:  # whatever a hook raises, the work goes on
             self._crashed(hook, error)
-            if hook.closed and may_block:
+            if hook.fail_closed and may_block:
                 raise AttemptError(f"a hook that must run broke: {error}", finding="hook_crash") from error
 
     def _crashed(self, hook: Hook, error: Exception) -> None:
