@@ -124,10 +124,10 @@ def test_what_a_call_lacks() -> None:
 
 def test_the_stop_table() -> None:
     """Checked whole, each error by its key."""
-    good = {"gate": True, "blocks": 1, "check": "make test", "seconds": 5}
+    good = {"gate": True, "max_blocks": 1, "check": "make test", "seconds": 5}
     assert stop_from(good) == good
     for wrong, key in (
-        (3, "stop"), ({"x": 1}, "stop.x"), ({"gate": 1}, "stop.gate"), ({"blocks": 9}, "stop.blocks"),
+        (3, "stop"), ({"x": 1}, "stop.x"), ({"gate": 1}, "stop.gate"), ({"max_blocks": 9}, "stop.max_blocks"),
         ({"check": 1}, "stop.check"), ({"seconds": -1}, "stop.seconds"),
     ):  # fmt: skip
         with pytest.raises(ConfigError) as caught:

@@ -14,7 +14,7 @@ class StopSettings:
     """The checks that an agent's work must pass before it may finish."""
 
     gate: bool = setting(FLAG, "Whether a claim of being done is checked at all.", default=True)
-    blocks: int = setting(whole(0, 5), "How often an agent is kept from finishing in one session.", default=2)
+    max_blocks: int = setting(whole(0, 5), "How often an agent is kept from finishing in one session.", default=2)
     check: str = setting(_COMMAND, "Command that must exit 0.", default="")
     seconds: float = setting(SECONDS, "Time limit of `check`.", default=60.0)
     judge: str = setting(_COMMAND, "Command that judges the work: a case on standard input, a verdict out.", default="")

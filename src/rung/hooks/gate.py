@@ -56,7 +56,7 @@ def _note(memory: Memory, heard: Heard, now: float, finding: Finding) -> None:
 def _may_block(heard: Heard, table: dict[str, Any], finding: Finding, now: float) -> str:
     """The words to send it back with; empty when it goes."""
     blocks = table.get("blocks", 0)
-    most = table["stop"].get("blocks", BLOCKS)
+    most = table["stop"].get("max_blocks", BLOCKS)
     if blocks >= most or (
         heard.active and not blocks
     ):  # the second: another's hook sent it back, and we do not add to it

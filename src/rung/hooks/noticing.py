@@ -37,7 +37,7 @@ def _told(finding: Finding, watching: Watching, heard: Heard, memory: Memory, no
     from rung.hooks.climbing import RUNGS, next_step, policy_for
 
     table = memory.table
-    decision = next_step(table, finding, policy_for(watching, table["stop"].get("blocks", 2)), now)
+    decision = next_step(table, finding, policy_for(watching, table["stop"].get("max_blocks", 2)), now)
     facts: dict[str, Any] = {"tool": finding.tool, "text": finding.text, "kind": finding.kind.value}
     spool.note(memory, heard, now, "failed", rule=finding.rule, repeats=finding.repeats, **facts)
     action = getattr(decision, "action", Action.FORCE_DONE)
