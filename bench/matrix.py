@@ -24,7 +24,7 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.gateway.behind import WIRES
-from tests.gateway.cells import CASES, CELLS, TIMEOUTS, DRIVERS, POLICY, Cell, Found, as_good_as_can_be, measure
+from tests.gateway.cells import CASES, CELLS, DRIVERS, POLICY, TIMEOUTS, Cell, Found, as_good_as_can_be, measure
 
 from matrix_peers import LiteLLM, Portkey
 from rung.core.config import book_from

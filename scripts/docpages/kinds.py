@@ -130,7 +130,8 @@ def _way(ladder: Ladder, kind: Kind, start: int) -> str:
     usable = [
         rung.name
         for rung in ladder.rungs[start:]
-        if (rung.applies_to is None or kind in rung.applies_to) and (rung.action is not Action.RETRY or repeatable(kind))
+        if (rung.applies_to is None or kind in rung.applies_to)
+        and (rung.action is not Action.RETRY or repeatable(kind))
     ]
     last = ladder.rungs[-1].name
     return " → ".join(usable if last in usable else [*usable, f"end ({last} without a further turn)"])

@@ -96,7 +96,11 @@ def _restricted(ladder: Ladder) -> str:
     rows = []
     for rung in ladder.rungs:
         if rung.applies_to is not None:
-            most = "" if rung.max_missing_sections is None else f", while at most {rung.max_missing_sections} parts are missing"
+            most = (
+                ""
+                if rung.max_missing_sections is None
+                else f", while at most {rung.max_missing_sections} parts are missing"
+            )
             rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.applies_to) + most))
     return table(("rung", "helps only with"), rows) if rows else ""
 

@@ -20,7 +20,7 @@ from rung.core.presets import LADDERS
 from rung.core.spending import Allowance
 from rung.core.stop_gate import StopSettings
 from rung.detectors.watching import Watching
-from rung.gateway.settings import Timeouts, Key, Limits, Price, Settings, Upstream
+from rung.gateway.settings import Key, Limits, Price, Settings, Timeouts, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,10 @@ BAD = {
         f'[ladder]\n{RUNGS}[ladder.entry]\ntimeout = "nudge"\n',
         ["ladder.entry.timeout", "'nudge'", "one of this ladder's rungs: retry, force-done"],
     ),
-    "missing default_entry": (f'[ladder]\n{RUNGS}default_entry = "ask"\n', ["ladder.default_entry", "'ask'", "retry, force-done"]),
+    "missing default_entry": (
+        f'[ladder]\n{RUNGS}default_entry = "ask"\n',
+        ["ladder.default_entry", "'ask'", "retry, force-done"],
+    ),
     "no ending": (
         '[ladder]\nrungs = [{ action = "retry" }]\n',
         ["ladder.rungs", "'retry'", "ask, surface or force-done"],

@@ -149,7 +149,12 @@ def test_numbering() -> None:
 
 def test_what_each_rung_can_help_with() -> None:
     """Rungs that mend one thing only are passed over for all else."""
-    helps = {(name, rung.name): rung.applies_to for name, ladder in LADDERS.items() for rung in ladder.rungs if rung.applies_to}
+    helps = {
+        (name, rung.name): rung.applies_to
+        for name, ladder in LADDERS.items()
+        for rung in ladder.rungs
+        if rung.applies_to
+    }
     assert helps["call", "raise-limit"] == {Kind.OUTPUT_LIMIT}
     assert helps["call", "compact"] == {Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING}
     assert Kind.OUTPUT_LIMIT in helps["call", "resume"]

@@ -41,7 +41,14 @@ def plainly(rule: Rule, facts: Facts) -> bool:
 
 TEXTS = st.lists(
     st.sampled_from(
-        sorted({word for rule in RULES for phrase in phrases((*rule.message_has, *rule.output_has)) for word in phrase.words})
+        sorted(
+            {
+                word
+                for rule in RULES
+                for phrase in phrases((*rule.message_has, *rule.output_has))
+                for word in phrase.words
+            }
+        )
     ),
     max_size=12,
 ).map(" ".join)

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.gateway.behind import Behind
-from tests.gateway.cells import CELLS, TIMEOUTS, POLICY, Cell, as_good_as_can_be, measure
+from tests.gateway.cells import CELLS, POLICY, TIMEOUTS, Cell, as_good_as_can_be, measure
 
 SEED = 7
 SLICE = sorted(Random(SEED).sample(CELLS, 40), key=str)  # no secret

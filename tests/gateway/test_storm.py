@@ -13,7 +13,12 @@ from tests.gateway.behind import ASK, WHOLE, Behind
 # Faults a repeat, a splice or a resume can mend.
 FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]
 CLIENTS = 16
-PATIENT = {"headers": 20.0, "total": 20.0, "first_token": 20.0, "idle": 20.0}  # a busy machine is no fault of the provider
+PATIENT = {
+    "headers": 20.0,
+    "total": 20.0,
+    "first_token": 20.0,
+    "idle": 20.0,
+}  # a busy machine is no fault of the provider
 
 
 def answers(behind: Behind, number: int) -> list[httpx.Response]:

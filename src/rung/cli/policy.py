@@ -116,7 +116,9 @@ def policy_words(policy: Policy) -> dict[str, str]:
         "agents": " → ".join(policy.agents) or "none to hand over to",
         "auto_escalate": "yes" if policy.auto_escalate else "no: a person agrees first",
         "escalate_after": count(policy.escalate_after, "failure"),
-        "confirm": {"never": "nobody is asked", "more_expensive": "for a dearer model", "always": "always"}[policy.confirm],
+        "confirm": {"never": "nobody is asked", "more_expensive": "for a dearer model", "always": "always"}[
+            policy.confirm
+        ],
         "sticky": f"a hand-over lasts for the {policy.sticky}",
         "unattended": "yes: nobody can be asked" if policy.unattended else "no",
         "checkpoints": "yes" if policy.checkpoints else "no",

@@ -184,7 +184,9 @@ _BUDGETS: Final = MappingProxyType(
 
 def _conservative(policy: Policy) -> Policy:
     halved = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
-    policy = policy.but(backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.MORE_EXPENSIVE, escalate_after=2)
+    policy = policy.but(
+        backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.MORE_EXPENSIVE, escalate_after=2
+    )
     return policy.with_tries(Action.RETRY, 1)
 
 

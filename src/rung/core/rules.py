@@ -81,7 +81,7 @@ SIGNS: Final = ("code", "exception", "errno", "exit_code", "message_has", "outpu
 class _Conditions:
     """A rule's conditions, made ready to be asked."""
 
-    __slots__ = ("_contains", "_over_limit", "_phase", "_provider", "_status", "_except_if", "_wait")
+    __slots__ = ("_contains", "_except_if", "_over_limit", "_phase", "_provider", "_status", "_wait")
 
     def __init__(self, rule: Rule) -> None:
         self._status = frozenset(rule.status)

@@ -135,7 +135,9 @@ def same_error(window: Sequence[Seen], watching: Watching) -> Hit | None:
             waited, between = waited or between, False
             count += not told
             alike += asks_the_same(one, last, watching) or (one.outcome == last.outcome and one.named and last.named)
-    return _stronger("same-error", count, alike, watching.extra_repeats_when_waiting if waited else _patience(last, watching))
+    return _stronger(
+        "same-error", count, alike, watching.extra_repeats_when_waiting if waited else _patience(last, watching)
+    )
 
 
 def same_outcome(window: Sequence[Seen], watching: Watching) -> Hit | None:

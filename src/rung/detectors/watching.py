@@ -45,7 +45,9 @@ class Watching:
     similarity: float = setting(
         _SHARE, "Share of the words that must be equal for a call to be the same in other words.", default=0.75
     )
-    extra_repeats_when_waiting: int = setting(WHOLE, "Extra repeats allowed to a call that waits for something.", default=5)
+    extra_repeats_when_waiting: int = setting(
+        WHOLE, "Extra repeats allowed to a call that waits for something.", default=5
+    )
     off: bool = setting(FLAG, "Whether loops are ignored.", default=False)
     ignore_tools: frozenset[str] = setting(NAMES, "Tools whose calls are ignored.", default=frozenset())
     ignore_rules: frozenset[str] = setting(NAMES, "Rules that are ignored.", default=frozenset())

@@ -152,7 +152,9 @@ class Settings:
     budgets: Allowance = setting(table_of(Allowance), "Spend limits in US dollars.", default_factory=Allowance)
     keys: tuple[Key, ...] = setting(rows_of(Key), "Keys given out.", default=())
     buffer_tool_calls: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
-    header_hold_seconds: float = setting(SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0)
+    header_hold_seconds: float = setting(
+        SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0
+    )
     intentional_max_tokens: int = setting(
         WHOLE, "A `max_tokens` up to this is intended: an answer cut at it is not resumed.", default=256
     )
