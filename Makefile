@@ -9,7 +9,7 @@ BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 .PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit rest cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
-	@$(BIN)/rung up --demo
+	@$(BIN)/rung serve --demo
 
 test: lint types cover rest browser wheel  ## the whole gate, as CI runs it
 

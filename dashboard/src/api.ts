@@ -64,7 +64,7 @@ export async function call<T>(method: string, path: string, options: Options = {
     response = await fetch(address(path, options.query), init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "The service does not answer. Is `rung up` still running?");
+    throw new ApiError(0, "The service does not answer. Is `rung serve` still running?");
   }
   if (!response.ok) throw await refusal(response);
   signedOut.value = false;
@@ -76,7 +76,7 @@ export async function call<T>(method: string, path: string, options: Options = {
 export async function meet(): Promise<Me> {
   const asked = Date.now();
   const response = await fetch(address("me"), { credentials: "same-origin" }).catch(() => null);
-  if (!response) throw new ApiError(0, "The service does not answer. Is `rung up` still running?");
+  if (!response) throw new ApiError(0, "The service does not answer. Is `rung serve` still running?");
   if (!response.ok) throw await refusal(response);
   const date = Date.parse(response.headers.get("Date") ?? "");
   const apart = (date - (asked + Date.now()) / 2) / 1000;
@@ -89,7 +89,7 @@ export async function meet(): Promise<Me> {
 export async function signIn(token: string): Promise<void> {
   const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) };
   const response = await fetch(address("login"), init).catch(() => null);
-  if (!response) throw new ApiError(0, "The service does not answer. Is `rung up` still running?");
+  if (!response) throw new ApiError(0, "The service does not answer. Is `rung serve` still running?");
   if (!response.ok) throw await refusal(response);
   await meet();
 }

@@ -31,7 +31,7 @@ TOKEN = "a-token-for-tests-only"
 
 @dataclass
 class Service:
-    """A running `rung up`."""
+    """A running `rung serve`."""
 
     process: subprocess.Popen[str]
     address: str
@@ -70,7 +70,7 @@ def up(*words: str, journal: Path | None = None) -> Iterator[Service]:
     given = [] if journal is None else ["--journal", str(journal)]
     port = [] if "--port" in words else ["--port", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "rung", "up", *port, "--token", TOKEN, *given, *words],
+        [sys.executable, "-m", "rung", "serve", *port, "--token", TOKEN, *given, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -84,7 +84,7 @@ def up(*words: str, journal: Path | None = None) -> Iterator[Service]:
             service = Service(process, found[1], journal)
             break
     else:
-        raise AssertionError(f"rung up did not start: {''.join(said)}")
+        raise AssertionError(f"rung serve did not start: {''.join(said)}")
     try:
         yield service
     finally:

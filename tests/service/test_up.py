@@ -1,4 +1,4 @@
-"""`rung up`, as a person starts and ends it."""
+"""`rung serve`, as a person starts and ends it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUNG = [sys.executable, "-m", "rung.cli.main"]
 def up(*options: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The service in a process of its own; what it printed as its address."""
     process = subprocess.Popen(
-        [*RUNG, "up", "--port", "0", *options],
+        [*RUNG, "serve", "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -121,7 +121,7 @@ def test_the_demo(tmp_path: Path) -> None:
 def test_what_cannot_be(tmp_path: Path, options: list[str], words: str) -> None:
     """One line, exit 2."""
     done = subprocess.run(
-        [*RUNG, "up", *options], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
+        [*RUNG, "serve", *options], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
     )
     assert done.returncode == 2, done.stderr
     assert words in done.stderr.splitlines()[-1]
@@ -133,7 +133,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = subprocess.run(
-            [*RUNG, "up", "--port", port], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
+            [*RUNG, "serve", "--port", port], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
         )
     assert (done.returncode, "0 takes any" in done.stderr) == (2, True)
 

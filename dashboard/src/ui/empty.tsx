@@ -45,7 +45,7 @@ export function SignedOut() {
     <section class="page">
       <Empty title="This browser is not signed in">
         <p>
-          Open the address that <code>rung up</code> printed when it started: it carries the token. Or give the token here.
+          Open the address that <code>rung serve</code> printed when it started: it carries the token. Or give the token here.
         </p>
         <form class="actions" onSubmit={enter}>
           <input class="input" type="password" autocomplete="current-password" aria-label="Token" aria-invalid={wrong !== null} value={token} onInput={(event) => setToken(event.currentTarget.value)} />

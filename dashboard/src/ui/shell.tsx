@@ -72,7 +72,7 @@ export function Shell({ here, me, children }: { here: string; me: Me | null; chi
         {me?.demo ? (
           <p class="banner">
             <span>A demo: scripted agents fail and recover.</span>
-            <span>In earnest: <code>rung up</code></span>
+            <span>In earnest: <code>rung serve</code></span>
           </p>
         ) : null}
         {me?.trouble ? <p class="banner failed" role="alert">{me.trouble}</p> : null}

@@ -33,12 +33,13 @@ COMMANDS: Final[Mapping[str, str]] = {
     "show": "One incident from its first failure to its end.",
     "journal": "Where the journal is; check, export and prune it.",
     "backtest": "What another policy would have done about recorded failures.",
-    "up": "The service and its dashboard; --demo: a small live world.",
+    "serve": "The service and its dashboard; --demo: a small live world.",
     "token": "Who else may look and act: add, list and revoke tokens.",
     "schema": "Print a JSON Schema of what Rung writes and reads.",
     "lab": "A provider that fails as told: see what your agent survives.",
     "demo": "Watch flaky agents recover on all five ladders.",
 }
+MODULES: Final[Mapping[str, str]] = {"serve": "up"}  # where the module has another name
 VALUE_LIMIT: Final = 200  # a whole table given in the wrong place still ends as one readable line
 
 
@@ -63,7 +64,7 @@ class Commands(click.Group):
         """Load a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"rung.cli.{cmd_name}").command
+        command: click.Command = import_module(f"rung.cli.{MODULES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature

@@ -47,7 +47,7 @@ def _place(agent: str, *, user: bool, port: int = 0) -> Place:
 @command.command("install")
 @_agent
 @_where
-@click.option("--http", is_flag=True, help="Have Claude Code post its events to `rung hooks serve` or `rung up`.")
+@click.option("--http", is_flag=True, help="Have Claude Code post its events to `rung hooks serve` or `rung serve`.")
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="Where those listen.")
 def install(agent: str, *, user: bool, http: bool, port: int) -> None:
     """Write our hooks into the settings of AGENT, beside what is there.
@@ -96,7 +96,7 @@ def status() -> None:
 @command.command("serve")
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any that is free.")
 def serve(*, port: int) -> None:
-    """Answer hooks from here, in milliseconds, until it is stopped. `rung up` does so, too."""
+    """Answer hooks from here, in milliseconds, until it is stopped. `rung serve` does so, too."""
     from rung.hooks.serving import serve as answer
 
     def say(server: Serving) -> None:

@@ -38,7 +38,7 @@ def command() -> None:
 @click.option("--resume", metavar="ID", help="Go on with a run that was cut off or stopped.")
 @click.option("--report", type=click.Path(path_type=Path), help="Where a run that stops leaves its report.")
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
-@click.option("--ask-service", is_flag=True, help="Ask whoever looks at the service (rung up), and wait for them.")
+@click.option("--ask-service", is_flag=True, help="Ask whoever looks at the service (rung serve), and wait for them.")
 @click.option("--journal", metavar="PATH|URL", help="The journal to keep it in (default: this machine's).")
 @click.option("--no-journal", is_flag=True, help="Keep no journal; the run cannot be resumed then.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")

@@ -52,7 +52,7 @@ Only the output of a good run goes to standard output; otherwise the output cont
 @click.option("--no-journal", is_flag=True, help="Keep no journal.")
 @click.option("--run-id", metavar="ID", help="Survive a crash: the same command with the same id goes on.")
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
-@click.option("--ask-service", is_flag=True, help="Ask whoever looks at the service (rung up), and wait for them.")
+@click.option("--ask-service", is_flag=True, help="Ask whoever looks at the service (rung serve), and wait for them.")
 @click.option("--stream/--hold", default=None, help="Show output as it comes (default: on a terminal).")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def command(command_line: tuple[str, ...], **options: Any) -> None:

@@ -49,7 +49,7 @@ def show(*, journal_at: str | None, as_json: bool) -> None:
         until = f"until {when(one.ends_at, to='minutes')}" if one.ends_at is not None else "stays"
         click.echo(f"{one.name:<24} {one.role:<6} made {when(one.made_at, to='minutes')}, {until}")
     if not found:
-        click.echo("No tokens but the administrator's, which `rung up` prints.")
+        click.echo("No tokens but the administrator's, which `rung serve` prints.")
 
 
 @command.command("revoke")

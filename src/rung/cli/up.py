@@ -1,4 +1,4 @@
-"""`rung up`: the service and its dashboard, on this machine, with nothing to configure."""
+"""`rung serve`: the service and its dashboard, on this machine, with nothing to configure."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _greet(address: str, token: str, hub: Hub, gateway: Background | None, *, de
     click.echo(f"Rung is up: {click.style(f'{address}?token={token}', bold=True)}")
     if demo:
         click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")
-        click.echo("  in earnest: `rung up`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
+        click.echo("  in earnest: `rung serve`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
     else:
         click.echo(f"  journal: {hub.place}")
         for crew in hub.crews.names:
