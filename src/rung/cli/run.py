@@ -43,8 +43,8 @@ Only the output of a good run goes to standard output; otherwise the output cont
     "--hook", "hooks", multiple=True, metavar="WHEN=COMMAND", help="Around attempts and rungs. May be repeated."
 )
 @click.option("--retries", type=int, help="Tries of the retry rung.")
-@click.option("--attempts", type=int, help="At most so many attempts in all.")
-@click.option("--seconds", type=float, help="At most so many seconds in all.")
+@click.option("--max-attempts", "attempts", type=int, help="Limit of attempts in all.")
+@click.option("--max-seconds", "seconds", type=float, help="Limit of seconds in all.")
 @click.option("--attempt-seconds", type=float, help="End one attempt after so many seconds.")
 @click.option("--checkpoint", is_flag=True, help="Keep the git work tree before replan and above.")
 @click.option("--report", help="Where a blocked run leaves its report.")
@@ -53,7 +53,7 @@ Only the output of a good run goes to standard output; otherwise the output cont
 @click.option("--run-id", metavar="ID", help="Survive a crash: the same command with the same id goes on.")
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
 @click.option("--ask-service", is_flag=True, help="Ask whoever looks at the service (rung serve), and wait for them.")
-@click.option("--stream/--hold", default=None, help="Show output as it comes (default: on a terminal).")
+@click.option("--stream/--buffer", default=None, help="Show output as it comes, or at the end (default: stream on a terminal).")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, and recover it when it fails."""
