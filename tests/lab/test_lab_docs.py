@@ -43,8 +43,8 @@ def test_every_fault_has_its_row(name: str) -> None:
 
 
 def test_every_option_verdict_and_field_is_named() -> None:
-    """Options of `rung lab` and of `rung lab try`, the verdicts, what a record has."""
-    for each in (command, command.commands["try"]):
+    """Options of `rung lab` and of `rung lab test`, the verdicts, what a record has."""
+    for each in (command, command.commands["test"]):
         for parameter in each.params:
             assert all(option in PAGE for option in parameter.opts if option.startswith("--"))
     assert all(f"| {verdict} |" in PAGE for verdict in Verdict)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
   rung lab --port 8099 --script faults.toml
   rung lab --rate 0.3 --seed 7
-  rung lab try -- python my_agent.py
+  rung lab test -- python my_agent.py
 
 \b
 GET /lab/requests says what was asked, DELETE forgets it, PUT /lab/script sets another script."""

@@ -1,4 +1,4 @@
-"""`rung lab try -- COMMAND …`: runs a command once for each fault and says what it survived."""
+"""`rung lab test -- COMMAND …`: runs a command once for each fault and says what it survived."""
 
 from __future__ import annotations
 
@@ -24,31 +24,32 @@ if TYPE_CHECKING:
     from rung.testing.provider.survival import Run, Survival
 
 EPILOG = """\b
-  rung lab try -- python my_agent.py
-  rung lab try --fault cut:after=10 --fault overloaded --times 2 -- my-agent --print "say something"
+  rung lab test -- python my_agent.py
+  rung lab test --fault cut:after=10 --fault overloaded --repeat 2 -- my-agent --print "say something"
 
 \b
 survived  the whole answer, as if nothing had happened
 told      no answer, said so, and nothing else could have been done
 unmet     the fault never struck: it needs a stream, or tools
 failed    no answer, said so, where another try would have helped
-hung      had to be ended after --seconds
+hung      had to be ended after --max-seconds
 wrong     said that all was well (exit code), and it was not"""
 OTHER_KEYS: Final = ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # would go before the lab's own
 COLOURS: Final = {"survived": "green", "told": "green", "failed": "yellow", "hung": "red", "wrong": "red"}
 GRACE: Final = 5.0  # seconds for what a killed command still holds
 
 
-@click.command("try", epilog=EPILOG, short_help="What a command survives.")
+@click.command("test", epilog=EPILOG, short_help="What a command survives.")
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
 @click.option("--fault", "faults", multiple=True, metavar="NAME[:KEY=VALUE,…]", help="Only this one. May be repeated.")
-@click.option("--times", type=click.IntRange(1), default=1, show_default=True, help="How often a fault strikes a run.")
+@click.option("--repeat", "times", type=click.IntRange(1), default=1, show_default=True, help="How often a fault strikes a run.")
 @click.option(
-    "--seconds",
+    "--max-seconds",
+    "seconds",
     type=click.FloatRange(0, min_open=True),
     default=60.0,
     show_default=True,
-    help="End a run after so many.",
+    help="Time limit of one run, in seconds.",
 )
 @click.option(
     "--expect", default="", metavar="TEXT", help="What a complete answer contains (default: as without faults)."
@@ -120,7 +121,7 @@ def _usual(words: Sequence[str], lab: Lab, given: str, options: dict[str, Any]) 
     """The run without faults, which must succeed: everything else is measured by it."""
     run = _run(words, lab, given, options["seconds"])
     if run.exit_code is None:
-        raise ConfigError("--seconds", options["seconds"], "enough for the command when nothing fails")
+        raise ConfigError("--max-seconds", options["seconds"], "enough for the command when nothing fails")
     if run.exit_code != 0 or (options["expect"] and options["expect"] not in run.output):
         why = f"it exits {run.exit_code}" if run.exit_code else f"it does not print {options['expect']!r}"
         raise ConfigError("command", shlex.join(words), f"one that succeeds when nothing fails; {why}")
