@@ -32,7 +32,7 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
         "run",
         "--check",
         told["check"],
-        "--poll",
+        "--poll-interval",
         "0.3",
         "--",
         *agent,

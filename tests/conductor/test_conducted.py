@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 LONG = 90.0
 RUNG = [sys.executable, "-m", "rung"]
-GOOD = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sh", "-c", "cat >/dev/null; echo done"]
-SLOW = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sleep", "600"]
+GOOD = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sh", "-c", "cat >/dev/null; echo done"]
+SLOW = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sleep", "600"]
 
 
 class Place:
@@ -211,7 +211,7 @@ def test_a_person_answers(place: Place) -> None:
     script.write_text(
         "read -r line\ncase \"$line\" in *use\\ port\\ 8*) echo done;; *) echo 'invalid x-api-key' >&2; exit 1;; esac\n"
     )
-    command = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sh", str(script)]
+    command = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sh", str(script)]
     place.plan([{"id": "task-01", "command": command}], attended=True)
     place.start()
     place.until(lambda: place._state("task-01") is State.ERROR and place.task("task-01").note.startswith("asks:"))
@@ -228,7 +228,7 @@ def test_a_new_plan_is_carried_over(place: Place) -> None:
         *RUNG,
         "worker",
         "run",
-        "--poll",
+        "--poll-interval",
         "0.1",
         "--",
         "sh",
@@ -236,7 +236,7 @@ def test_a_new_plan_is_carried_over(place: Place) -> None:
         "echo 'this needs an architectural decision' >&2; exit 1",
     ]
     log = place.folder / "order.log"
-    note = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sh", "-c", f"echo $RUNG_TASK >>{log}"]
+    note = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sh", "-c", f"echo $RUNG_TASK >>{log}"]
     old = place.plan(
         [{"id": "task-01", "command": bad}, {"id": "task-02", "depends_on": ["task-01"]}],
         worker=note,

@@ -40,7 +40,7 @@ STYLES: Final = {
 @click.command("board")
 @click.option("--once", is_flag=True, help="Print it once.")
 @click.option(
-    "--every", type=click.FloatRange(0.1, 3_600), default=EVERY, show_default=True, help="Seconds between looks."
+    "--interval", "every", type=click.FloatRange(0.1, 3_600), default=EVERY, show_default=True, help="Seconds between two refreshes."
 )
 @click.option("--rows", type=click.IntRange(1, 10_000), help="At most so many tasks (default: as fit the screen).")
 @db_option

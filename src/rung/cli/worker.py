@@ -86,7 +86,7 @@ def _said(as_json: bool, words: str, **facts: Any) -> None:  # noqa: FBT001  # c
 @command.command("claim")
 @click.option("--task", "task_id", envvar="RUNG_TASK", help="Which (default: RUNG_TASK, else the next that is free).")
 @click.option("--session", envvar="RUNG_SESSION", help="Who you are (default: RUNG_SESSION, else a new name).")
-@click.option("--worked-by", default="", help="What is shown as working on it.")
+@click.option("--worker-name", "worked_by", default="", help="Display name of the worker.")
 @click.option("--shell", is_flag=True, help='Print variables to be set: eval "$(rung worker claim --shell)".')
 @db_option
 @as_json
@@ -127,7 +127,7 @@ def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bo
     )
 
 
-@command.command("beat")
+@command.command("heartbeat")
 @click.option("--progress", default="", help="What there is to show: a step, a count, a digest. A change is progress.")
 @holding
 def beat(*, progress: str, place: str, task_id: str, session: str, generation: int, as_json: bool) -> None:
@@ -154,7 +154,7 @@ def error(
     _said(as_json, f"error {tries} of this task's life; wait for fix_proposed", task=task_id, tries=tries)
 
 
-@command.command("warn")
+@command.command("context-warning")
 @body_option
 @file_option
 @holding

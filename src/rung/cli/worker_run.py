@@ -16,10 +16,10 @@ from rung.cli.exits import CLAIM_BLOCKED, STALE_CLAIM
 @click.option(
     "--session", envvar="RUNG_SESSION", default="", help="Who you are (default: RUNG_SESSION, or a new name)."
 )
-@click.option("--worked-by", envvar="RUNG_WORKED_BY", default="", help="What the worker is called.")
+@click.option("--worker-name", "worked_by", envvar="RUNG_WORKED_BY", default="", help="Display name of the worker.")
 @click.option("--check", default="", metavar="COMMAND", help="Must exit 0 before the work is called tested.")
-@click.option("--beat", type=float, envvar="RUNG_BEAT", default=60.0, show_default=True, help="Seconds between beats.")
-@click.option("--poll", type=float, default=2.0, show_default=True, help="Seconds between looks for an answer.")
+@click.option("--heartbeat-interval", "beat", type=float, envvar="RUNG_BEAT", default=60.0, show_default=True, help="Seconds between two heartbeats.")
+@click.option("--poll-interval", "poll", type=float, default=2.0, show_default=True, help="Seconds between two polls for an answer.")
 @db_option
 def run(
     command_line: tuple[str, ...], *, task_id: str | None, session: str, worked_by: str, check: str, beat: float,
