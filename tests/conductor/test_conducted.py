@@ -98,7 +98,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
     if made.front is not None and made.front.poll() is None:
-        made.say("crew", "stop", "the test is over")
+        made.say("crew", "stop", "--why", "the test is over")
         try:
             made.front.communicate(timeout=20)
         except subprocess.TimeoutExpired:
@@ -153,7 +153,7 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
     place.until(lambda: place.task("task-01").progress)  # without any there would be nothing to hand over
     worker = read_pid(place.runtime / "pids" / "task-01.pid")
     assert worker is not None
-    assert place.say("crew", "stop", "context runs out", "--hand-over").returncode == 0
+    assert place.say("crew", "stop", "--why", "context runs out", "--hand-over").returncode == 0
     place.until(lambda: place.task("task-01").generation == 2)
     assert not alive(worker)
     assert "context runs out" in (place.runtime / "HANDOFF.md").read_text()
@@ -216,7 +216,7 @@ def test_a_person_answers(place: Place) -> None:
     place.start()
     place.until(lambda: place._state("task-01") is State.ERROR and place.task("task-01").note.startswith("asks:"))
     assert "asks" in place.say("crew", "status").stdout
-    told = place.say("crew", "tell", "task-01", "use port 8", "--fix")
+    told = place.say("crew", "reply", "task-01", "use port 8", "--fix")
     assert told.returncode == 0, told.stderr
     code, said = place.end()
     assert code == 0, said

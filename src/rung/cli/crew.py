@@ -8,7 +8,7 @@ import click
 
 from rung.cli.crew_board import board
 from rung.cli.crew_option import db_option, given, opened
-from rung.cli.crew_run import conduct, run, status, stop, tell, watch
+from rung.cli.crew_run import conduct, reply, restart, run, status, stop, watch
 from rung.cli.screen import as_json, print_json
 
 
@@ -17,7 +17,7 @@ def command() -> None:
     """A crew of agents: its table, its tasks, its conductor."""
 
 
-for one in (run, board, status, tell, stop, conduct, watch):
+for one in (run, board, status, reply, restart, stop, conduct, watch):
     command.add_command(one)
 
 
