@@ -134,7 +134,9 @@ def test_claims_come_before_the_judge(tmp_path: Path) -> None:
     """A file that is claimed and not there is found for free: the judge is not asked."""
     seen = tmp_path / "case.json"
     judge = f"{script(tmp_path / 'judge', SCORES)} {seen}"
-    done = run("--no-journal", "--max-attempts", "1", "--judge", judge, "--", "echo", "I created proof.txt.", cwd=tmp_path)
+    done = run(
+        "--no-journal", "--max-attempts", "1", "--judge", judge, "--", "echo", "I created proof.txt.", cwd=tmp_path
+    )
     assert done.returncode != 0
     assert "proof.txt" in done.stderr
     assert not seen.exists()

@@ -28,7 +28,19 @@ if TYPE_CHECKING:
 
 LONG = 90.0
 RUNG = [sys.executable, "-m", "rung"]
-GOOD = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sh", "-c", "cat >/dev/null; echo done"]
+GOOD = [
+    *RUNG,
+    "worker",
+    "run",
+    "--check",
+    "true",
+    "--poll-interval",
+    "0.1",
+    "--",
+    "sh",
+    "-c",
+    "cat >/dev/null; echo done",
+]
 SLOW = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sleep", "600"]
 
 
@@ -236,7 +248,19 @@ def test_a_new_plan_is_carried_over(place: Place) -> None:
         "echo 'this needs an architectural decision' >&2; exit 1",
     ]
     log = place.folder / "order.log"
-    note = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sh", "-c", f"echo $RUNG_TASK >>{log}"]
+    note = [
+        *RUNG,
+        "worker",
+        "run",
+        "--check",
+        "true",
+        "--poll-interval",
+        "0.1",
+        "--",
+        "sh",
+        "-c",
+        f"echo $RUNG_TASK >>{log}",
+    ]
     old = place.plan(
         [{"id": "task-01", "command": bad}, {"id": "task-02", "depends_on": ["task-01"]}],
         worker=note,

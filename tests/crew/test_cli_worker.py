@@ -72,7 +72,10 @@ def test_a_whole_life_by_commands(table: Table, shell: Shell, tmp_path: Path) ->
     """Claim, beat, error, fix, review, completion; each says in JSON what came of it."""
     claimed = shell("worker", "claim", "--task", TASK, "--session", "s1", "--json").facts
     assert (claimed["generation"], claimed["instruction"]) == (1, "write the parser")
-    assert shell("worker", "heartbeat", *HELD, "--progress", "1 of 7", "--json").facts == {"task": TASK, "state": "working"}
+    assert shell("worker", "heartbeat", *HELD, "--progress", "1 of 7", "--json").facts == {
+        "task": TASK,
+        "state": "working",
+    }
     report = tmp_path / "report.md"
     report.write_text("three tests fail", encoding="utf-8")
     done = shell("worker", "error", "tests fail", "--body-file", str(report), "--report", str(report), *HELD, "--json")
@@ -157,7 +160,10 @@ BAD = {
     "no checkpoint": (("worker", "review", *HELD), "--checkpoint"),
     "a checkpoint below 0": (("worker", "review", "--checkpoint", "-1", *HELD), "-1"),
     "the warning as an error": (("worker", "error", "context_exhaustion_warning", *HELD), "no error: warn"),
-    "a file that is not there": (("worker", "context-warning", "--body-file", "none.md", *HELD), "none.md: cannot be read"),
+    "a file that is not there": (
+        ("worker", "context-warning", "--body-file", "none.md", *HELD),
+        "none.md: cannot be read",
+    ),
     "said twice": (("worker", "context-warning", "--body", "a", "--body-file", "-", *HELD), "say it once"),
     "a hand-off without a word": (("worker", "handoff", *HELD), "how far the work got"),
     "a type that is none": (("worker", "messages", "--task", TASK, "--type", "gossip"), "review_request"),

@@ -26,13 +26,11 @@ BLOCKED: Final = EXITS[Status.BLOCKED]
 
 @click.command("run")
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--db", "place", metavar="PATH|URL", envvar="RUNG_CREW", help="The crew's table (default: beside the plan)."
-)
-@click.option("--detach", is_flag=True, help="Leave it running, and come back at once.")
+@click.option("--db", "place", metavar="PATH|URL", envvar="RUNG_CREW", help="Crew database (default: beside the plan).")
+@click.option("--detach", is_flag=True, help="Run in the background, and return at once.")
 @as_json
 def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
-    """Carry out PLAN: a conductor gives its tasks to workers, and a watchdog sees to it that there is a conductor.
+    """Run PLAN: a conductor dispatches its tasks to workers, and a watchdog restarts the conductor.
 
     Exit codes: 0 everything is complete · 2 wrong usage · 3 some tasks were given up, with a report each ·
     4 none was completed · 130 stopped by Ctrl-C.
@@ -152,7 +150,7 @@ def _summary(rows: list[Task], at: str) -> str:
 @db_option
 @as_json
 def status(*, place: str, as_json: bool) -> None:
-    """How the crew is: its conductor, its watchdog, every task that is not finished."""
+    """Show the state of the conductor, the watchdog and every unfinished task."""
     from rung.core.crew import CONDUCTOR, WATCHDOG
 
     with opened(place) as table:
@@ -238,7 +236,7 @@ def _say(place: str, task_id: str, words: str, how: Word) -> None:
 @click.command("conduct", hidden=True)
 @db_option
 def conduct(*, place: str) -> None:
-    """Be the conductor."""
+    """Run the conductor process."""
     from rung.conductor.serving import conduct, crew_at
     from rung.store.port import StoreError
     from rung.wiring.opened import journal
@@ -257,7 +255,7 @@ def conduct(*, place: str) -> None:
 @click.command("watch", hidden=True)
 @db_option
 def watch(*, place: str) -> None:
-    """Be the watchdog."""
+    """Run the watchdog process."""
     from rung.conductor.serving import watch
 
     sys.exit(0 if watch(place, say=_log) else PARTIAL)

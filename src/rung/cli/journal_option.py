@@ -21,7 +21,7 @@ journal_option = click.option(
     "--journal",
     "journal_at",
     metavar="PATH|URL",
-    help="The journal (default: RUNG_JOURNAL, `journal` in ./rung.toml, or your data directory).",
+    help="Journal to read (default: RUNG_JOURNAL, `journal` in ./rung.toml, or your data directory).",
 )
 
 

@@ -39,10 +39,23 @@ COLOURS: Final = {"survived": "green", "told": "green", "failed": "yellow", "hun
 GRACE: Final = 5.0  # seconds for what a killed command still holds
 
 
-@click.command("test", epilog=EPILOG, short_help="What a command survives.")
+@click.command("test", epilog=EPILOG, short_help="Test which faults a command survives.")
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
-@click.option("--fault", "faults", multiple=True, metavar="NAME[:KEY=VALUE,…]", help="Only this one. May be repeated.")
-@click.option("--repeat", "times", type=click.IntRange(1), default=1, show_default=True, help="How often a fault strikes a run.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME[:KEY=VALUE,…]",
+    help="Fault to test (default: all). May be repeated.",
+)
+@click.option(
+    "--repeat",
+    "times",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How often a fault strikes in one run.",
+)
 @click.option(
     "--max-seconds",
     "seconds",
@@ -52,11 +65,12 @@ GRACE: Final = 5.0  # seconds for what a killed command still holds
     help="Time limit of one run, in seconds.",
 )
 @click.option(
-    "--expect", default="", metavar="TEXT", help="What a complete answer contains (default: as without faults)."
+    "--expect",
+    default="",
+    metavar="TEXT",
+    help="Text that a complete answer contains (default: the answer without faults).",
 )
-@click.option(
-    "--script", metavar="FILE", help="Answers, models and limits from a lab's script; its faults are left out."
-)
+@click.option("--script", metavar="FILE", help="Lab script with answers, models and limits; its faults are ignored.")
 @click.option("--strict", is_flag=True, help="Exit 1 unless every fault was survived, told or unmet.")
 @as_json
 def command(command_line: tuple[str, ...], **options: Any) -> None:

@@ -25,7 +25,7 @@ def command() -> None:
 @command.command("list")
 @as_json
 def list_(*, as_json: bool) -> None:
-    """List the ladders that ship."""
+    """List the built-in ladders."""
     if as_json:
         print_json({"ladders": [ladder_table(ladder) for ladder in LADDERS.values()]})
         return
@@ -59,7 +59,7 @@ def show(ladder: str, *, as_json: bool) -> None:
 @click.argument("file", metavar="FILE")
 @as_json
 def check(file: str, *, as_json: bool) -> None:
-    """Check the ladder of a policy file, and say the worst case it allows."""
+    """Check the ladder of a policy file, and print the worst case it allows."""
     from rung.wiring.files import load_policy
 
     policy = load_policy(file).default

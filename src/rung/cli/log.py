@@ -44,15 +44,15 @@ _KIND: Final = "EXISTS (SELECT 1 FROM attempt f WHERE f.incident = e.incident AN
 
 
 @click.command()
-@click.option("-f", "--follow", is_flag=True, help="Go on: show events as they come, until Ctrl-C.")
-@click.option("--kind", help="Only incidents in which there was such a failure.")
+@click.option("-f", "--follow", is_flag=True, help="Follow: print new events until Ctrl-C.")
+@click.option("--kind", help="Only incidents with a failure of this kind.")
 @click.option("--project", help="Only this project.")
 @click.option("--session", help="Only this session.")
-@click.option("--limit", "-n", default=50, show_default=True, help="So many events from the end; 0: none.")
+@click.option("--limit", "-n", default=50, show_default=True, help="Number of latest events to print; 0 prints none.")
 @journal_option
 @as_json
 def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, **filters: str | None) -> None:
-    """Show the latest events, a line for each; with --json an object a line."""
+    """Print the latest events, one per line; with --json one object per line."""
     from rung.core.failures import Kind
 
     if filters["kind"] is not None and filters["kind"] not in set(Kind):

@@ -15,7 +15,7 @@ from rung.core.errors import ConfigError
 @click.argument("name", required=False)
 @as_json
 def command(name: str | None, *, as_json: bool) -> None:
-    """Print the JSON Schema NAME; without it, list the schemas there are."""
+    """Print the JSON Schema NAME; without NAME, list all schemas."""
     if name is None:
         _list(as_json=as_json)
         return

@@ -27,15 +27,21 @@ class OnePlace(click.types.StringParamType):
 
 
 @click.command(short_help="The service and its dashboard.")
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any that is free.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--journal", "journal_at", metavar="PATH|URL", help="The journal; made where there is none.")
-@click.option("--token", metavar="T", help="The administrator's token (default: one made at the first start).")
-@click.option("--allow-host", multiple=True, metavar="NAME", help="Also answer to this host name.")
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Port to listen on; 0 picks a free port.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to use; created if missing.")
+@click.option("--token", metavar="T", help="Administrator's token (default: created at the first start).")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Additional host name to accept. May be repeated.")
 @click.option(
     "--gateway-port", type=click.IntRange(0, 65_535), help="The gateway's port (default: as rung.toml says, or 8484)."
 )
-@click.option("--no-gateway", is_flag=True, help="The service and the dashboard alone.")
+@click.option("--no-gateway", is_flag=True, help="Do not start the gateway.")
 @click.option(
     "--crew",
     "crews",
@@ -43,9 +49,9 @@ class OnePlace(click.types.StringParamType):
     multiple=True,
     metavar="PATH|URL",
     envvar="RUNG_CREW",
-    help="A crew's table to show; several (default: RUNG_CREW).",
+    help="Crew database to show (default: RUNG_CREW). May be repeated.",
 )
-@click.option("--demo", is_flag=True, help="A small live world in a journal of its own.")
+@click.option("--demo", is_flag=True, help="Run demo agents in a separate journal.")
 def command(
     *,
     port: int,
@@ -58,7 +64,7 @@ def command(
     crews: tuple[str, ...],
     demo: bool,
 ) -> None:
-    """Start the service: every failure on one page, and what a person can do about it with one click.
+    """Run the service with its dashboard.
 
     The gateway comes with it: an agent whose base URL is the gateway's survives what it would have died of.
 
