@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import inspect
 import json
-import shlex
-import subprocess
 import time
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.adapters.process import run_command
 from rung.core.errors import AttemptError, ConfigError
 from rung.core.evidence import clip
 from rung.core.keys import FLAG, POSITIVE_SECONDS, Type, one_of, setting, settings
@@ -187,15 +186,8 @@ def _called(hook: Hook, given: dict[str, Any]) -> None:
         if answer is not None and not isinstance(answer, dict):
             raise ConfigError("hook's answer", type(answer).__name__, "nothing, or an object")
         return
-    done = subprocess.run(  # noqa: S603  # the user's own command
-        shlex.split(hook.run),
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=hook.seconds,
-        check=False,
-    )
-    if done.returncode == _BLOCKS:
-        raise Blocked(clip(done.stderr.strip(), 500) or "no reason was given")
-    if done.returncode:
-        raise RuntimeError(f"exit code {done.returncode}: {clip(done.stderr.strip(), 300)}")
+    done = run_command(hook.run, json.dumps(given), seconds=hook.seconds)
+    if done.code == _BLOCKS:
+        raise Blocked(clip(done.errors.strip(), 500) or "no reason was given")
+    if done.code:
+        raise RuntimeError(f"exit code {done.code}: {clip(done.errors.strip(), 300)}")

@@ -170,19 +170,16 @@ def _check(options: dict[str, Any]) -> Any:
         return None
 
     def check(_: str) -> Any:
-        import subprocess
-
+        from rung.adapters.process import run_command
         from rung.core.evidence import clip
         from rung.core.failures import Evidence, Kind, Phase
 
-        done = subprocess.run(shlex.split(words), capture_output=True, text=True, check=False)  # noqa: S603  # the user's own
-        if done.returncode == 0:
+        done = run_command(words)
+        if done.code == 0:
             return None
-        said = clip((done.stdout + done.stderr).strip(), 4_096)
-        text = f"`{words}` exited {done.returncode}"
-        return Evidence(
-            text=text, output=said, exit_code=done.returncode, finding=Kind.TEST_FAILURE, phase=Phase.RESULT
-        )
+        said = clip((done.output + done.errors).strip(), 4_096)
+        text = f"`{words}` exited {done.code}"
+        return Evidence(text=text, output=said, exit_code=done.code, finding=Kind.TEST_FAILURE, phase=Phase.RESULT)
 
     return check
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING, Final
 
+from rung.adapters.process import run_command
 from rung.conductor.dispatch import HALTED, not_claimed, waiting_for_claim
 from rung.core.crew import ASKS, CONDUCTOR, ENDED_WITH_US, MessageType, State
 from rung.core.evidence import clip
@@ -111,14 +111,7 @@ def save_work(crew: Crew, task: Task, verdict: str) -> str:
     """What there is of its work: the differences in its directory, its last words, what it said of its progress."""
     difference = ""
     if task.workdir:
-        done = subprocess.run(  # noqa: S603  # git's own words
-            ["git", "-C", task.workdir, "diff", "HEAD"],  # noqa: S607  # wherever it is
-            capture_output=True,
-            text=True,
-            check=False,
-            errors="replace",
-        )
-        difference = done.stdout
+        difference = run_command(["git", "-C", task.workdir, "diff", "HEAD"], keep=0).output
     name = f"partial/{task.task_id}-{task.generation}"
     if difference:
         crew.write(f"{name}.diff", difference)

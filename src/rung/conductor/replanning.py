@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.adapters.process import run_command
 from rung.conductor.dispatch import PAUSED
 from rung.conductor.planning import carry_over, current
 from rung.core.blocker import Blocker
@@ -64,14 +64,7 @@ def _report(crew: Crew, task: Task, why: str, number: int) -> str:
     """What the replanner has to know."""
     tried = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION)
     messages = crew.table.messages(task.task_id, types=tried)
-    git = subprocess.run(
-        ["git", "status", "--short", "--branch"],  # noqa: S607  # wherever it is
-        capture_output=True,
-        text=True,
-        check=False,
-        errors="replace",
-        cwd=task.workdir or None,
-    ).stdout
+    git = run_command(["git", "status", "--short", "--branch"], cwd=task.workdir or None).output
     plan = current(crew.table)
     rows = crew.table.tasks()
     return Blocker(
