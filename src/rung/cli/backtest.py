@@ -15,7 +15,7 @@ from rung.core.amounts import money, took, when
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.counterfactual import Counterfactual, Summary
+    from rung.core.backtest import Counterfactual, Summary
     from rung.core.events import Opened
     from rung.core.policy import Policy
 
