@@ -15,8 +15,8 @@ from rung.core.failures import Kind
 from rung.detectors import forms
 from rung.detectors.effects import Effect, effect_of
 from rung.detectors.finding import Finding, Stage
-from rung.detectors.given import Given, given_number, held
-from rung.detectors.glance import number_of
+from rung.detectors.forms import held
+from rung.detectors.glance import Given, given_number, number_of
 from rung.detectors.loop_rules import RULES
 from rung.detectors.seen import Seen, from_json, seen, to_json
 from rung.detectors.watching import Watching
