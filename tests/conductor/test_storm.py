@@ -16,7 +16,7 @@ import pytest
 
 from rung.conductor.pids import alive, read_pid
 from rung.core.crew import MessageType, State
-from rung.core.toml import to_toml
+from rung.core.tables import to_toml
 from rung.store.crew.table import Table
 
 if TYPE_CHECKING:

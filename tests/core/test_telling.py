@@ -20,8 +20,7 @@ from rung.core.ladder import Action
 from rung.core.narration import first_line, narrate, told
 from rung.core.request import Request
 from rung.core.stop_gate import stop_from
-from rung.core.tables import policy_table, worst_table
-from rung.core.toml import to_toml
+from rung.core.tables import policy_table, to_toml, worst_table
 
 RUNGS = ("retry", "nudge")
 FAILURE = Failure(Kind.RATE_LIMIT, True, "rate-limited", "slow down", 3.0, Evidence(text="slow down", status=429))

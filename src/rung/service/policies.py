@@ -12,8 +12,7 @@ from rung.core.errors import ConfigError
 from rung.core.ladder import Action
 from rung.core.policy import ABOUT, TEMPLATES, preset, worst_case
 from rung.core.presets import LADDERS
-from rung.core.tables import policy_table
-from rung.core.toml import to_toml
+from rung.core.tables import policy_table, to_toml
 from rung.service import wire
 from rung.service.hub import Admin, Parts, Reader
 from rung.service.problems import DOCUMENTED, Problem
