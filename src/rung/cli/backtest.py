@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from rung.cli.journal_option import journal_option, moment, opened
-from rung.cli.screen import as_json, count, near, paragraph, print_json, row
+from rung.cli.screen import as_json, count, paragraph, print_json, row
 from rung.core.amounts import money, took, when
+from rung.core.keys import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,7 @@ def _policies(name: str) -> Callable[[str], Policy]:
         return lambda _: policy
     if not (Path(name).suffix or Path(name).exists()):
         allowed = "a policy file, or one of " + ", ".join(LADDERS)
-        raise ConfigError("policy", name, allowed + near(name, LADDERS))
+        raise ConfigError("policy", name, allowed + suggestion(name, LADDERS))
     from rung.wiring.files import load_policy
 
     book = load_policy(name)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.screen import as_json, near, paragraph, print_json, row
+from rung.cli.screen import as_json, paragraph, print_json, row
 from rung.core.classify import rules
 from rung.core.errors import ConfigError
 from rung.core.failures import GROUPS, Kind
+from rung.core.keys import suggestion
 from rung.core.presets import LADDERS
 from rung.core.rules import asked_by
 
@@ -51,7 +52,7 @@ def _find(name: str) -> tuple[Kind | None, Rule | None]:
     rule = known.get(wanted.replace("_", "-"))
     if kind is None and rule is None:
         allowed = "a kind or a rule (rung explain lists the kinds)"
-        raise ConfigError("name", name, allowed + near(wanted, [*Kind, *known]))
+        raise ConfigError("name", name, allowed + suggestion(wanted, [*Kind, *known]))
     return kind, rule
 
 

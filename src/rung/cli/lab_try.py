@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rung.cli.screen import as_json, count, near, print_json
+from rung.cli.screen import as_json, count, print_json
 from rung.core.errors import ConfigError
+from rung.core.keys import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,7 +119,7 @@ def _picked(words: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """A fault and what it is told: cut:after=10,how=reset."""
     name, _, rest = words.partition(":")
     if name not in known:
-        raise ConfigError("--fault", name, "one of " + ", ".join(known) + near(name, known))
+        raise ConfigError("--fault", name, "one of " + ", ".join(known) + suggestion(name, known))
     told: dict[str, Any] = {}
     for pair in rest.split(",") if rest else ():
         key, equals, value = pair.partition("=")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rung.cli.screen import as_json, console, count, near, print_json, worst
+from rung.cli.screen import as_json, console, count, print_json, worst
 from rung.core.errors import ConfigError
+from rung.core.keys import suggestion
 from rung.core.policy import preset, worst_case
 from rung.core.presets import LADDERS
 from rung.core.tables import ladder_table, worst_table
@@ -78,7 +79,7 @@ def _find(name: str) -> Policy:
         return preset(name)
     if not (Path(name).suffix or Path(name).exists()):
         allowed = "one of " + ", ".join(LADDERS) + ", or a policy file"
-        raise ConfigError("ladder", name, allowed + near(name, LADDERS))
+        raise ConfigError("ladder", name, allowed + suggestion(name, LADDERS))
     from rung.wiring.files import load_policy
 
     return load_policy(name).default

@@ -56,10 +56,10 @@ def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, 
     from rung.core.failures import Kind
 
     if filters["kind"] is not None and filters["kind"] not in set(Kind):
-        from rung.cli.screen import near
         from rung.core.errors import ConfigError
+        from rung.core.keys import suggestion
 
-        raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){near(filters['kind'], Kind)}")
+        raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){suggestion(filters['kind'], Kind)}")
     with opened(journal_at) as journal:
         show = _json_line if as_json else _line_of(journal)
         try:

@@ -70,10 +70,10 @@ def command(
     from rung.store.reports_sql import By, Filter
 
     if name not in REPORTS:
-        from rung.cli.screen import near
         from rung.core.errors import ConfigError
+        from rung.core.keys import suggestion
 
-        raise ConfigError("report", name, f"one of {', '.join(REPORTS)}{near(name, REPORTS)}")
+        raise ConfigError("report", name, f"one of {', '.join(REPORTS)}{suggestion(name, REPORTS)}")
     if by is not None and name != "failures":
         raise click.UsageError("--by is for `rung report failures`")
     where = Filter(**filters, limit=limit or 20)
