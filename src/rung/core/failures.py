@@ -73,13 +73,63 @@ class Kind(StrEnum):
 
 GROUPS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     {
-        "transient": tuple(Kind)[0:6],
-        "limits": tuple(Kind)[6:12],
-        "request": tuple(Kind)[12:21],
-        "result": tuple(Kind)[21:29],
-        "behaviour": tuple(Kind)[29:33],
-        "crew": tuple(Kind)[33:40],
-        "other": tuple(Kind)[40:43],
+        "transient": (
+            Kind.RATE_LIMIT,
+            Kind.OVERLOADED,
+            Kind.SERVER_ERROR,
+            Kind.TIMEOUT,
+            Kind.NETWORK,
+            Kind.STREAM_INTERRUPTED,
+        ),
+        "limits": (
+            Kind.CONTEXT_LIMIT,
+            Kind.OUTPUT_LIMIT,
+            Kind.QUOTA_EXHAUSTED,
+            Kind.RESOURCE_EXHAUSTED,
+            Kind.TURNS_EXHAUSTED,
+            Kind.BUDGET_EXHAUSTED,
+        ),
+        "request": (
+            Kind.INVALID_REQUEST,
+            Kind.AUTH_ERROR,
+            Kind.MISSING_CREDENTIALS,
+            Kind.MODEL_UNAVAILABLE,
+            Kind.NOT_FOUND,
+            Kind.PERMISSION_DENIED,
+            Kind.CONFIGURATION,
+            Kind.CONTENT_FILTER,
+            Kind.REFUSAL,
+        ),
+        "result": (
+            Kind.MALFORMED_OUTPUT,
+            Kind.PARTIAL_OUTPUT,
+            Kind.GAVE_UP,
+            Kind.LOW_QUALITY,
+            Kind.GOAL_MISALIGNED,
+            Kind.UNVERIFIED,
+            Kind.TEST_FAILURE,
+            Kind.TOOL_ERROR,
+        ),
+        "behaviour": (
+            Kind.LOOP_DETECTED,
+            Kind.STALLED,
+            Kind.CAPABILITY_MISMATCH,
+            Kind.CONTEXT_WARNING,
+        ),
+        "crew": (
+            Kind.WORKER_DEAD,
+            Kind.WORKER_HUNG,
+            Kind.CLAIM_BLOCKED,
+            Kind.SCOPE_CONFLICT,
+            Kind.STRATEGIC_AMBIGUITY,
+            Kind.BEYOND_AUTHORITY,
+            Kind.REVIEW_EXHAUSTED,
+        ),
+        "other": (
+            Kind.SERVICE_DOWN,
+            Kind.HOOK_CRASH,
+            Kind.UNKNOWN,
+        ),
     }
 )
 
