@@ -71,65 +71,28 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
+def _kinds(names: str) -> tuple[Kind, ...]:
+    return tuple(map(Kind, names.split()))
+
+
 GROUPS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     {
-        "transient": (
-            Kind.RATE_LIMIT,
-            Kind.OVERLOADED,
-            Kind.SERVER_ERROR,
-            Kind.TIMEOUT,
-            Kind.NETWORK,
-            Kind.STREAM_INTERRUPTED,
+        "transient": _kinds("rate_limit overloaded server_error timeout network stream_interrupted"),
+        "limits": _kinds(
+            "context_limit output_limit quota_exhausted resource_exhausted turns_exhausted budget_exhausted"
         ),
-        "limits": (
-            Kind.CONTEXT_LIMIT,
-            Kind.OUTPUT_LIMIT,
-            Kind.QUOTA_EXHAUSTED,
-            Kind.RESOURCE_EXHAUSTED,
-            Kind.TURNS_EXHAUSTED,
-            Kind.BUDGET_EXHAUSTED,
+        "request": _kinds(
+            "invalid_request auth_error missing_credentials model_unavailable not_found "
+            "permission_denied configuration content_filter refusal"
         ),
-        "request": (
-            Kind.INVALID_REQUEST,
-            Kind.AUTH_ERROR,
-            Kind.MISSING_CREDENTIALS,
-            Kind.MODEL_UNAVAILABLE,
-            Kind.NOT_FOUND,
-            Kind.PERMISSION_DENIED,
-            Kind.CONFIGURATION,
-            Kind.CONTENT_FILTER,
-            Kind.REFUSAL,
+        "result": _kinds(
+            "malformed_output partial_output gave_up low_quality goal_misaligned unverified test_failure tool_error"
         ),
-        "result": (
-            Kind.MALFORMED_OUTPUT,
-            Kind.PARTIAL_OUTPUT,
-            Kind.GAVE_UP,
-            Kind.LOW_QUALITY,
-            Kind.GOAL_MISALIGNED,
-            Kind.UNVERIFIED,
-            Kind.TEST_FAILURE,
-            Kind.TOOL_ERROR,
+        "behaviour": _kinds("loop_detected stalled capability_mismatch context_warning"),
+        "crew": _kinds(
+            "worker_dead worker_hung claim_blocked scope_conflict strategic_ambiguity beyond_authority review_exhausted"
         ),
-        "behaviour": (
-            Kind.LOOP_DETECTED,
-            Kind.STALLED,
-            Kind.CAPABILITY_MISMATCH,
-            Kind.CONTEXT_WARNING,
-        ),
-        "crew": (
-            Kind.WORKER_DEAD,
-            Kind.WORKER_HUNG,
-            Kind.CLAIM_BLOCKED,
-            Kind.SCOPE_CONFLICT,
-            Kind.STRATEGIC_AMBIGUITY,
-            Kind.BEYOND_AUTHORITY,
-            Kind.REVIEW_EXHAUSTED,
-        ),
-        "other": (
-            Kind.SERVICE_DOWN,
-            Kind.HOOK_CRASH,
-            Kind.UNKNOWN,
-        ),
+        "other": _kinds("service_down hook_crash unknown"),
     }
 )
 
