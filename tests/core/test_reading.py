@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.classify import classify
+from rung.core.facts import Facts
 from rung.core.failures import Evidence, Kind, Phase
-from rung.core.reading import Facts, read
+from rung.core.reading import read
 
 BODY = {"error": {"message": "out of seats", "type": "seat_error", "code": "no_seat"}, "status": 503, "id": "x"}
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core.classify import RULES, classify, rules, use_rules
+from rung.core.facts import Facts
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.phrases import phrases
-from rung.core.reading import Facts, read
+from rung.core.reading import read
 from rung.core.rules import SIGNS, Rule, Table, asked_by
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rung.core.phrases import Phrase, phrases
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from rung.core.reading import Facts
+    from rung.core.facts import Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
