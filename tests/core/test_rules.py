@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core.classify import RULES, classify, rules, use_rules
-from rung.core.facts import Facts
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.phrases import phrases
 from rung.core.reading import read
@@ -17,6 +16,8 @@ from rung.core.rules import SIGNS, Rule, Table, asked_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rung.core.facts import Facts
 
 
 @pytest.fixture(autouse=True)
