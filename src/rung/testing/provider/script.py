@@ -29,7 +29,7 @@ from rung.testing.provider.asked import Wire
 from rung.testing.provider.faults import COMMON, Fault, named, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 WALL: Final = 600.0  # seconds a wall lasts
 
@@ -202,8 +202,3 @@ def read_script(path: str | Path) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError("script", str(path), "a file with a table or a list of rules")
     return table
-
-
-def rules_of(faults: Sequence[Any]) -> tuple[Rule, ...]:
-    """Rules from names and tables."""
-    return _RULES.read(list(faults), "faults")  # type: ignore[no-any-return]
