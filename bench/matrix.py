@@ -24,7 +24,7 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.gateway.behind import WIRES
-from tests.gateway.cells import CASES, CELLS, CLOCKS, DRIVERS, POLICY, Cell, Found, as_good_as_can_be, measure
+from tests.gateway.cells import CASES, CELLS, DRIVERS, POLICY, TIMEOUTS, Cell, Found, as_good_as_can_be, measure
 
 from matrix_peers import LiteLLM, Portkey
 from rung.core.config import book_from
@@ -56,7 +56,7 @@ class Ours:
         self.lab = lab
 
     def ask(self, cell: Cell) -> Found:
-        table = {"anthropic": self.lab.url, "openai": self.lab.url, "port": 0, "clocks": CLOCKS}
+        table = {"anthropic": self.lab.url, "openai": self.lab.url, "port": 0, "timeouts": TIMEOUTS}
         up = threading.Event()
         served = Served(settings_from(table, book_from({"policy": POLICY})), None, lambda _: up.set())
         thread = threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True)

@@ -56,7 +56,7 @@ class Listener:
 
 def start(port: int, journal: Path) -> subprocess.Popen[bytes]:
     """The service, in a process of its own."""
-    command = [sys.executable, "-m", "rung.cli.main", "up", "--port", str(port), "--journal", str(journal)]
+    command = [sys.executable, "-m", "rung.cli.main", "serve", "--port", str(port), "--journal", str(journal)]
     return subprocess.Popen([*command, "--token", TOKEN], stdout=subprocess.DEVNULL)
 
 

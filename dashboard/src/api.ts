@@ -64,7 +64,7 @@ export async function call<T>(method: string, path: string, options: Options = {
     response = await fetch(address(path, options.query), init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
+    throw new ApiError(0, "Cannot reach the service. Is `rung serve` still running?");
   }
   if (!response.ok) throw await toApiError(response);
   signedOut.value = false;
@@ -76,7 +76,7 @@ export async function call<T>(method: string, path: string, options: Options = {
 export async function loadMe(): Promise<Me> {
   const requestedAt = Date.now();
   const response = await fetch(address("me"), { credentials: "same-origin" }).catch(() => null);
-  if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
+  if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung serve` still running?");
   if (!response.ok) throw await toApiError(response);
   const date = Date.parse(response.headers.get("Date") ?? "");
   const offset = (date - (requestedAt + Date.now()) / 2) / 1000;
@@ -89,7 +89,7 @@ export async function loadMe(): Promise<Me> {
 export async function signIn(token: string): Promise<void> {
   const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) };
   const response = await fetch(address("login"), init).catch(() => null);
-  if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung up` still running?");
+  if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung serve` still running?");
   if (!response.ok) throw await toApiError(response);
   await loadMe();
 }

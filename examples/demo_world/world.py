@@ -148,7 +148,7 @@ class World:
         for turn in range(1, 1_000_000):
             session = Session("swift-1", f"{agent.name}-{number}{turn:03}")
             asks = agent.ladder == "model"
-            chosen = _policy(agent, confirm="dearer" if asks else "never", live=True)
+            chosen = _policy(agent, confirm="more_expensive" if asks else "never", live=True)
             for _ in range(random.randint(2, 5)):
                 if self._ended.wait(random.uniform(0.5, 4.0)):
                     return

@@ -133,7 +133,7 @@ def _escalation_path(ladder: Ladder, kind: Kind, start: int) -> str:
     usable = [
         rung.name
         for rung in ladder.rungs[start:]
-        if (rung.helps is None or kind in rung.helps)
+        if (rung.applies_to is None or kind in rung.applies_to)
         and (rung.action is not Action.RETRY or is_retried_by_default(kind))
     ]
     last = ladder.rungs[-1].name

@@ -56,7 +56,7 @@ def _page(ladder: Ladder) -> str:
         "The time limit of a rung covers its waits and its attempts. When it is exceeded, recovery moves to the next rung.",
         _restriction_table(ladder),
         "## Entry rungs",
-        f"Kinds that the ladder's `entry` table does not list enter at {code(ladder.otherwise)}.",
+        f"Kinds that the ladder's `entry` table does not list enter at {code(ladder.default_entry)}.",
         table(("kind", "group", "level", "entry rung"), _entry_rows(ladder)),
         *_sizes(ladder),
         "## Upper limits",
@@ -100,9 +100,9 @@ def _scope_text(rung: Rung) -> str:
 def _restriction_table(ladder: Ladder) -> str:
     rows = []
     for rung in ladder.rungs:
-        if rung.helps is not None:
-            limit = "" if rung.most_missing is None else f", if at most {rung.most_missing} parts are missing"
-            rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.helps) + limit))
+        if rung.applies_to is not None:
+            limit = "" if rung.max_missing_sections is None else f", if at most {rung.max_missing_sections} parts are missing"
+            rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.applies_to) + limit))
     parts = [table(("rung", "applies only to"), rows)] if rows else []
     parts += [
         f"{code(rung.name)} is exhausted as soon as {code(rung.spent_with)} is."

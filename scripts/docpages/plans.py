@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from docpages.markdown import bullets, code, fence, member_comments, page, table
-from rung.core.keys import NEEDED, Key
-from rung.core.plan import CREW_KEYS, TASK_KEYS, Wrong, checked_plan
+from rung.core.keys import REQUIRED, declared
+from rung.core.plan import CrewSettings, PlannedTask, Wrong, checked_plan
 from rung.core.signals import Ended
-from rung.core.stages import PIPELINE_KEYS, STAGE_KEYS, read_pipeline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from rung.core.stages import PipelineSettings, Stage, read_pipeline
 
 PLAN = """\
 [crew]
@@ -90,9 +87,9 @@ def _plan_page() -> str:
         "A plan file (`plan.toml`) lists the tasks that `rung crew run` executes. The whole file is validated before "
         "anything runs; an error names the key and the allowed values.",
         "## `[crew]`",
-        _key_table(CREW_KEYS),
+        _key_table(CrewSettings),
         "## `[[task]]`",
-        _key_table(TASK_KEYS),
+        _key_table(PlannedTask),
         "## Validation",
         "These errors are found before the run:",
         bullets(f"{code(error)}: {_PLAN_ERRORS[error]}" for error in Wrong),
@@ -121,9 +118,9 @@ def _pipeline_page() -> str:
         "[Run a pipeline](../howto/run-a-pipeline.md). The whole file is validated before anything runs; an error "
         "names the key and the allowed values.",
         "## `[pipeline]`",
-        _key_table(PIPELINE_KEYS),
+        _key_table(PipelineSettings),
         "## `[[stage]]`",
-        _key_table(STAGE_KEYS),
+        _key_table(Stage),
         "## `[policy]`",
         "The keys of a [policy](policy.md). The default ladder is [`pipeline`](ladders/pipeline.md).",
         "## Signals",
@@ -150,17 +147,13 @@ _EFFECTS = {
 }
 
 
-def _key_table(keys: Sequence[Key]) -> str:
-    return table(("key", "allowed", "default", "meaning"), _key_rows(keys))
-
-
-def _key_rows(keys: Sequence[Key]) -> Iterator[tuple[str, ...]]:
-    for key in keys:
-        yield code(key.name), key.allowed, _default(key.default), key.about
+def _key_table(settings: type) -> str:
+    rows = ((code(key.name), key.type.allowed, _default(key.default), key.doc) for key in declared(settings))
+    return table(("key", "allowed", "default", "meaning"), rows)
 
 
 def _default(value: Any) -> str:
-    if value is NEEDED:
+    if value is REQUIRED:
         return "required"
     if value in (None, "", ()):
         return "none"

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from docpages.markdown import code, codes, doc, fence, page, table
+from rung.adapters.user_hooks import Hook
 from rung.core.backoff import Backoff
 from rung.core.budget import Budget
 from rung.core.config import POLICY_KEYS, book_from
+from rung.core.keys import REQUIRED, declared
 from rung.core.ladder import Action, Ladder, Rung
-from rung.core.policy import BLOCKED_REPORT, DEFAULT_RETRY, TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.own_rules import RuleTable
+from rung.core.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
 from rung.core.presets import LADDERS
+from rung.core.spending import Allowance
+from rung.core.stop_gate import StopSettings
+from rung.detectors.watching import Watching
+from rung.gateway.settings import Key, Limits, Price, Settings, Timeouts, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,50 +28,14 @@ if TYPE_CHECKING:
 _FROM_RUNG = "set by the ladder"
 _BY_LADDER = "depends on the ladder, see below"
 
-# Type and description of each key. Defaults come from the policy. A missing key fails the build.
-_KEYS: dict[str, tuple[str, str]] = {
+# Type and description of the keys that are not fields of a policy.
+_OTHER_KEYS: dict[str, tuple[str, str]] = {
     "ladder": (f"{codes(LADDERS)}, or a table", "The ladder to use: a built-in one by name, or your own as a table."),
     "template": (codes(TEMPLATES), "Base values; every other key overrides one of them."),
-    "retries": ("whole number", "Number of tries on the retry rung."),
-    "attempts": ("whole number, 1 or more", "Cap on the attempts of one incident, including the first."),
-    "seconds": ("number", "Cap on the seconds of one incident from its start, including waits."),
-    "dollars": ("number", "Cap on the US dollars of one incident, as reported by the attempts."),
-    "name": ("text", "The name of the policy in events."),
-    "backoff": (f"table: {codes(f.name for f in fields(Backoff))}", "How long to wait before a retry."),
-    "budget": (f"table: {codes(f.name for f in fields(Budget))}", "The three caps in one table."),
-    "models": (
-        f"list of names or tables ({codes(f.name for f in fields(Model))})",
-        "The model ladder, cheapest first; `fallback` and `escalate` hand over to its models.",
-    ),
-    "agents": ("list of names", "Agents to hand over to, in order."),
-    "retry": (
-        "list of kinds or groups",
-        "Kinds whose request may be retried unchanged. The failure must also be retryable.",
-    ),
-    "retry_after_cap": (
-        "seconds",
-        "The longest `Retry-After` to wait for. If a server asks for more, recovery moves to the next rung.",
-    ),
-    "attempt_seconds": (
-        "seconds",
-        "Time limit of one attempt. Default: only the time limits of the rung and the incident.",
-    ),
-    "auto_escalate": ("true or false", "Whether recovery may move to the next model up without confirmation."),
-    "escalate_after": (
-        "whole number",
-        "With fewer failures than this, moving to the next model up requires confirmation.",
-    ),
-    "confirm": (codes(Confirm), "When a person must confirm a hand-over to another model or agent."),
-    "sticky": (codes(Sticky), "How long a session keeps the model of a hand-over."),
-    "unattended": ("true or false", "No person is available: a question ends the incident as blocked, with a report."),
-    "checkpoints": ("true or false", "Whether to save the state of the work before a rung that can change much of it."),
-    "report": (
-        "path",
-        ("File to which the report of a blocked incident is appended. Empty: no file. Default of the command line: "
-        f"`{BLOCKED_REPORT}`."),
-    ),
-    "prompts": ("table: prompt id = text", "Your own text for a [recovery prompt](prompts.md)."),
-    "learn": ("true or false", "Start at the rung that recovered this failure before, if the journal has one."),
+    "retries": ("a whole number, 0 or more", "Number of tries on the retry rung."),
+    "attempts": ("a whole number, 1 or more", "Cap on the attempts of one incident, including the first."),
+    "seconds": ("seconds, 0 or more", "Cap on the seconds of one incident from its start, including waits."),
+    "dollars": ("US dollars, 0 or more", "Cap on the US dollars of one incident, as reported by the attempts."),
 }
 
 EXAMPLE = """\
@@ -96,10 +67,10 @@ OWN_LADDER = """\
 [ladder]
 name = "nightly"
 about = "An unattended nightly job."
-otherwise = "replan"
+default_entry = "replan"
 rungs = [
   { action = "retry", tries = 4, seconds = 120 },
-  { action = "compact", helps = ["context_limit"] },
+  { action = "compact", applies_to = ["context_limit"] },
   { action = "replan", tries = 2, seconds = 900, rollback = true },
   { action = "force-done", seconds = 60 },
 ]
@@ -119,8 +90,6 @@ template = "unattended"
 
 def pages() -> dict[str, str]:
     """Return the path and text of the page."""
-    if set(_KEYS) != set(POLICY_KEYS):
-        raise SystemExit(f"docpages/policy.py: describe exactly these keys: {sorted(set(_KEYS) ^ set(POLICY_KEYS))}")
     for example in (EXAMPLE, OWN_LADDER):
         book_from(tomllib.loads(example))  # documented examples must be valid
     text = page(
@@ -137,7 +106,7 @@ def pages() -> dict[str, str]:
         doc(Budget),
         "### `models`",
         doc(Model),
-        table(("key", "default"), _defaults(Model)),
+        _keys(Model),
         "### Defaults by ladder",
         table(("ladder", "attempts", "seconds", "retries"), _ladder_rows()),
         "## Templates",
@@ -147,18 +116,33 @@ def pages() -> dict[str, str]:
         fence(EXAMPLE, "toml"),
         "## Define a ladder",
         doc(Ladder),
-        "In `entry`, `helps` and `retry`, the name of a [group](kinds/README.md) stands for all its kinds.",
+        "In `entry`, `applies_to` and `retry`, the name of a [group](kinds/README.md) stands for all its kinds.",
         "### Rungs",
         doc(Rung),
-        table(("key", "default"), _defaults(Rung)),
+        _keys(Rung),
         "See the [list of actions](ladders/README.md). The default name is the action; the default scope of `retry` is "
         "`action`.",
         "### Example of a ladder",
         fence(OWN_LADDER, "toml"),
+        "## Other tables",
+        *(part for title, settings in _SETTINGS for part in (f"### {title}", doc(settings), _keys(settings))),
     )
     return {"policy.md": text}
 
 
+_SETTINGS = (
+    ("`[[rules]]`", RuleTable),
+    ("`[stop]`", StopSettings),
+    ("`[[hooks]]`", Hook),
+    ("`[loops]`", Watching),
+    ("`[gateway]`", Settings),
+    ("`[gateway.timeouts]`", Timeouts),
+    ("`[gateway.limits]`", Limits),
+    ("`[gateway.budgets]`", Allowance),
+    ("`[gateway.upstreams.NAME]`", Upstream),
+    ("`[[gateway.keys]]`", Key),
+    ("`[gateway.prices.MODEL]`", Price),
+)
 _TABLES = (
     ("`[policy]`", "The policy, with the keys below."),
     ("`[ladder]`", "Your own ladder; omit `policy.ladder` in this case."),
@@ -181,10 +165,19 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
         **dict.fromkeys(("attempts", "seconds", "dollars"), _BY_LADDER),
     }
     explicit["dollars"] = _value(base.budget.dollars)
+    keys = _OTHER_KEYS | {each.name: (each.type.allowed, each.doc) for each in declared(Policy)}
     for key in POLICY_KEYS:
-        kind, meaning = _KEYS[key]
+        kind, meaning = keys[key]
         default = explicit[key] if key in explicit else _value(getattr(base, key))
         yield code(key), kind, default, meaning
+
+
+def _keys(settings: type) -> str:
+    rows = (
+        (code(key.name), key.type.allowed, "required" if key.default is REQUIRED else _value(key.default), key.doc)
+        for key in declared(settings)
+    )
+    return table(("key", "allowed", "default", "meaning"), rows)
 
 
 def _defaults(record: Any) -> Iterator[tuple[str, str]]:
@@ -241,4 +234,6 @@ def _value(value: object) -> str:
         return code(f"{value:.10g}")
     if isinstance(value, str):
         return code(f'"{value}"')
-    return "empty" if not value else code(value)
+    if isinstance(value, frozenset):
+        return codes(sorted(value)) or "empty"
+    return "see below" if is_dataclass(value) else code(value) if value else "empty"

@@ -805,7 +805,7 @@ LADDER = ladder_from(
             {"action": "force-done", "tries": 0},
         ],
         "entry": {"server_error": "retry"},
-        "otherwise": "nudge",
+        "default_entry": "nudge",
     }
 )
 

@@ -61,7 +61,7 @@ def test_a_hook_that_breaks(tmp_path: Path, code: str, closed: bool) -> None:
     command = f'{sys.executable} -I -S -c "{code}"'
     attempt = hooked(
         lambda request: made.append(1) or "done",  # type: ignore[func-returns-value]  # both at once
-        [Hook(when="attempt.pre", run=command, seconds=2, closed=closed)],
+        [Hook(when="attempt.pre", run=command, seconds=2, fail_closed=closed)],
         log=tmp_path / "crashes.jsonl",
     )
     outcome = rung.recover_sync(attempt, "go", policy=POLICY)

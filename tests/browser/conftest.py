@@ -31,7 +31,7 @@ TOKEN = "a-token-for-tests-only"
 
 @dataclass
 class Service:
-    """A running `rung up`."""
+    """A running `rung serve`."""
 
     process: subprocess.Popen[str]
     address: str
@@ -84,7 +84,7 @@ def up(*words: str, journal: Path | None = None, command: Sequence[str] = ("rung
             service = Service(process, found[1], journal)
             break
     else:
-        raise AssertionError(f"rung up did not start: {''.join(said)}")
+        raise AssertionError(f"rung serve did not start: {''.join(said)}")
     try:
         yield service
     finally:

@@ -111,5 +111,5 @@ def test_the_board_and_a_task_can_be_used_by_everybody(
 def test_without_a_crew_the_page_says_how_to_have_one(service: Service, open_page: Callable[..., Page]) -> None:
     """And the menu has no place for it."""
     page = open_page(service, "/crew")
-    expect(page.locator(".empty")).to_contain_text("rung up --crew plan.db")
+    expect(page.locator(".empty")).to_contain_text("rung serve --crew plan.db")
     expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Crew")).to_have_count(0)

@@ -86,11 +86,11 @@ def test_a_hook_that_breaks(tmp_path: Path, closed: str, code: int, monkeypatch:
     """It is passed over and leaves a line; marked closed, the attempt is not made."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     rows = "".join(
-        f'[[hooks]]\nwhen = "{when}"\nrun = "/nowhere/hook"\nclosed = {closed}\n'
+        f'[[hooks]]\nwhen = "{when}"\nrun = "/nowhere/hook"\nfail_closed = {closed}\n'
         for when in ("attempt.pre", "rung.pre")
     )
     (tmp_path / "rung.toml").write_text(rows)
-    done = run("--no-journal", "--attempts", "2", "--", "echo", "fine", cwd=tmp_path)
+    done = run("--no-journal", "--max-attempts", "2", "--", "echo", "fine", cwd=tmp_path)
     assert (done.returncode, "fine" in done.stdout) == (code, code == 0), done.stderr
     lines = [json.loads(line) for line in (tmp_path / "data" / "rung" / "user-hooks.jsonl").read_text().splitlines()]
     assert {"at", "when", "hook", "error"} <= lines[0].keys()
@@ -134,7 +134,9 @@ def test_claims_come_before_the_judge(tmp_path: Path) -> None:
     """A file that is claimed and not there is found for free: the judge is not asked."""
     seen = tmp_path / "case.json"
     judge = f"{script(tmp_path / 'judge', SCORES)} {seen}"
-    done = run("--no-journal", "--attempts", "1", "--judge", judge, "--", "echo", "I created proof.txt.", cwd=tmp_path)
+    done = run(
+        "--no-journal", "--max-attempts", "1", "--judge", judge, "--", "echo", "I created proof.txt.", cwd=tmp_path
+    )
     assert done.returncode != 0
     assert "proof.txt" in done.stderr
     assert not seen.exists()

@@ -201,5 +201,5 @@ def test_misuse(path: Path, tmp_path: Path) -> None:
     assert isinstance(wrong, ConfigError)
     assert "did you mean task" in str(wrong)
     assert isinstance(run(path, "--policy", str(tmp_path / "none.toml")).exception, ConfigError)
-    assert "allowed is an age" in run(path, "--policy", "task", "--since", "soon").output
+    assert "must be an age" in run(path, "--policy", "task", "--since", "soon").output
     assert "--policy" in run(path).output

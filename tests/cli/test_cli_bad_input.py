@@ -21,7 +21,10 @@ BAD = {
         f'[ladder]\n{RUNGS}[ladder.entry]\ntimeout = "nudge"\n',
         ["ladder.entry.timeout", "'nudge'", "one of this ladder's rungs: retry, force-done"],
     ),
-    "missing otherwise": (f'[ladder]\n{RUNGS}otherwise = "ask"\n', ["ladder.otherwise", "'ask'", "retry, force-done"]),
+    "missing default_entry": (
+        f'[ladder]\n{RUNGS}default_entry = "ask"\n',
+        ["ladder.default_entry", "'ask'", "retry, force-done"],
+    ),
     "no ending": (
         '[ladder]\nrungs = [{ action = "retry" }]\n',
         ["ladder.rungs", "'retry'", "ask, surface or force-done"],
@@ -55,7 +58,7 @@ BAD = {
     "wrong in a project": ("[projects.web]\nretries = -1\n", ["projects.web", "-1", "0 or more"]),
     "wrong in a tool": (
         '[tools.bash]\nconfirm = "maybe"\n',
-        ["tools.bash.confirm", "'maybe'", "never, dearer, always"],
+        ["tools.bash.confirm", "'maybe'", "never, more_expensive, always"],
     ),
     "not a table": ("policy = 5\n", ["policy", "5", "a table"]),
     "two ladders": (
@@ -94,7 +97,7 @@ def test_every_command_that_reads_a_file(command: tuple[str, ...], as_json: tupl
     path = tmp_path / "own.toml"
     assert refused(*command, str(path), *as_json) == f"rung: {path}: cannot be read: No such file or directory\n"
     path.write_text("[policy]\natempts = 3\n")
-    assert "policy.atempts = 3" in refused(*command, str(path), *as_json)
+    assert "policy.atempts: 3" in refused(*command, str(path), *as_json)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_header_without_a_name_or_value(header: str) -> None:
     """A header that is not NAME:VALUE ends with exit code 2 and says what is allowed."""
     done = run("classify", "x", "--header", header)
     assert done.exit_code == 2
-    assert done.stderr == f"rung: --header = {header!r}: allowed is NAME:VALUE, such as retry-after:20\n"
+    assert done.stderr == f"rung: --header: {header!r} is invalid; must be NAME:VALUE, such as retry-after:20\n"
 
 
 def test_nothing_to_name() -> None:
@@ -128,7 +128,7 @@ def test_every_kind_is_explained(kind: Kind) -> None:
     assert table["name"] == kind
     assert table["rules"] == [rule.id for rule in RULES if rule.kind is kind]
     for name, ladder in LADDERS.items():
-        rung = ladder.entry.get(kind, ladder.otherwise)
+        rung = ladder.entry.get(kind, ladder.default_entry)
         assert table["enters"][name][0] == {"level": ladder.level(ladder.index(rung)), "rung": rung, "repeats": 0}
 
 

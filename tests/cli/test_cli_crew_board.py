@@ -93,7 +93,7 @@ def test_on_a_terminal_it_goes_on_and_follows_the_table(place: str) -> None:
     """What changes is seen without asking again; Ctrl-C ends it without a trace of an error."""
     main, other = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "rung", "crew", "board", "--every", "0.1", "--db", place],
+        [sys.executable, "-m", "rung", "crew", "board", "--interval", "0.1", "--db", place],
         stdin=other, stdout=other, stderr=subprocess.PIPE, env={**os.environ, "COLUMNS": "140", "LINES": "40"},
     )  # fmt: skip
     os.close(other)

@@ -61,9 +61,9 @@ def test_a_key(tmp_path: Path) -> None:
 
 def test_misuse(tmp_path: Path) -> None:
     """What cannot be is said in one line that names it, with exit code 2."""
-    (tmp_path / "rung.toml").write_text("[gateway.clocks]\ngap = 0\n")
+    (tmp_path / "rung.toml").write_text("[gateway.timeouts]\nidle_timeout = 0\n")
     for words, named in (
-        (("--print-env",), "gateway.clocks.gap"),
+        (("--print-env",), "gateway.timeouts.idle"),
         (("--config", "nowhere.toml", "--print-env"), "nowhere.toml"),
     ):
         done = gateway(*words, cwd=tmp_path)

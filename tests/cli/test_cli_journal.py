@@ -133,7 +133,7 @@ def test_nothing_recorded_is_said(recorded: Recorded) -> None:
 def test_wrong_reports(recorded: Recorded) -> None:
     """A report, a time or a filter that cannot be is one line, exit code 2."""
     assert "did you mean failures?" in refused("report", "failurs")
-    assert "session = 'a': allowed is to leave it out" in refused("report", "latency", "--session", "a")
+    assert "session: 'a' is invalid; must be left out" in refused("report", "latency", "--session", "a")
     assert "until" in refused("report", "--since", "2027-01-02", "--until", "2027-01-01")
     for arguments in (("--since", "yesterday"), ("recovery", "--by", "kind"), ("--limit", "0")):
         done = run("report", *arguments)
@@ -311,7 +311,7 @@ def test_the_journal_is_chosen_in_order(tmp_path: Path, monkeypatch: pytest.Monk
     table = json.loads(good("journal", "where", "--json"))
     assert table == {"journal": "here.db", "chosen_by": "rung.toml", "exists": False}
     Path("rung.toml").write_text("journal = 5\n", encoding="utf-8")
-    assert refused("journal", "where") == "rung: rung.toml: journal = 5: allowed is a path or URL"
+    assert refused("journal", "where") == "rung: rung.toml: journal: 5 is invalid; must be a path or URL"
 
 
 @pytest.mark.parametrize(("platform", "base"), [("darwin", "Library/Application Support"), ("win32", "AppData/Local")])

@@ -99,7 +99,7 @@ def test_every_kind_stands_where_it_enters(ladder: Ladder) -> None:
             beside[name] += line.rpartition("┃")[2] + " "
     for kind, rung in ladder.entry.items():
         assert kind in beside[rung].replace(",", " ").split()
-    assert "not named elsewhere" in beside[ladder.otherwise] or "all others" in beside[ladder.otherwise]
+    assert "not named elsewhere" in beside[ladder.default_entry] or "all others" in beside[ladder.default_entry]
 
 
 def test_a_picture_without_unicode() -> None:
@@ -205,7 +205,7 @@ def test_tables_match_the_values() -> None:
     """Sets, tuples and enums become what JSON has, sorted, with nothing lost."""
     shown = policy_table(preset("pipeline"))
     assert json.loads(json.dumps(shown)) == shown
-    assert ladder_table(LADDERS["pipeline"])["rungs"][1]["helps"] == [
+    assert ladder_table(LADDERS["pipeline"])["rungs"][1]["applies_to"] == [
         "malformed_output",
         "partial_output",
         "unverified",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rung.core.signals import Ended, parse
-from rung.core.toml import to_toml
+from rung.core.tables import to_toml
 from rung.store import open_journal
 
 if TYPE_CHECKING:

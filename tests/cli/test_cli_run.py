@@ -199,7 +199,7 @@ def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
     [
         (("--policy", "nope.toml", "--", "true"), "nope.toml"),
         (("--template", "wild", "--", "true"), "template"),
-        (("--attempts", "-1", "--", "true"), "attempts"),
+        (("--max-attempts", "-1", "--", "true"), "attempts"),
         (("--retries", "-2", "--", "true"), "retries"),
         (("--attempt-seconds", "0", "--", "true"), "attempt_seconds"),
     ],

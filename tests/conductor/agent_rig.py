@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from rung.core.toml import to_toml
+from rung.core.tables import to_toml
 from rung.testing import lab
 from tests.hooks.rig import alone, command_line, environment
 
@@ -32,7 +32,7 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
         "run",
         "--check",
         told["check"],
-        "--poll",
+        "--poll-interval",
         "0.3",
         "--",
         *agent,

@@ -16,7 +16,7 @@ import pytest
 
 from rung.adapters.worker_processes import read_pid
 from rung.core.crew import CONDUCTOR, WATCHDOG, MessageType, State
-from rung.core.toml import to_toml
+from rung.core.tables import to_toml
 from rung.engine.process_identity import Pid, is_alive
 from rung.store.crew.table import Table
 from tests.crew.shells import sqlite3_shell
@@ -29,8 +29,20 @@ if TYPE_CHECKING:
 
 LONG = 90.0
 RUNG = [sys.executable, "-m", "rung"]
-GOOD = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sh", "-c", "cat >/dev/null; echo done"]
-SLOW = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sleep", "600"]
+GOOD = [
+    *RUNG,
+    "worker",
+    "run",
+    "--check",
+    "true",
+    "--poll-interval",
+    "0.1",
+    "--",
+    "sh",
+    "-c",
+    "cat >/dev/null; echo done",
+]
+SLOW = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sleep", "600"]
 
 
 class Place:
@@ -99,7 +111,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
     if made.front is not None and made.front.poll() is None:
-        made.say("crew", "stop", "the test is over")
+        made.say("crew", "stop", "--why", "the test is over")
         try:
             made.front.communicate(timeout=20)
         except subprocess.TimeoutExpired:
@@ -154,7 +166,7 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
     place.until(lambda: place.task("task-01").progress)  # without any there would be nothing to hand over
     worker = read_pid(place.runtime / "pids" / "task-01.pid")
     assert worker is not None
-    assert place.say("crew", "stop", "context runs out", "--hand-over").returncode == 0
+    assert place.say("crew", "stop", "--why", "context runs out", "--hand-over").returncode == 0
     place.until(lambda: place.task("task-01").generation == 2)
     assert not is_alive(worker)
     assert "context runs out" in (place.runtime / "HANDOFF.md").read_text()
@@ -212,12 +224,12 @@ def test_a_person_answers(place: Place) -> None:
     script.write_text(
         "read -r line\ncase \"$line\" in *use\\ port\\ 8*) echo done;; *) echo 'invalid x-api-key' >&2; exit 1;; esac\n"
     )
-    command = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sh", str(script)]
+    command = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sh", str(script)]
     place.plan([{"id": "task-01", "command": command}], attended=True)
     place.start()
     place.until(lambda: place._state("task-01") is State.ERROR and place.task("task-01").note.startswith("asks:"))
     assert "asks" in place.say("crew", "status").stdout
-    told = place.say("crew", "tell", "task-01", "use port 8", "--fix")
+    told = place.say("crew", "reply", "task-01", "use port 8", "--fix")
     assert told.returncode == 0, told.stderr
     code, said = place.end()
     assert code == 0, said
@@ -229,7 +241,7 @@ def test_a_new_plan_is_carried_over(place: Place) -> None:
         *RUNG,
         "worker",
         "run",
-        "--poll",
+        "--poll-interval",
         "0.1",
         "--",
         "sh",
@@ -237,7 +249,19 @@ def test_a_new_plan_is_carried_over(place: Place) -> None:
         "echo 'this needs an architectural decision' >&2; exit 1",
     ]
     log = place.folder / "order.log"
-    note = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sh", "-c", f"echo $RUNG_TASK >>{log}"]
+    note = [
+        *RUNG,
+        "worker",
+        "run",
+        "--check",
+        "true",
+        "--poll-interval",
+        "0.1",
+        "--",
+        "sh",
+        "-c",
+        f"echo $RUNG_TASK >>{log}",
+    ]
     old = place.plan(
         [{"id": "task-01", "command": bad}, {"id": "task-02", "depends_on": ["task-01"]}],
         worker=note,

@@ -16,7 +16,7 @@ import pytest
 
 from rung.adapters.worker_processes import read_pid
 from rung.core.crew import MessageType, State
-from rung.core.toml import to_toml
+from rung.core.tables import to_toml
 from rung.engine.process_identity import is_alive
 from rung.store.crew.table import Table
 

@@ -66,8 +66,8 @@ BAD: list[tuple[Any, str, Any]] = [
     (rungs(first="1"), "ladder.first", "1"),
     (rungs(first=True), "ladder.first", True),
     (rungs(first=1.0), "ladder.first", 1.0),
-    (rungs(otherwise="hope"), "ladder.otherwise", "hope"),
-    (rungs(otherwise=0), "ladder.otherwise", 0),
+    (rungs(default_entry="hope"), "ladder.default_entry", "hope"),
+    (rungs(default_entry=0), "ladder.default_entry", 0),
     (rungs(entry=[]), "ladder.entry", []),
     (rungs(entry={"timeout": "wait"}), "ladder.entry.timeout", "wait"),
     (rungs(entry={"timeout": 1}), "ladder.entry.timeout", 1),
@@ -107,11 +107,11 @@ BAD: list[tuple[Any, str, Any]] = [
     (rungs({"action": "retry", "cost": HUGE}), "ladder.rungs[0].cost", HUGE),
     (rungs({"action": "retry", "scope": "forever"}), "ladder.rungs[0].scope", "forever"),
     (rungs({"action": "nudge", "scope": "action"}), "ladder.rungs[0].scope", "action"),
-    (rungs({"action": "nudge", "helps": "timeout"}), "ladder.rungs[0].helps", "timeout"),
-    (rungs({"action": "nudge", "helps": {"timeout": 1}}), "ladder.rungs[0].helps", {"timeout": 1}),
-    (rungs({"action": "nudge", "helps": ["timeot"]}), "ladder.rungs[0].helps.timeot", "timeot"),
-    (rungs({"action": "nudge", "helps": [["timeout"]]}), "ladder.rungs[0].helps.['timeout']", ["timeout"]),
-    (rungs({"action": "nudge", "most_missing": "2"}), "ladder.rungs[0].most_missing", "2"),
+    (rungs({"action": "nudge", "applies_to": "timeout"}), "ladder.rungs[0].applies_to", "timeout"),
+    (rungs({"action": "nudge", "applies_to": {"timeout": 1}}), "ladder.rungs[0].applies_to", {"timeout": 1}),
+    (rungs({"action": "nudge", "applies_to": ["timeot"]}), "ladder.rungs[0].applies_to.timeot", "timeot"),
+    (rungs({"action": "nudge", "applies_to": [["timeout"]]}), "ladder.rungs[0].applies_to.['timeout']", ["timeout"]),
+    (rungs({"action": "nudge", "max_missing_sections": "2"}), "ladder.rungs[0].max_missing_sections", "2"),
     (rungs({"action": "nudge", "rollback": "no"}), "ladder.rungs[0].rollback", "no"),
     # the policy
     (settings(retrys=3), "policy.retrys", 3),
@@ -153,12 +153,12 @@ BAD: list[tuple[Any, str, Any]] = [
     (settings(models=[{"name": 5}]), "policy.models[0].name", 5),
     (settings(models=[{"name": "a", "cost": "1"}]), "policy.models[0].cost", "1"),
     (settings(models=[{"name": "a", "cost": True}]), "policy.models[0].cost", True),
-    (settings(models=[{"name": "a", "cost": NAN}]), "policy.models.a.cost", NAN),
-    (settings(models=[{"name": "a", "cost": HUGE}]), "policy.models.a.cost", HUGE),
+    (settings(models=[{"name": "a", "cost": NAN}]), "policy.models[0].cost", NAN),
+    (settings(models=[{"name": "a", "cost": HUGE}]), "policy.models[0].cost", HUGE),
     (settings(models=[{"name": "a", "max_tokens": 1.5}]), "policy.models[0].max_tokens", 1.5),
-    (settings(models=[{"name": "a", "max_tokens": 0}]), "policy.models.a.max_tokens", 0),
+    (settings(models=[{"name": "a", "max_tokens": 0}]), "policy.models[0].max_tokens", 0),
     (settings(models=[{"name": "a", "provider": 1}]), "policy.models[0].provider", 1),
-    (settings(models=[""]), "policy.models.name", ""),
+    (settings(models=[""]), "policy.models[0].name", ""),
     (settings(models=["a", "a"]), "policy.models", "a"),
     (settings(agents="me"), "policy.agents", "me"),
     (settings(agents=[1]), "policy.agents[0]", 1),
@@ -201,14 +201,14 @@ def test_every_mistake_is_named(table: Any, key: str, value: Any) -> None:
     assert error.key == key
     assert error.value is value or error.value == value
     assert error.allowed
-    assert str(error) == f"{key} = {value!r}: allowed is {error.allowed}"
+    assert str(error) == f"{key}: {value!r} is invalid; must be {error.allowed}"
 
 
 def test_the_table_of_mistakes_is_long() -> None:
     """Every key of a policy, a rung and a model has a mistake in the table above."""
     seen = {key.rpartition(".")[2].partition("[")[0] for _, key, _ in BAD}
     assert set(POLICY_KEYS) <= seen
-    assert {"action", "tries", "seconds", "scope", "cost", "helps", "most_missing", "rollback"} <= seen
+    assert {"action", "tries", "seconds", "scope", "cost", "applies_to", "max_missing_sections", "rollback"} <= seen
 
 
 TABLES = [
@@ -219,14 +219,14 @@ TABLES = [
     "entry",
     "loops",
     "first",
-    "otherwise",
+    "default_entry",
     "about",
     "action",
     "tries",
     "seconds",
     "scope",
     "cost",
-    "helps",
+    "applies_to",
 ]
 PARTS = ["base", "cap", "jitter", "max_tokens", "nudge.test", "timeout"]
 WORDS = st.sampled_from([*POLICY_KEYS, *TABLES, *PARTS])
@@ -248,7 +248,7 @@ JUNK = st.recursive(
     max_leaves=12,
 )
 RUNG_KEYS = st.sampled_from(
-    ["action", "name", "tries", "seconds", "scope", "cost", "helps", "most_missing", "rollback"]
+    ["action", "name", "tries", "seconds", "scope", "cost", "applies_to", "max_missing_sections", "rollback"]
 )
 RUNGS = st.lists(st.dictionaries(RUNG_KEYS, VALUES, max_size=4).map(lambda row: {"action": "retry", **row}), max_size=3)
 
@@ -371,7 +371,7 @@ def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
         "name": ladder.name,
         "about": ladder.about,
         "first": ladder.first,
-        "otherwise": ladder.otherwise,
+        "default_entry": ladder.default_entry,
         "entry": {kind.value: rung for kind, rung in ladder.entry.items()},
         "loops": {str(count): rung for count, rung in ladder.loops},
         "sizes": {size.value: rung for size, rung in ladder.sizes.items()},
@@ -383,10 +383,10 @@ def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
                 "seconds": rung.seconds,
                 "scope": rung.scope.value,
                 "cost": rung.cost,
-                "most_missing": rung.most_missing,
+                "max_missing_sections": rung.max_missing_sections,
                 "rollback": rung.rollback,
                 "spent_with": rung.spent_with,
-                **({} if rung.helps is None else {"helps": sorted(rung.helps)}),
+                **({} if rung.applies_to is None else {"applies_to": sorted(rung.applies_to)}),
             }
             for rung in ladder.rungs
         ],
@@ -398,19 +398,19 @@ def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
 def test_what_a_ladder_may_leave_out() -> None:
     """A ladder needs its rungs alone: kinds then enter at the first, and retry starts afresh after each climb."""
     ladder = ladder_from({"rungs": [{"action": "retry"}, {"action": "retry", "name": "once", "scope": "session"}, END]})
-    assert (ladder.name, ladder.otherwise, ladder.first, ladder.about) == ("custom", "retry", 1, "")
+    assert (ladder.name, ladder.default_entry, ladder.first, ladder.about) == ("custom", "retry", 1, "")
     assert [rung.scope for rung in ladder.rungs] == [Scope.ACTION, Scope.SESSION, Scope.INCIDENT]
     assert not ladder.entry
 
 
 def test_groups_and_kinds_in_entries() -> None:
     """A group stands for all its kinds, and a kind's own word weighs more, whether before or after it."""
-    rows = [{"action": "retry"}, {"action": "nudge", "helps": ["limits", "timeout"]}, END]
+    rows = [{"action": "retry"}, {"action": "nudge", "applies_to": ["limits", "timeout"]}, END]
     for entry in ({"transient": "retry", "timeout": "surface"}, {"timeout": "surface", "transient": "retry"}):
         ladder = ladder_from({"rungs": rows, "entry": entry})
         assert ladder.entry[Kind.TIMEOUT] == "surface"
         assert {ladder.entry[kind] for kind in TRANSIENT - {Kind.TIMEOUT}} == {"retry"}
-    assert ladder.rungs[1].helps == frozenset({*GROUPS["limits"], Kind.TIMEOUT})
+    assert ladder.rungs[1].applies_to == frozenset({*GROUPS["limits"], Kind.TIMEOUT})
 
 
 def test_loops_by_number_or_text() -> None:
@@ -494,7 +494,7 @@ def test_another_ladder_keeps_the_settings() -> None:
     api = book_from(tomllib.loads(FILE)).pick("api")
     assert [rung.name for rung in api.ladder.rungs] == [rung.name for rung in LADDERS["call"].rungs]
     assert api.ladder.rungs[0].tries == 2
-    assert (api.budget.attempts, api.confirm, len(api.models)) == (8, Confirm.DEARER, 2)
+    assert (api.budget.attempts, api.confirm, len(api.models)) == (8, Confirm.MORE_EXPENSIVE, 2)
 
 
 def test_another_template_starts_from_itself() -> None:

@@ -28,8 +28,8 @@ def test_a_config_error_says_it_all() -> None:
     """A ConfigError names the key, the value and what is allowed, also when seen from further out."""
     error = ConfigError("tries", -1, "0 or more")
     assert (error.key, error.value, error.allowed) == ("tries", -1, "0 or more")
-    assert str(error) == "tries = -1: allowed is 0 or more"
-    assert str(error.under("rungs[2]")) == "rungs[2].tries = -1: allowed is 0 or more"
+    assert str(error) == "tries: -1 is invalid; must be 0 or more"
+    assert str(error.under("rungs[2]")) == "rungs[2].tries: -1 is invalid; must be 0 or more"
 
 
 def test_an_attempt_says_what_it_knows() -> None:

@@ -21,7 +21,7 @@ SMALL = Ladder(
     name="small",
     rungs=(RETRY, NUDGE, END),
     entry={Kind.TIMEOUT: "retry", Kind.AUTH_ERROR: "force-done"},
-    otherwise="nudge",
+    default_entry="nudge",
     loops=((8, "force-done"), (3, "nudge")),
     first=0,
 )
@@ -57,9 +57,9 @@ def test_a_rung_is_named_after_its_action() -> None:
         ("seconds", 10**400),
         ("seconds", True),
         ("seconds", "30"),
-        ("most_missing", -1),
-        ("most_missing", 1.5),
-        ("most_missing", True),
+        ("max_missing_sections", -1),
+        ("max_missing_sections", 1.5),
+        ("max_missing_sections", True),
         ("rollback", 1),
         ("rollback", None),
         ("cost", -0.01),
@@ -80,7 +80,7 @@ def test_what_a_rung_cannot_be(key: str, value: Any) -> None:
 @pytest.mark.parametrize("action", [action for action in Action if action is not Action.RETRY])
 def test_only_retry_starts_afresh(action: Action) -> None:
     """No other rung may have its tries forgotten after a climb: it would never be spent."""
-    with pytest.raises(ConfigError, match="scope = 'action'"):
+    with pytest.raises(ConfigError, match="scope: 'action'"):
         Rung(action=action, scope=Scope.ACTION)
 
 
@@ -91,8 +91,8 @@ def test_only_retry_starts_afresh(action: Action) -> None:
         ({"rungs": (RETRY, NUDGE, NUDGE, END)}, "rungs.name", "nudge"),
         ({"rungs": (RETRY, NUDGE)}, "rungs", "nudge"),
         ({"rungs": (RETRY, END, NUDGE, Rung(action=Action.ASK))}, "rungs", "force-done"),
-        ({"otherwise": "hope"}, "otherwise", "hope"),
-        ({"otherwise": ""}, "otherwise", ""),
+        ({"default_entry": "hope"}, "default_entry", "hope"),
+        ({"default_entry": ""}, "default_entry", ""),
         ({"entry": {Kind.TIMEOUT: "wait"}}, "entry.timeout", "wait"),
         ({"loops": ((0, "nudge"),)}, "loops", 0),
         ({"loops": ((3, "stop"),)}, "loops.3", "stop"),
@@ -109,7 +109,7 @@ def test_what_a_ladder_cannot_be(changes: dict[str, Any], key: str, value: Any) 
 @pytest.mark.parametrize("ending", sorted(ENDINGS))
 def test_a_ladder_may_be_its_ending_alone(ending: Action) -> None:
     """Any of the three endings may be last, and the last may be all there is."""
-    ladder = Ladder(name="x", rungs=(Rung(action=ending),), entry={}, otherwise=ending.value)
+    ladder = Ladder(name="x", rungs=(Rung(action=ending),), entry={}, default_entry=ending.value)
     assert {ladder.enter(failure(kind)) for kind in Kind} == {0}
 
 
@@ -117,7 +117,7 @@ def test_a_ladder_may_be_its_ending_alone(ending: Action) -> None:
 @example(Kind.LOOP_DETECTED, 7)
 @example(Kind.LOOP_DETECTED, 8)
 def test_where_a_failure_enters(kind: Kind, repeats: int) -> None:
-    """A kind enters where `entry` says, else where `otherwise` says, and a loop by how often it has turned."""
+    """A kind enters where `entry` says, else where `default_entry` says, and a loop by how often it has turned."""
     expected = {Kind.TIMEOUT: 0, Kind.AUTH_ERROR: 2}.get(kind, 1)
     if kind is Kind.LOOP_DETECTED and repeats >= 8:
         expected = 2

@@ -13,7 +13,7 @@ from rung.core.errors import ConfigError
 from rung.core.failures import Kind, Phase
 from rung.core.own_rules import OwnRules, rules_from
 
-GOOD = {"id": "mine", "kind": "overloaded", "says": "queue is full"}
+GOOD = {"id": "mine", "kind": "overloaded", "message_has": "queue is full"}
 
 
 def test_a_file() -> None:
@@ -25,11 +25,11 @@ def test_a_file() -> None:
             kind = "overloaded"
             retryable = true
             why = "Our proxy has no room."
-            says = ["proxy: queue * is full", "no seat"]
+            message_has = ["proxy: queue * is full", "no seat"]
             status = 418
             phase = "call"
             wait_over = 1
-            mentions = ["Proxy"]
+            contains = ["Proxy"]
             provider = ["acme"]
             example = { status = 418, provider = "acme", body = "Proxy: queue 7 is full, retry after 3 seconds" }
 
@@ -60,20 +60,20 @@ def test_no_rules() -> None:
     ("row", "key", "allowed"),
     [
         ({**GOOD, "sais": "x"}, "rules[0].sais", "one of the keys id, kind"),
-        ({"kind": "overloaded", "says": "x"}, "rules[0].id", "a text"),
+        ({"kind": "overloaded", "message_has": "x"}, "rules[0].id", "a text"),
         ({**GOOD, "id": " "}, "rules[0].id", "a text"),
         ({**GOOD, "kind": "overload"}, "rules[0].kind", "one of rate_limit"),
-        ({**GOOD, "place": "first"}, "rules[0].place", "before or after"),
+        ({**GOOD, "place": "first"}, "rules[0].place", "one of before, after"),
         ({**GOOD, "retryable": 1}, "rules[0].retryable", "true or false"),
         ({**GOOD, "kind": "auth_error", "retryable": True}, "rules[0].retryable", "never helps"),
-        ({"id": "x", "kind": "unknown"}, "rules[0]", "at least one of code, raised"),
-        ({**GOOD, "says": "* ^"}, "rules[0].says", "words"),
-        ({**GOOD, "says": [3]}, "rules[0].says", "a text"),
+        ({"id": "x", "kind": "unknown"}, "rules[0]", "at least one of code, exception"),
+        ({**GOOD, "message_has": "* ^"}, "rules[0].message_has", "words"),
+        ({**GOOD, "message_has": [3]}, "rules[0].message_has", "a text"),
         ({**GOOD, "status": "429"}, "rules[0].status", "a whole number"),
         ({**GOOD, "status": [True]}, "rules[0].status", "a whole number"),
         ({**GOOD, "phase": "late"}, "rules[0].phase", "one of call"),
-        ({**GOOD, "wait_over": -1}, "rules[0].wait_over", "a number of seconds"),
-        ({**GOOD, "wait_under": True}, "rules[0].wait_under", "a number of seconds"),
+        ({**GOOD, "wait_over": -1}, "rules[0].wait_over", "seconds, 0 or more"),
+        ({**GOOD, "wait_under": True}, "rules[0].wait_under", "seconds, 0 or more"),
         ({**GOOD, "why": 5}, "rules[0].why", "a text"),
         ({**GOOD, "example": "something else"}, "rules[0].example", "matches"),
         ("mine", "rules[0]", "a table"),

@@ -67,7 +67,7 @@ def test_conservative(name: str) -> None:
     assert retries(policy) <= {1}
     assert policy.budget == replace(preset(name).budget, attempts=6)
     assert policy.backoff == Backoff(base=2, cap=60)
-    assert (policy.confirm, policy.escalate_after, policy.name) == (Confirm.DEARER, 2, "conservative")
+    assert (policy.confirm, policy.escalate_after, policy.name) == (Confirm.MORE_EXPENSIVE, 2, "conservative")
 
 
 @pytest.mark.parametrize("name", LADDERS)
@@ -253,7 +253,7 @@ def test_the_worst_case_in_dollars() -> None:
             Rung(action=Action.SURFACE, tries=0),
         ),
         entry={},
-        otherwise="retry",
+        default_entry="retry",
     )
     policy = preset(ladder)
     assert worst_case(policy) == WorstCase(attempts=1 + 2 + 3 + 2, seconds=3600, dollars=0.5 * (3 + 2))

@@ -149,7 +149,12 @@ def test_numbering() -> None:
 
 def test_what_each_rung_can_help_with() -> None:
     """Rungs that mend one thing only are passed over for all else."""
-    helps = {(name, rung.name): rung.helps for name, ladder in LADDERS.items() for rung in ladder.rungs if rung.helps}
+    helps = {
+        (name, rung.name): rung.applies_to
+        for name, ladder in LADDERS.items()
+        for rung in ladder.rungs
+        if rung.applies_to
+    }
     assert helps["call", "raise-limit"] == {Kind.OUTPUT_LIMIT}
     assert helps["call", "compact"] == {Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING}
     assert Kind.OUTPUT_LIMIT in helps["call", "resume"]
@@ -160,7 +165,7 @@ def test_what_each_rung_can_help_with() -> None:
 
 def test_only_small_gaps_are_nudged() -> None:
     """On the pipeline a nudge is for at most two missing sections."""
-    assert [rung.most_missing for rung in LADDERS["pipeline"].rungs] == [None, 2, None, None, None]
+    assert [rung.max_missing_sections for rung in LADDERS["pipeline"].rungs] == [None, 2, None, None, None]
 
 
 def test_one_fallback_for_each_session() -> None:

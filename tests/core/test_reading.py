@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 
 from rung.core.classify import classify
 from rung.core.failures import Evidence, Kind, Phase
-from rung.core.reading import Facts, read
+from rung.core.reading import read
+
+if TYPE_CHECKING:
+    from rung.core.facts import Facts
 
 BODY = {"error": {"message": "out of seats", "type": "seat_error", "code": "no_seat"}, "status": 503, "id": "x"}
 

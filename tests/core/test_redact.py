@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import string
 import time
 import timeit
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rung.core import redact
 from rung.core.redact import redacted, redacted_headers
 
 WINDOW = 12  # so many characters of a secret in a row are a leak
@@ -396,3 +398,12 @@ BAIT = [
 def test_bait_takes_linear_time(bait: str) -> None:
     """64 KiB made to trap a pattern take milliseconds (five times the bound here), as any other text."""
     assert seconds((bait * 65_536)[:65_536], 1) < 5 * 3e-3
+
+
+def test_the_examples_of_the_module_hold() -> None:
+    """Every row of the table in the module's docstring that is written out is what `redacted` returns."""
+    rows = re.findall(r"^    (\S.*?) {2,}(\S.*)$", redact.__doc__ or "", re.MULTILINE)[1:]
+    whole = [(text, result) for text, result in rows if "…" not in text]
+    assert len(whole) >= 7
+    for text, result in whole:
+        assert redacted(text) == (text if result.startswith("unchanged") else result)

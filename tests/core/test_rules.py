@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from rung.core.classify import RULES, classify, rules, use_rules
 from rung.core.failures import Evidence, Kind, Phase
 from rung.core.phrases import phrases
-from rung.core.reading import Facts, read
+from rung.core.reading import read
 from rung.core.rules import SIGNS, Rule, Table, asked_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rung.core.facts import Facts
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +30,11 @@ def plainly(rule: Rule, facts: Facts) -> bool:
     """Does the rule match? By its own words, without any index."""
     signs = (
         any(code.lower() in facts.codes for code in rule.code),
-        any(name in facts.names for name in rule.raised),
+        any(name in facts.names for name in rule.exception),
         facts.errno in rule.errno,
         facts.exit_code in rule.exit_code,
-        any(phrase.found_in(facts.said) for phrase in phrases(rule.says)),
-        any(phrase.found_in(facts.output) for phrase in phrases(rule.prints)),
+        any(phrase.found_in(facts.said) for phrase in phrases(rule.message_has)),
+        any(phrase.found_in(facts.output) for phrase in phrases(rule.output_has)),
     )
     if any(getattr(rule, sign) for sign in SIGNS) and not any(signs):
         return False
@@ -41,7 +43,14 @@ def plainly(rule: Rule, facts: Facts) -> bool:
 
 TEXTS = st.lists(
     st.sampled_from(
-        sorted({word for rule in RULES for phrase in phrases((*rule.says, *rule.prints)) for word in phrase.words})
+        sorted(
+            {
+                word
+                for rule in RULES
+                for phrase in phrases((*rule.message_has, *rule.output_has))
+                for word in phrase.words
+            }
+        )
     ),
     max_size=12,
 ).map(" ".join)
@@ -72,10 +81,10 @@ def own(**asks: object) -> Rule:
 def test_own_rules_before_and_after() -> None:
     """A rule before ours is asked first, one after ours last; without any, all is as it was."""
     assert classify("proxy queue is full").kind is Kind.OVERLOADED
-    use_rules(before=[own(says=("proxy queue is full",))])
+    use_rules(before=[own(message_has=("proxy queue is full",))])
     assert classify("proxy queue is full").rule == "own"
     assert rules()[0].id == "own"
-    use_rules(after=[own(says=("queue is full", "frobnicated")), own(id="last", status=(299,))])
+    use_rules(after=[own(message_has=("queue is full", "frobnicated")), own(id="last", status=(299,))])
     assert classify("proxy queue is full").rule == "overloaded"
     assert classify("it frobnicated").rule == "own"
     assert classify({"status": 299}).rule == "last"
@@ -91,21 +100,21 @@ def test_own_rules_before_and_after() -> None:
         ({"phase": (Phase.STREAM,)}, Evidence(), False),
         ({"provider": ("acme",)}, Evidence(provider="ACME"), True),
         ({"provider": ("acme",)}, Evidence(provider="other"), False),
-        ({"mentions": ("x-odd",)}, Evidence(text="an X-Odd thing"), True),
-        ({"mentions": ("x-odd",)}, Evidence(text="an odd thing"), False),
-        ({"says": ("odd",), "unless": ("fine",)}, Evidence(text="odd but fine"), False),
-        ({"says": ("odd",), "unless": ("fine",)}, Evidence(text="odd"), True),
-        ({"says": ("odd",), "wait_over": 10.0}, Evidence(text="odd, retry after 20 seconds"), True),
-        ({"says": ("odd",), "wait_over": 10.0}, Evidence(text="odd, retry after 5 seconds"), False),
-        ({"says": ("odd",), "wait_under": 10.0}, Evidence(text="odd, retry after 5 seconds"), True),
-        ({"says": ("odd",), "wait_under": 10.0}, Evidence(text="odd"), False),
-        ({"says": ("odd",), "over_limit": True}, Evidence(text="odd: Limit 5, Requested 6"), True),
-        ({"says": ("odd",), "over_limit": True}, Evidence(text="odd: Limit 6, Requested 5"), False),
-        ({"says": ("odd",), "status": (418,)}, Evidence(text="odd", status=418), True),
-        ({"says": ("odd",), "status": (418,)}, Evidence(text="odd", status=419), False),
+        ({"contains": ("x-odd",)}, Evidence(text="an X-Odd thing"), True),
+        ({"contains": ("x-odd",)}, Evidence(text="an odd thing"), False),
+        ({"message_has": ("odd",), "except_if": ("fine",)}, Evidence(text="odd but fine"), False),
+        ({"message_has": ("odd",), "except_if": ("fine",)}, Evidence(text="odd"), True),
+        ({"message_has": ("odd",), "wait_over": 10.0}, Evidence(text="odd, retry after 20 seconds"), True),
+        ({"message_has": ("odd",), "wait_over": 10.0}, Evidence(text="odd, retry after 5 seconds"), False),
+        ({"message_has": ("odd",), "wait_under": 10.0}, Evidence(text="odd, retry after 5 seconds"), True),
+        ({"message_has": ("odd",), "wait_under": 10.0}, Evidence(text="odd"), False),
+        ({"message_has": ("odd",), "over_limit": True}, Evidence(text="odd: Limit 5, Requested 6"), True),
+        ({"message_has": ("odd",), "over_limit": True}, Evidence(text="odd: Limit 6, Requested 5"), False),
+        ({"message_has": ("odd",), "status": (418,)}, Evidence(text="odd", status=418), True),
+        ({"message_has": ("odd",), "status": (418,)}, Evidence(text="odd", status=419), False),
         ({"errno": (5,)}, Evidence(errno=5), True),
         ({"exit_code": (9,)}, Evidence(exit_code=9), True),
-        ({"raised": ("OddError",)}, Evidence(exceptions=("pack.OddError",)), True),
+        ({"exception": ("OddError",)}, Evidence(exceptions=("pack.OddError",)), True),
         ({"code": ("ODD_CODE",)}, Evidence(code="other odd_code"), True),
     ],
 )

@@ -20,8 +20,7 @@ from rung.core.ladder import Action
 from rung.core.narration import narrate, told
 from rung.core.request import Request
 from rung.core.stop_gate import stop_from
-from rung.core.tables import policy_table, worst_table
-from rung.core.toml import to_toml
+from rung.core.tables import policy_table, to_toml, worst_table
 
 RUNGS = ("retry", "nudge")
 FAILURE = Failure(Kind.RATE_LIMIT, True, "rate-limited", "slow down", 3.0, Evidence(text="slow down", status=429))
@@ -124,10 +123,10 @@ def test_what_a_call_lacks() -> None:
 
 def test_the_stop_table() -> None:
     """Checked whole, each error by its key."""
-    good = {"gate": True, "blocks": 1, "check": "make test", "seconds": 5}
+    good = {"gate": True, "max_blocks": 1, "check": "make test", "seconds": 5}
     assert stop_from(good) == good
     for wrong, key in (
-        (3, "stop"), ({"x": 1}, "stop.x"), ({"gate": 1}, "stop.gate"), ({"blocks": 9}, "stop.blocks"),
+        (3, "stop"), ({"x": 1}, "stop.x"), ({"gate": 1}, "stop.gate"), ({"max_blocks": 9}, "stop.max_blocks"),
         ({"check": 1}, "stop.check"), ({"seconds": -1}, "stop.seconds"),
     ):  # fmt: skip
         with pytest.raises(ConfigError) as caught:

@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
+from rung.adapters.user_hooks import Hook
 from rung.core.errors import ConfigError
+from rung.core.keys import read_rows
 from rung.core.stop_gate import stop_from
-from rung.core.user_hooks import hooks_from
 
 GOOD = {"when": "attempt.pre", "run": "true"}
 
 
 def test_good_rows_are_kept_as_they_are() -> None:
     """All four keys, or only those that must be there."""
-    rows = [GOOD, {**GOOD, "when": "rung.post", "seconds": 1.5, "closed": True}]
-    assert hooks_from(rows) == tuple(rows)
+    rows: list[dict[str, Any]] = [GOOD, {**GOOD, "when": "rung.post", "seconds": 1.5, "fail_closed": True}]
+    assert read_rows(Hook, rows, "hooks") == tuple(Hook(**row) for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -30,13 +31,13 @@ def test_good_rows_are_kept_as_they_are() -> None:
         ([{**GOOD, "run": " "}], "hooks[0].run"),
         ([{**GOOD, "seconds": 0}], "hooks[0].seconds"),
         ([{**GOOD, "seconds": "1"}], "hooks[0].seconds"),
-        ([{**GOOD, "closed": 1}], "hooks[0].closed"),
+        ([{**GOOD, "fail_closed": 1}], "hooks[0].fail_closed"),
     ],
 )
 def test_every_error_names_its_key(rows: Any, key: str) -> None:
     """And what would be allowed there."""
     with pytest.raises(ConfigError) as found:
-        hooks_from(rows)
+        read_rows(Hook, rows, "hooks")
     assert found.value.key == key
 
 

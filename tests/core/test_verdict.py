@@ -148,5 +148,5 @@ def test_a_judges_json(names: tuple[str, ...]) -> None:
 
 def test_a_judges_json_that_lacks_a_score() -> None:
     """A missing score is refused by its name."""
-    with pytest.raises(ConfigError, match=r"verdict\.evidence_of_completion = None"):
+    with pytest.raises(ConfigError, match=r"verdict\.evidence_of_completion: None"):
         verdict_from({"goal_alignment": 1, "action_completeness": 1, "final_state_coherence": 1})

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 TASK = "task-01"
 HELD = ("--task", TASK, "--session", "s1", "--generation", "1")
 WRITES = {
-    "beat": ("--progress", "3 files"),
+    "heartbeat": ("--progress", "3 files"),
     "error": ("boom",),
-    "warn": ("--body", "65 %"),
+    "context-warning": ("--body", "65 %"),
     "review": ("--checkpoint", "1", "--body", "x"),
     "resume": (),
     "complete": (),
@@ -72,7 +72,10 @@ def test_a_whole_life_by_commands(table: Table, shell: Shell, tmp_path: Path) ->
     """Claim, beat, error, fix, review, completion; each says in JSON what came of it."""
     claimed = shell("worker", "claim", "--task", TASK, "--session", "s1", "--json").facts
     assert (claimed["generation"], claimed["instruction"]) == (1, "write the parser")
-    assert shell("worker", "beat", *HELD, "--progress", "1 of 7", "--json").facts == {"task": TASK, "state": "working"}
+    assert shell("worker", "heartbeat", *HELD, "--progress", "1 of 7", "--json").facts == {
+        "task": TASK,
+        "state": "working",
+    }
     report = tmp_path / "report.md"
     report.write_text("three tests fail", encoding="utf-8")
     done = shell("worker", "error", "tests fail", "--body-file", str(report), "--report", str(report), *HELD, "--json")
@@ -97,7 +100,7 @@ def test_variables_stand_for_options(table: Table, shell: Shell) -> None:
     lines = [shlex.split(line)[1] for line in done.out.splitlines()]
     environment = dict(line.split("=", 1) for line in lines)
     assert environment["RUNG_TASK"] == TASK
-    assert shell("worker", "beat", environment=environment).out == "working\n"
+    assert shell("worker", "heartbeat", environment=environment).out == "working\n"
     nothing = shell("worker", "claim")
     assert (nothing.code, nothing.out) == (3, "")
     assert "nothing to claim" in nothing.err
@@ -138,7 +141,7 @@ def test_what_is_not_legal_now_says_what_is(table: Table, shell: Shell) -> None:
     assert "fix_proposed (conductor" in _refused(shell("worker", "error", "boom", *HELD))
     answered(table, State.EXIT_REQUESTED)
     assert "by a claim that names its session" in _refused(shell("worker", "resume", *HELD))
-    assert shell("worker", "beat", *HELD).out == "exit_requested\n"
+    assert shell("worker", "heartbeat", *HELD).out == "exit_requested\n"
     assert shell("worker", "handoff", "--body", "step 3 is half done", *HELD).out == "exited\n"
 
 
@@ -152,13 +155,16 @@ def _refused(done: Done) -> str:
 BAD = {
     "unknown task": (("worker", "claim", "--task", "task-99"), "a task of this crew: task-01"),
     "a session with blanks": (("worker", "claim", "--task", TASK, "--session", "a b"), "without blanks"),
-    "no generation": (("worker", "beat", "--task", TASK, "--session", "s1"), "--generation"),
-    "no number": (("worker", "beat", *HELD[:-1], "one"), "not a valid integer"),
+    "no generation": (("worker", "heartbeat", "--task", TASK, "--session", "s1"), "--generation"),
+    "no number": (("worker", "heartbeat", *HELD[:-1], "one"), "not a valid integer"),
     "no checkpoint": (("worker", "review", *HELD), "--checkpoint"),
     "a checkpoint below 0": (("worker", "review", "--checkpoint", "-1", *HELD), "-1"),
     "the warning as an error": (("worker", "error", "context_exhaustion_warning", *HELD), "no error: warn"),
-    "a file that is not there": (("worker", "warn", "--body-file", "none.md", *HELD), "none.md: cannot be read"),
-    "said twice": (("worker", "warn", "--body", "a", "--body-file", "-", *HELD), "say it once"),
+    "a file that is not there": (
+        ("worker", "context-warning", "--body-file", "none.md", *HELD),
+        "none.md: cannot be read",
+    ),
+    "said twice": (("worker", "context-warning", "--body", "a", "--body-file", "-", *HELD), "say it once"),
     "a hand-off without a word": (("worker", "handoff", *HELD), "how far the work got"),
     "a type that is none": (("worker", "messages", "--task", TASK, "--type", "gossip"), "review_request"),
     "messages of nobody": (("worker", "messages", "--task", "task-99"), "a task of this crew"),
@@ -214,4 +220,4 @@ def test_the_real_command_too(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rung", "worker", "claim", "--task", "nobody", "--db", place]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "rung: task = 'nobody': allowed is a task of this crew: none yet\n"
+    assert done.stderr == "rung: task: 'nobody' is invalid; must be a task of this crew: none yet\n"

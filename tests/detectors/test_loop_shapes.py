@@ -253,14 +253,14 @@ SAME = [Step("look", {"x": 1, "noise": n}, LONG) for n in range(9)]
     ("settings", "noticed"),
     [
         ({}, 4),
-        ({"cosmetic": frozenset({"noise"})}, 3),
+        ({"ignored_arguments": frozenset({"noise"})}, 3),
         ({"loop_keys": {"look": lambda args: str(args["x"])}}, 3),
         ({"loop_keys": {"look": lambda _: None}}, None),
         ({"off": True}, None),
-        ({"off_tools": frozenset({"look"})}, None),
-        ({"off_rules": frozenset({"same-outcome"})}, None),
-        ({"changing": frozenset({"look"})}, None),
-        ({"replan": 5, "cosmetic": frozenset({"noise"})}, 5),
+        ({"ignore_tools": frozenset({"look"})}, None),
+        ({"ignore_rules": frozenset({"same-outcome"})}, None),
+        ({"mutating_tools": frozenset({"look"})}, None),
+        ({"replan": 5, "ignored_arguments": frozenset({"noise"})}, 5),
     ],
 )
 def test_settings(settings: dict[str, Any], noticed: int | None) -> None:

@@ -134,8 +134,8 @@ def test_no_text_of_the_agents_is_kept() -> None:
         ({"replan": 4, "explore": 3}, "loops.explore"),
         ({"similarity": 0}, "loops.similarity"),
         ({"windows": 3}, "loops.windows"),
-        ({"off_rules": ["nonsense"]}, "loops.off_rules"),
-        ({"off_tools": "bash"}, "loops.off_tools"),
+        ({"ignore_rules": ["nonsense"]}, "loops.ignore_rules"),
+        ({"ignore_tools": "bash"}, "loops.ignore_tools"),
         ({"loop_key": ["x"]}, "loops.loop_key"),
         ({"loop_key": {"x": 3}}, "loops.loop_key.x"),
         ({"progress_seconds": -1}, "loops.progress_seconds"),
@@ -150,11 +150,11 @@ def test_settings_that_cannot_be(table: dict[str, Any], key: str) -> None:
 
 def test_settings_from_a_table() -> None:
     """A policy file's table says which arguments make two calls the same, and which tool never loops."""
-    watching = watching_from({"replan": 4, "loop_key": {"look": ["x"], "dice": False}, "off_tools": ["poll"]})
+    watching = watching_from({"replan": 4, "loop_key": {"look": ["x"], "dice": False}, "ignore_tools": ["poll"]})
     assert watching.replan == 4
     assert watching.loop_keys["look"]({"x": 1, "y": 2}) == watching.loop_keys["look"]({"x": 1, "y": 3})
     assert watching.loop_keys["dice"]({}) is None
-    assert watching.off_tools == {"poll"}
+    assert watching.ignore_tools == {"poll"}
 
 
 @pytest.mark.parametrize(

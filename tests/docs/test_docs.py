@@ -16,14 +16,15 @@ from rung.core.classify import RULES, classify
 from rung.core.config import POLICY_KEYS, book_from
 from rung.core.failures import GROUPS, Kind
 from rung.core.guide import GUIDES
-from rung.core.plan import CREW_KEYS, TASK_KEYS, checked_plan
+from rung.core.keys import declared
+from rung.core.plan import CrewSettings, PlannedTask, checked_plan
 from rung.core.presets import LADDERS
 from rung.core.prompts import PROMPTS
 from rung.core.rules import Rule
-from rung.core.stages import PIPELINE_KEYS, STAGE_KEYS, read_pipeline
+from rung.core.stages import PipelineSettings, Stage, read_pipeline
 
 if TYPE_CHECKING:
-    from rung.core.keys import Key
+    from rung.core.keys import Setting
     from rung.core.rules import Rule
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,11 +145,11 @@ def test_every_policy_key_is_described(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "key"),
-    [("plan.md", key) for key in (*CREW_KEYS, *TASK_KEYS)]
-    + [("pipeline.md", key) for key in (*PIPELINE_KEYS, *STAGE_KEYS)],
+    [("plan.md", key) for key in (*declared(CrewSettings), *declared(PlannedTask))]
+    + [("pipeline.md", key) for key in (*declared(PipelineSettings), *declared(Stage))],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_every_key_of_a_plan_and_a_pipeline_is_described(name: str, key: Key) -> None:
+def test_every_key_of_a_plan_and_a_pipeline_is_described(name: str, key: Setting) -> None:
     """Each key has a row with what is allowed, its default and its meaning, and the example on the page loads."""
     row = re.search(rf"^\| `{key.name}` \| .+ \| .+ \| .+ \|$", read(name), re.MULTILINE)
     assert row

@@ -277,7 +277,9 @@ def test_spend_wants_a_sum(dollars: Any, inside: bool) -> None:
     """What is no sum of money is refused where it is said, and counts nothing."""
 
     def say(_: object = None) -> None:
-        with pytest.raises(ConfigError, match=r"dollars = .*: allowed is a finite number of US dollars, 0 or more"):
+        with pytest.raises(
+            ConfigError, match=r"dollars: .* is invalid; must be a finite number of US dollars, 0 or more"
+        ):
             rung.spend(dollars)
 
     if inside:
@@ -288,7 +290,7 @@ def test_spend_wants_a_sum(dollars: Any, inside: bool) -> None:
 
 def test_completed_wants_a_text() -> None:
     """A step has a name."""
-    with pytest.raises(ConfigError, match="step = 5"):
+    with pytest.raises(ConfigError, match="step: 5"):
         rung.completed(5)  # type: ignore[arg-type]
 
 

@@ -592,7 +592,7 @@ def test_a_dearer_model_is_confirmed(world: World) -> None:
         return "decline" if question.model == "medium" else "approve"
 
     models = [{"name": "small", "cost": 0.01}, {"name": "medium", "cost": 0.05}, {"name": "large", "cost": 0.25}]
-    policy = rung.policy("model", models=models, confirm="dearer")
+    policy = rung.policy("model", models=models, confirm="more_expensive")
     script = Script(rung.AttemptError("too hard", finding="capability_mismatch"), "done")
     outcome = world.recover(script, ASK, policy=policy, ask=ask)
     assert [q.model for q in questions] == ["medium", "large"]

@@ -25,7 +25,7 @@ from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
 from tests.hooks.rig import alone, command_line, environment
 
-CLOCKS = {"connect": 2.0, "headers": 3.0, "whole": 3.0, "first": 3.0, "gap": 2.0, "grace": 1.0}
+TIMEOUTS = {"connect": 2.0, "headers": 3.0, "total": 3.0, "first_token": 3.0, "idle": 2.0, "last_resort_factor": 1.0}
 POLICY = {"backoff": {"base": 0.05, "cap": 0.3}}
 SECONDS = 120
 MODEL = {"claude": "claude-sonnet-4-5", "codex": "gpt-5-codex"}
@@ -60,7 +60,7 @@ def codex(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, st
 
 def serve(lab: Lab, agent: str) -> Served:
     """A gateway in a thread of its own."""
-    table = {"anthropic": lab.url, "openai": lab.url, "port": 0, "clocks": CLOCKS}
+    table = {"anthropic": lab.url, "openai": lab.url, "port": 0, "timeouts": TIMEOUTS}
     book = book_from({"policy": {**POLICY, "models": [MODEL[agent], OTHER[agent]]}})
     up = threading.Event()
     served = Served(settings_from(table, book), None, lambda _: up.set())

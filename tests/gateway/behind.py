@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 # Waits short enough for a test, and still waits.
 QUICK = {"retries": 3, "backoff": {"base": 0.02, "cap": 0.1}}
-CLOCKS = {"connect": 2.0, "headers": 1.0, "whole": 1.0, "first": 1.0, "gap": 0.5, "grace": 1.0}
+TIMEOUTS = {"connect": 2.0, "headers": 1.0, "total": 1.0, "first_token": 1.0, "idle": 0.5, "last_resort_factor": 1.0}
 
 
 class Behind:
@@ -63,7 +63,7 @@ class Behind:
         table = {
             "anthropic": self.lab.url,
             "openai": self.lab.url,
-            "clocks": CLOCKS,
+            "timeouts": TIMEOUTS,
             "port": 0,
             **self._settings,
             **more,

@@ -35,7 +35,7 @@ def test_what_is_not_json(wire: str) -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_fifty_megabytes(wire: str) -> None:
     """A body of 50 MB is the upstream's to refuse, in its words; one above our limit is refused before it has come."""
-    with Behind(limits={"body": 60_000_000}, clocks={"whole": 60.0, "headers": 60.0}) as behind:
+    with Behind(limits={"body": 60_000_000}, timeouts={"total": 60.0, "headers": 60.0}) as behind:
         key = "input" if wire == "responses" else "messages"
         body = {"model": "small", "max_tokens": 500, key: [*ASK, {"role": "user", "content": "x" * 50_000_000}]}
         with behind.http(timeout=60) as client:
@@ -156,10 +156,10 @@ def test_more_than_it_takes_at_once() -> None:
     ("settings", "key"),
     [
         ({"host": "0.0.0.0"}, "gateway.host"),
-        ({"clocks": {"gap": 0}}, "gateway.clocks.gap"),
+        ({"timeouts": {"idle": 0}}, "gateway.timeouts.idle"),
         ({"upstreams": {"x": {"wire": "smtp", "url": "http://x"}}}, "gateway.upstreams.x.wire"),
         ({"upstreams": {"x": {"wire": "openai", "url": "ftp://x"}}}, "gateway.upstreams.x.url"),
-        ({"keys": [{"hash": "short"}]}, "gateway.keys.hash"),
+        ({"keys": [{"hash": "short"}]}, "gateway.keys[0].hash"),
         ({"nonsense": 1}, "gateway.nonsense"),
         ({"port": 70_000}, "gateway.port"),
         ({"budgets": {"session": -1}}, "gateway.budgets.session"),

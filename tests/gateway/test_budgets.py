@@ -103,8 +103,8 @@ def test_an_order_is_obeyed_while_it_waits(tmp_path: Path) -> None:
 
 
 def test_what_is_not_written_down_is_paid_all_the_same(tmp_path: Path) -> None:
-    """Of calls beyond journal_rate only the cost is written down, and all of it."""
-    with Behind(prices=PRICES, journal=rung.journal(tmp_path / "j.db"), journal_rate=1) as behind:
+    """Of calls beyond journaled_per_second only the cost is written down, and all of it."""
+    with Behind(prices=PRICES, journal=rung.journal(tmp_path / "j.db"), journaled_per_second=1) as behind:
         for _ in range(4):
             asked(behind)
     journal = rung.journal(tmp_path / "j.db")

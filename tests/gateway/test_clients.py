@@ -39,7 +39,7 @@ def body(wire: str, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_client_that_leaves_takes_its_attempt_along(wire: str) -> None:
     """When a client goes away, the upstream's attempt is cancelled at once."""
-    with Behind(gap=0.1, clocks={"gap": 30.0}) as behind:
+    with Behind(gap=0.1, timeouts={"idle": 30.0}) as behind:
         asked = body(wire, stream=True)
         with behind.http() as client, client.stream("POST", PATHS[wire], json=asked) as answer:
             next(answer.iter_bytes())
@@ -51,7 +51,7 @@ def test_a_client_that_leaves_takes_its_attempt_along(wire: str) -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_client_that_leaves_before_there_is_an_answer(wire: str) -> None:
     """One that goes away while nothing has come yet, streamed or not, is not asked for any more."""
-    with Behind([{"fault": "slow", "seconds": 60}], clocks={"headers": 90.0, "whole": 90.0}) as behind:
+    with Behind([{"fault": "slow", "seconds": 60}], timeouts={"headers": 90.0, "total": 90.0}) as behind:
         for stream in (False, True):
             with pytest.raises(httpx.ReadTimeout):
                 httpx.post(behind.url + PATHS[wire], json=body(wire, stream=stream), timeout=1.0)
@@ -73,7 +73,7 @@ def test_a_client_that_leaves_while_it_waits(wire: str) -> None:
 def test_a_stream_that_is_late_hears_pings() -> None:
     """A stream whose content is held back hears pings, and then one whole answer, its failure unseen."""
     rules = [{"fault": "overloaded", "request": 1, "retry_after": 1}]
-    with Behind(rules, hold_seconds=0.2) as behind, behind.http() as client:
+    with Behind(rules, header_hold_seconds=0.2) as behind, behind.http() as client:
         text = client.post("/v1/messages", json={**GOOD, "stream": True}).text
         assert text.startswith("event: ping")
         assert text.count("event: message_start") == text.count("event: message_stop") == 1
@@ -185,7 +185,7 @@ def test_it_drains() -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_resend_joins_what_is_running(wire: str, stream: bool) -> None:
     """The same body sent again by an SDK that lost patience waits for the attempt that is running; when both have left, that ends."""
-    with Behind([{"fault": "slow", "seconds": 600}], clocks={"headers": 900.0, "whole": 900.0}) as behind:
+    with Behind([{"fault": "slow", "seconds": 600}], timeouts={"headers": 900.0, "total": 900.0}) as behind:
         tasks = [Resending(behind, wire, stream=stream, count=count) for count in (0, 1)]
         tasks[0].start()
         until(lambda: len(behind.gateway.joining) == 1, 30)  # after a moment: what is over sooner nobody sends again
@@ -221,7 +221,7 @@ class Resending:
 def test_both_get_the_answer() -> None:
     """Who has joined gets the same answer as who was first."""
     slow = {"fault": "slow", "seconds": 4, "request": 1}
-    with Behind([slow], clocks={"headers": 90.0, "whole": 90.0}) as behind:
+    with Behind([slow], timeouts={"headers": 90.0, "total": 90.0}) as behind:
         got: list[Any] = []
         clients = [behind.http(headers={"x-stainless-retry-count": str(count), "x-api-key": "k"}) for count in (0, 1)]
         work = [

@@ -78,7 +78,7 @@ def run(place: Handler, work: Callable[[Pool, Upstream], Awaitable[Any]], tls: s
         server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=2**20, ssl=tls)
         port = server.sockets[0].getsockname()[1]
         there = Upstream(name="there", wire="openai", url=f"{'https' if tls else 'http'}://127.0.0.1:{port}")
-        pool = Pool(settings_from({"clocks": {"connect": 1.0}}))
+        pool = Pool(settings_from({"timeouts": {"connect": 1.0}}))
         try:
             return await asyncio.wait_for(work(pool, there), 10)
         finally:

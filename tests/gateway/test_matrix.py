@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.gateway.behind import Behind
-from tests.gateway.cells import CELLS, CLOCKS, POLICY, Cell, as_good_as_can_be, measure
+from tests.gateway.cells import CELLS, POLICY, TIMEOUTS, Cell, as_good_as_can_be, measure
 
 SEED = 7
 SLICE = sorted(Random(SEED).sample(CELLS, 40), key=str)  # no secret
@@ -16,7 +16,7 @@ SLICE = sorted(Random(SEED).sample(CELLS, 40), key=str)  # no secret
 @pytest.mark.parametrize("cell", SLICE, ids=str)
 def test_a_cell_is_as_good_as_can_be(cell: Cell) -> None:
     """Complete where anything could make it so, a well-formed error in the rest, nothing lost and nothing twice."""
-    with Behind(policy=POLICY, clocks=CLOCKS) as behind:
+    with Behind(policy=POLICY, timeouts=TIMEOUTS) as behind:
         bare = measure(behind.lab, behind.lab.url, cell) if cell.case.startswith("refusal") else None
         found = measure(behind.lab, behind.url, cell)
         assert as_good_as_can_be(cell, found, bare), found

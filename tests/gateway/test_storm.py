@@ -13,7 +13,12 @@ from tests.gateway.behind import ASK, WHOLE, Behind
 # Faults a repeat, a splice or a resume can mend.
 FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]
 CLIENTS = 16
-PATIENT = {"headers": 20.0, "whole": 20.0, "first": 20.0, "gap": 20.0}  # a busy machine is no fault of the provider
+PATIENT = {
+    "headers": 20.0,
+    "total": 20.0,
+    "first_token": 20.0,
+    "idle": 20.0,
+}  # a busy machine is no fault of the provider
 
 
 def answers(behind: Behind, number: int) -> list[httpx.Response]:
@@ -40,7 +45,7 @@ def said(answer: httpx.Response) -> str:
 def test_every_fifth_call_fails() -> None:
     """No client sees it, and the upstream is asked hardly more than there was to ask."""
     script = {"rate": 0.2, "seed": 7, "faults": FAULTS}
-    with Behind(script, policy={"retries": 8, "attempts": 20}, clocks=PATIENT) as behind:
+    with Behind(script, policy={"retries": 8, "attempts": 20}, timeouts=PATIENT) as behind:
         got = answers(behind, 160)
         assert [answer.status_code for answer in got] == [200] * 160
         assert {said(answer) for answer in got} == {WHOLE}
@@ -49,7 +54,7 @@ def test_every_fifth_call_fails() -> None:
 
 def test_an_outage_is_not_made_worse() -> None:
     """While nothing works the upstream is left alone, and soon after it works again everybody is served."""
-    with Behind([{"fault": "overloaded"}], clocks=PATIENT) as behind:
+    with Behind([{"fault": "overloaded"}], timeouts=PATIENT) as behind:
         got = answers(behind, 160)
         assert {answer.status_code for answer in got} <= {503, 529}
         assert behind.attempts <= 1.2 * 160
@@ -65,6 +70,6 @@ def test_a_stream_that_will_not_go_on() -> None:
     """A broken stream is gone on with as patiently as a call is repeated that gave nothing yet."""
     rules = [{"fault": "cut", "after": 7, "request": 1}]
     rules += [{"fault": fault, "request": at} for at, fault in enumerate(FAULTS[:4] * 2, start=2)]
-    with Behind(rules, policy={"attempts": 20}, clocks=PATIENT) as behind:
+    with Behind(rules, policy={"attempts": 20}, timeouts=PATIENT) as behind:
         assert said(answers(behind, 1)[0]) == WHOLE
         assert behind.attempts == 10

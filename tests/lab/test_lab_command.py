@@ -42,7 +42,7 @@ def rung(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def attempt(agent: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return rung("lab", "try", *arguments, "--", sys.executable, "-S", str(agent))
+    return rung("lab", "test", *arguments, "--", sys.executable, "-S", str(agent))
 
 
 @pytest.fixture
@@ -82,16 +82,16 @@ def test_the_faults_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--rate", "3"), "rate = 3.0: allowed is from 0 to 1"),
+        (("--rate", "3"), "rate: 3.0 is invalid; must be from 0 to 1"),
         (("--script", "nowhere.toml"), "nowhere.toml"),
         (("--fault", "cutt"), "faults[0].fault = 'cutt'"),
-        (("try", "--fault", "cutt", "--", "true"), "did you mean cut"),
-        (("try", "--fault", "cut:after", "--", "true"), "cut:KEY=VALUE"),
-        (("try", "--fault", "cut:aftr=3", "--", "true"), "rules[0].aftr = 3"),
-        (("try", "--", "no-such-command"), "a command that can be run"),
-        (("try", "--", "false"), "one that succeeds when nothing fails; it exits 1"),
-        (("try", "--", "true"), "one that asks a model"),
-        (("try", "--seconds", "0.2", "--", "sleep", "9"), "enough for the command when nothing fails"),
+        (("test", "--fault", "cutt", "--", "true"), "did you mean cut"),
+        (("test", "--fault", "cut:after", "--", "true"), "cut:KEY=VALUE"),
+        (("test", "--fault", "cut:aftr=3", "--", "true"), "rules[0].aftr: 3"),
+        (("test", "--", "no-such-command"), "a command that can be run"),
+        (("test", "--", "false"), "one that succeeds when nothing fails; it exits 1"),
+        (("test", "--", "true"), "one that asks a model"),
+        (("test", "--max-seconds", "0.2", "--", "sleep", "9"), "enough for the command when nothing fails"),
     ],
 )
 def test_misuse(arguments: tuple[str, ...], said: str) -> None:
@@ -106,7 +106,7 @@ def test_what_an_agent_survives(agent: Path) -> None:
     """Survived, told, failed, wrong, unmet and hung are each found where they are."""
     faults = ["overloaded", "unauthorized", "cut", "max_tokens", "no_end", "stall"]
     chosen = [word for name in faults for word in ("--fault", name)]
-    done = attempt(agent, *chosen, "--seconds", "6", "--json")
+    done = attempt(agent, *chosen, "--max-seconds", "6", "--json")
     assert done.returncode == 0, done.stderr
     rows = {row["fault"]: row for row in json.loads(done.stdout)["faults"]}
     assert {name: row["verdict"] for name, row in rows.items()} == {

@@ -23,7 +23,7 @@ def test_the_script_shown_can_be_used() -> None:
     """It loads as it stands, and says what it seems to say."""
     script = script_from(SCRIPT)
     assert [rule.fault.name for rule in script.rules] == ["rate_limit", "model_gone", "stall", "unavailable"]
-    assert script.rules[0].requests == ((1, 1), (4, 6))
+    assert script.rules[0].request == ((1, 1), (4, 6))
     assert script.turns[0].tools == (("Bash", {"command": "make test"}),)
 
 
@@ -43,8 +43,8 @@ def test_every_fault_has_its_row(name: str) -> None:
 
 
 def test_every_option_verdict_and_field_is_named() -> None:
-    """Options of `rung lab` and of `rung lab try`, the verdicts, what a record has."""
-    for each in (command, command.commands["try"]):
+    """Options of `rung lab` and of `rung lab test`, the verdicts, what a record has."""
+    for each in (command, command.commands["test"]):
         for parameter in each.params:
             assert all(option in PAGE for option in parameter.opts if option.startswith("--"))
     assert all(f"| {verdict} |" in PAGE for verdict in Verdict)

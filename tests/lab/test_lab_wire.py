@@ -279,7 +279,7 @@ def test_a_lab_stops_while_somebody_waits() -> None:
 
 def test_a_port_that_is_taken(lab: Lab) -> None:
     """One line that says so, and no thread left."""
-    with pytest.raises(rung.errors.ConfigError, match=r"port = .*one that is free"), rung.testing.lab(port=lab.port):
+    with pytest.raises(rung.errors.ConfigError, match=r"port: .*one that is free"), rung.testing.lab(port=lab.port):
         pass
 
 

@@ -49,8 +49,8 @@ def rungs(draw: st.DrawFn, action: Action, name: str) -> Rung:
         seconds=draw(amounts),
         scope=Scope.ACTION if repeats else draw(st.sampled_from([Scope.INCIDENT, Scope.SESSION])),
         cost=draw(st.sampled_from([0.0, 0.1, 1.0])),
-        helps=draw(st.none() | st.frozensets(st.sampled_from(KINDS), max_size=30)),
-        most_missing=draw(st.none() | st.integers(0, 3)),
+        applies_to=draw(st.none() | st.frozensets(st.sampled_from(KINDS), max_size=30)),
+        max_missing_sections=draw(st.none() | st.integers(0, 3)),
         rollback=draw(st.booleans()),
     )
 
@@ -65,7 +65,7 @@ def ladders(draw: st.DrawFn) -> Ladder:
         name="random",
         rungs=steps,
         entry=draw(st.dictionaries(st.sampled_from(KINDS), st.sampled_from(names), max_size=20)),
-        otherwise=draw(st.sampled_from(names)),
+        default_entry=draw(st.sampled_from(names)),
         loops=tuple(draw(st.dictionaries(st.integers(1, 9), st.sampled_from(names), max_size=3)).items()),
         first=draw(st.integers(0, 1)),
     )

@@ -24,7 +24,7 @@ def test_without_a_token(service: Running) -> None:
     for path in ("/api/me", "/api/sessions", "/api/events", "/metrics", "/api/openapi.json", "/api/nowhere"):
         answer = stranger.get(path)
         assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json"), path
-        assert "rung up" in answer.json()["detail"]
+        assert "rung serve" in answer.json()["detail"]
     assert stranger.get("/healthz").text == "ok\n"
     assert stranger.get("/readyz").status_code == 200
     assert service.client("wrong").get("/api/me").status_code == 401

@@ -1,4 +1,4 @@
-"""`rung up`, as a person starts and ends it."""
+"""`rung serve`, as a person starts and ends it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_demo(tmp_path: Path) -> None:
 def test_what_cannot_be(tmp_path: Path, options: list[str], words: str) -> None:
     """One line, exit 2."""
     done = subprocess.run(
-        [*RUNG, "up", *options], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
+        [*RUNG, "serve", *options], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
     )
     assert done.returncode == 2, done.stderr
     assert words in done.stderr.splitlines()[-1]
@@ -134,7 +134,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = subprocess.run(
-            [*RUNG, "up", "--port", port], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
+            [*RUNG, "serve", "--port", port], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
         )
     assert (done.returncode, "0 takes any" in done.stderr) == (2, True)
 

@@ -254,7 +254,7 @@ def test_latency_is_within_nine_percent(recorded: Recorded) -> None:
     assert {row.model: row.attempts for row in rows} == Counter(tried.model for tried in recorded.tried())
     for row in rows:
         assert (row.p50, row.p95, row.p99) == pytest.approx((2.0, 2.0, 2.0), rel=0.09)
-    with pytest.raises(ConfigError, match="session = 'c': allowed is to leave it out"):
+    with pytest.raises(ConfigError, match="session: 'c' is invalid; must be left out"):
         reports.latency(recorded.journal, Filter(session="c"))
 
 

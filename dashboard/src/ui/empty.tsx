@@ -45,7 +45,7 @@ export function SignInForm() {
     <section class="page">
       <EmptyState title="You are not signed in">
         <p>
-          Open the address that <code>rung up</code> printed at startup; it contains the token. Or enter the token here.
+          Open the address that <code>rung serve</code> printed at startup; it contains the token. Or enter the token here.
         </p>
         <form class="actions" onSubmit={submit}>
           <input class="input" type="password" autocomplete="current-password" aria-label="Token" aria-invalid={message !== null} value={token} onInput={(event) => setToken(event.currentTarget.value)} />

@@ -42,7 +42,7 @@ const GROUPS: { title: string; fields: Field[] }[] = [
     fields: [
       { key: "auto_escalate", label: "Automatic", description: "Use a more expensive model without confirmation.", type: "flag", effective: (policy) => policy.autoEscalate },
       { key: "escalate_after", label: "Minimum failures", description: "With fewer, a person must confirm.", type: "whole", effective: (policy) => policy.escalateAfterRetries },
-      { key: "confirm", label: "Confirmation", description: "When a person must confirm a hand-over.", type: ["never", "dearer", "always"] },
+      { key: "confirm", label: "Confirmation", description: "When a person must confirm a hand-over.", type: ["never", "more_expensive", "always"] },
       { key: "sticky", label: "Duration", description: "How long a session keeps the new model.", type: ["call", "session"] },
       { key: "unattended", label: "Unattended", description: "Questions end the incident as blocked.", type: "flag" },
     ],

@@ -72,7 +72,7 @@ export function Shell({ current, me, children }: { current: string; me: Me | nul
         {me?.demo ? (
           <p class="banner">
             <span>Demo: scripted agents fail and recover.</span>
-            <span>For your own agents, run <code>rung up</code>.</span>
+            <span>For your own agents, run <code>rung serve</code>.</span>
           </p>
         ) : null}
         {me?.trouble ? <p class="banner failed" role="alert">{me.trouble}</p> : null}

@@ -23,8 +23,8 @@ class AnthropicStream(Splice):
     good_stops = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
     output_count = "output_tokens"
 
-    def __init__(self, *, hold_tools: bool = True) -> None:
-        super().__init__(hold_tools=hold_tools)
+    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
+        super().__init__(buffer_tool_calls=buffer_tool_calls)
         self._block = ""  # the type of the block that is being written
         self._open = -1  # the index of the block the client has open
         self._next = 0  # the index of the client's next block
@@ -107,7 +107,7 @@ class AnthropicStream(Splice):
     def _start(self, event: bytes) -> bytes:
         kind = _BLOCK(event)
         self._block = kind[1].decode() if kind is not None else ""
-        if self._block in _WHOLE and self.hold_tools:
+        if self._block in _WHOLE and self.buffer_tool_calls:
             self._tool = [event]
             return b""
         if self.hops:

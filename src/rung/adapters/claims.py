@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rung.adapters.process import run_command
+from rung.core.errors import TimeUp
 from rung.core.evidence import clip
 from rung.detectors.claims import Check, claimed_files
 
@@ -78,35 +78,14 @@ def check_command(command: str | Sequence[str], root: str | Path, *, seconds: fl
     words = shlex.split(command) if isinstance(command, str) else list(command)
     claim = f"`{shlex.join(words)}` passes"
     try:
-        process = subprocess.Popen(  # noqa: S603  # running the user's test command is what this is for
-            words,
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        done = run_command(words, seconds=seconds, cwd=root)
+    except TimeUp:
+        return Check(claim=claim, holds=False, seen=f"did not end within {seconds:g} s")
     except OSError as error:
         return Check(claim=claim, holds=False, seen=f"cannot be run: {error.strerror or error}")
-    try:
-        output, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        _end(process)
-        return Check(claim=claim, holds=False, seen=f"did not end within {seconds:g} s")
-    except BaseException:
-        _end(process)
-        raise
-    told = clip(output.decode("utf-8", "replace").strip()[-_TAIL:], _TAIL)
-    seen = f"exit code {process.returncode}" + (f": {told}" if told and process.returncode else "")
-    return Check(claim=claim, holds=process.returncode == 0, seen=seen)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(process.pid, 9)
-    except (ProcessLookupError, PermissionError):
-        process.kill()
-    process.communicate()
+    told = clip((done.output + done.errors).strip()[-_TAIL:], _TAIL)
+    seen = f"exit code {done.code}" + (f": {told}" if told and done.code else "")
+    return Check(claim=claim, holds=done.code == 0, seen=seen)
 
 
 def check_claims(

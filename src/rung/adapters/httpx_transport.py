@@ -44,7 +44,7 @@ def _package(transport: Any) -> str:
         package: Any = sys.modules.get(name)
         if package is not None and isinstance(transport, package.BaseTransport | package.AsyncBaseTransport):
             return name
-    raise TypeError(f"{transport!r}: allowed is a transport of httpx or httpx2")
+    raise TypeError(f"{transport!r} is invalid; must be a transport of httpx or httpx2")
 
 
 def _synchronous(package: Any, transport: Any, policy: Policy | str, ports: dict[str, Any]) -> Any:

@@ -21,8 +21,8 @@ class ChatStream(Splice):
     good_stops = frozenset({"stop", "tool_calls", "function_call"})
     output_count = "completion_tokens"
 
-    def __init__(self, *, hold_tools: bool = True) -> None:
-        super().__init__(hold_tools=hold_tools)
+    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
+        super().__init__(buffer_tool_calls=buffer_tool_calls)
         self._head: dict[str, Any] = {}  # what every chunk says of its completion
         self._first = b""
 
@@ -83,7 +83,7 @@ class ChatStream(Splice):
             self.sole = False
         if (
             b'"tool_calls"' in event
-            and self.hold_tools
+            and self.buffer_tool_calls
             and self.sole
             and _delta(json_object(data_of(event))).get("tool_calls")
         ):
@@ -110,7 +110,7 @@ class ChatStream(Splice):
         reason = next((c.get("finish_reason") for c in parts(data, "choices") if c.get("finish_reason")), "")
         out = b""
         delta = _delta(data)
-        if delta.get("tool_calls") and self.hold_tools and self.sole:
+        if delta.get("tool_calls") and self.buffer_tool_calls and self.sole:
             self._tool.append(event)  # calls and their end in one chunk
             self.stop = str(reason) or self.stop
             return self._calls_done() if reason else b""

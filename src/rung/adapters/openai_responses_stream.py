@@ -20,8 +20,8 @@ class ResponsesStream(Splice):
     good_stops = frozenset({"completed"})
     output_count = "output_tokens"
 
-    def __init__(self, *, hold_tools: bool = True) -> None:
-        super().__init__(hold_tools=hold_tools)
+    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
+        super().__init__(buffer_tool_calls=buffer_tool_calls)
         self._response: dict[str, Any] = {}  # as it was created
         self._items: list[dict[str, Any]] = []  # those the client has, done
         self._open: dict[str, Any] | None = None  # the item the client has open
@@ -111,7 +111,7 @@ class ResponsesStream(Splice):
         self.plain = False
         item = part(data, "item")
         if name == "response.output_item.added":
-            self._calling = item.get("type") == "function_call" and self.hold_tools
+            self._calling = item.get("type") == "function_call" and self.buffer_tool_calls
             self._open = item if item.get("type") == "message" else None
         if self._calling:
             self._tool.append(event)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import threading
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.errors import AttemptError, TimeUp
 from rung.core.evidence import clip
@@ -42,6 +43,30 @@ class Command:
         return Started(words, given, self.show_output, self.show_errors).result()
 
 
+class Completed(NamedTuple):
+    """A command that ran to its end; a negative code is the signal that killed it."""
+
+    code: int
+    output: str
+    errors: str
+
+
+def run_command(
+    command: str | Sequence[str], given: str = "", *, seconds: float | None = None, keep: int = TAIL, **places: Any
+) -> Completed:
+    """Run a command to its end, without a shell, with `given` as its standard input.
+
+    OSError when it cannot be started; TimeUp after so many seconds. Nothing it started stays behind. Of its output
+    only the last `keep` bytes are kept (0: all), of its errors the last 64 KiB. `places` are `cwd` and `env`.
+    """
+    words = shlex.split(command) if isinstance(command, str) else list(command)
+    try:
+        started = Started(words, given, keep=keep, **places)
+    except AttemptError as error:
+        raise error.__cause__ or error from None
+    return started.completed(seconds)
+
+
 class Started:
     """A command that runs: given its input, read to its end, and ended with all it started.
 
@@ -56,6 +81,7 @@ class Started:
         show_errors: Callable[[bytes], object] | None = None,
         *,
         own_group: bool = True,
+        keep: int = 0,
         **places: Any,
     ) -> None:
         try:
@@ -71,12 +97,16 @@ class Started:
             code = 127 if isinstance(error, FileNotFoundError) else 126
             raise AttemptError(str(error), errno=error.errno, exit_code=code) from error
         self._own_group = own_group
-        self._output = _Pump(self.process.stdout, show_output)
+        self._output = _Pump(self.process.stdout, show_output, keep)
         self._errors = _Pump(self.process.stderr, show_errors, TAIL)
         threading.Thread(target=_feed, args=(self.process.stdin, given), daemon=True).start()
 
     def result(self, seconds: float | None = None) -> str:
         """Its output, or an AttemptError with the evidence. After so many seconds, or on Ctrl-C, it is ended."""
+        return judge(*self.completed(seconds))
+
+    def completed(self, seconds: float | None = None) -> Completed:
+        """Wait for its end. After so many seconds (TimeUp), or on Ctrl-C, it is killed."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -85,7 +115,7 @@ class Started:
         except BaseException:  # its time is up, or Ctrl-C: nothing it started stays behind
             self.end()
             raise
-        return judge(code, self._output.text(), self._errors.text())
+        return Completed(code, self._output.text(), self._errors.text())
 
     def end(self) -> None:
         """End it and everything it started; without a group of its own, it alone."""

@@ -1,6 +1,6 @@
 """A user's own hooks around every attempt and rung: a command with JSON on stdin, or a function.
 
-A hook that breaks, takes too long or answers nonsense is logged and passed over, unless it is marked `closed`: then the attempt
+A hook that breaks, takes too long or answers nonsense is logged and passed over, unless it is marked `fail_closed`: then the attempt
 is not made. On the recovery path hooks of attempts are skipped: recovery must not deepen the wound.
 """
 
@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import inspect
 import json
-import shlex
-import subprocess
 import time
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rung import schemas
-from rung.core.errors import AttemptError, ConfigError, is_number
+from rung.adapters.process import run_command
+from rung.core.errors import AttemptError, ConfigError
 from rung.core.evidence import clip
+from rung.core.keys import FLAG, POSITIVE_SECONDS, Type, one_of, setting, settings
 from rung.core.redact import redacted
-from rung.core.user_hooks import WHEN
 from rung.engine.run import CURRENT
 
 if TYPE_CHECKING:
@@ -28,30 +26,28 @@ if TYPE_CHECKING:
 
     from rung.core.request import Request
 
-SECONDS: Final = 5.0
+WHEN: Final = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
 _BLOCKS: Final = 2  # the exit code with which a command says no
 _PROMPT: Final = 4_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
-    """One hook: a command (no shell), or a function that takes the same object. `seconds` bounds a command.
+def _is_runnable(value: object) -> bool:
+    return callable(value) or (isinstance(value, str) and bool(value.strip()))
 
-    A pre hook says no by exit code 2 with its reason on stderr, or by returning `{"block": reason}`: the attempt is not made.
+
+@settings
+class Hook:
+    """One hook around attempts or rungs; a row of `[[hooks]]`.
+
+    A pre hook blocks the attempt by exit code 2 with its reason on stderr, or by returning `{"block": reason}`.
     """
 
-    when: str
-    run: str | Callable[[dict[str, Any]], Any]
-    seconds: float = SECONDS
-    closed: bool = False
-
-    def __post_init__(self) -> None:
-        if self.when not in WHEN:
-            raise ConfigError("when", self.when, "one of " + ", ".join(WHEN))
-        if not callable(self.run) and not (isinstance(self.run, str) and self.run.strip()):
-            raise ConfigError("run", self.run, "a command, or a function")
-        if not is_number(self.seconds) or self.seconds <= 0:
-            raise ConfigError("seconds", self.seconds, "seconds, more than 0")
+    when: str = setting(one_of(WHEN), "When the hook runs.")
+    run: str | Callable[[dict[str, Any]], Any] = setting(
+        Type("a command, or a function", _is_runnable), "Command (no shell), or in Python a function."
+    )
+    seconds: float = setting(POSITIVE_SECONDS, "Time limit of a command.", default=5.0)
+    fail_closed: bool = setting(FLAG, "Whether a hook that fails blocks the attempt.", default=False)
 
 
 class Blocked(Exception):  # named for what happened
@@ -137,7 +133,7 @@ class _Around:
                 raise AttemptError(f"a hook said no: {no}", finding="permission_denied") from None
         except Exception as error:  # whatever a hook raises, the work goes on
             self._crashed(hook, error)
-            if hook.closed and may_block:
+            if hook.fail_closed and may_block:
                 raise AttemptError(f"a hook that must run broke: {error}", finding="hook_crash") from error
 
     def _crashed(self, hook: Hook, error: Exception) -> None:
@@ -190,15 +186,8 @@ def _called(hook: Hook, given: dict[str, Any]) -> None:
         if answer is not None and not isinstance(answer, dict):
             raise ConfigError("hook's answer", type(answer).__name__, "nothing, or an object")
         return
-    done = subprocess.run(  # noqa: S603  # the user's own command
-        shlex.split(hook.run),
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=hook.seconds,
-        check=False,
-    )
-    if done.returncode == _BLOCKS:
-        raise Blocked(clip(done.stderr.strip(), 500) or "no reason was given")
-    if done.returncode:
-        raise RuntimeError(f"exit code {done.returncode}: {clip(done.stderr.strip(), 300)}")
+    done = run_command(hook.run, json.dumps(given), seconds=hook.seconds)
+    if done.code == _BLOCKS:
+        raise Blocked(clip(done.errors.strip(), 500) or "no reason was given")
+    if done.code:
+        raise RuntimeError(f"exit code {done.code}: {clip(done.errors.strip(), 300)}")

@@ -22,10 +22,10 @@ def around(options: dict[str, Any]) -> tuple[dict[str, Any], list[Hook]]:
 
     name = options["policy_name"]
     path = FILE if name is None and Path(FILE).is_file() else name
-    stop, rows = load_around(path) if path is not None and path not in LADDERS else ({}, ())
+    stop, hooks = load_around(path) if path is not None and path not in LADDERS else ({}, ())
     if options["judge"]:
         stop = {**stop, "judge": options["judge"]}
-    return stop, [*(Hook(**row) for row in rows), *(_named(words) for words in options["hooks"])]
+    return stop, [*hooks, *(_named(words) for words in options["hooks"])]
 
 
 def _named(words: str) -> Hook:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from rung.cli.journal_option import journal_option, moment, opened
-from rung.cli.screen import as_json, count, near, paragraph, print_json, row
+from rung.cli.screen import as_json, count, paragraph, print_json, row
 from rung.core.amounts import money, took, when
+from rung.core.keys import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.counterfactual import Counterfactual, Summary
+    from rung.core.backtest import Counterfactual, Summary
     from rung.core.events import Opened
     from rung.core.policy import Policy
 
@@ -30,16 +31,23 @@ class Replayed(NamedTuple):
 
 
 @click.command(short_help="Try another policy on recorded incidents.")
-@click.option("--policy", "policy_name", required=True, metavar="FILE|LADDER", help="A policy file, or a ladder.")
-@click.option("--since", callback=moment, metavar="WHEN", help="7d, 12h, or a date: 2026-11-01 (UTC).")
+@click.option("--policy", "policy_name", required=True, metavar="FILE|LADDER", help="Policy file or ladder to try.")
+@click.option(
+    "--since",
+    callback=moment,
+    metavar="WHEN",
+    help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
+)
 @click.option("--project", help="Only this project.")
-@click.option("--limit", "-n", default=20, show_default=True, help="Show so many that differ; 0: none.")
+@click.option(
+    "--limit", "-n", default=20, show_default=True, help="Number of differing incidents to print; 0 prints none."
+)
 @journal_option
 @as_json
 def command(
     *, policy_name: str, since: float | None, project: str | None, limit: int, journal_at: str | None, as_json: bool
 ) -> None:
-    """Say what another policy would have done with the incidents in the journal.
+    """Show what another policy would have done with the incidents in the journal.
 
     Only incidents that have ended and in which something failed. A policy file's own settings for a project
     are used for that project's incidents.
@@ -80,7 +88,7 @@ def _policies(name: str) -> Callable[[str], Policy]:
         return lambda _: policy
     if not (Path(name).suffix or Path(name).exists()):
         allowed = "a policy file, or one of " + ", ".join(LADDERS)
-        raise ConfigError("policy", name, allowed + near(name, LADDERS))
+        raise ConfigError("policy", name, allowed + suggestion(name, LADDERS))
     from rung.wiring.files import load_policy
 
     book = load_policy(name)

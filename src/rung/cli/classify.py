@@ -16,18 +16,16 @@ if TYPE_CHECKING:
     from rung.core.failures import Evidence, Failure
 
 
-@click.command(short_help="Name a failure.")
+@click.command(short_help="Classify a failure.")
 @click.argument("text", required=False)
-@click.option("--status", type=click.IntRange(100, 599), metavar="N", help="The HTTP status.")
-@click.option("--header", "headers", multiple=True, metavar="K:V", help="A response header; may be repeated.")
-@click.option("--code", default="", metavar="C", help="The provider's error code or stop reason.")
-@click.option(
-    "--exception", "exceptions", multiple=True, metavar="NAME", help="The exception's class; may be repeated."
-)
-@click.option("--exit-code", type=int, metavar="N", help="The exit code of a process.")
-@click.option("--provider", default="", metavar="NAME", help="Who answered: anthropic, openai, …")
-@click.option("--rules", "own", metavar="FILE", help="Use the [[rules]] of a policy file as well.")
-@click.option("--jsonl", is_flag=True, help="Read errors as JSON, one a line, from a file (TEXT) or a pipe.")
+@click.option("--status", type=click.IntRange(100, 599), metavar="N", help="HTTP status.")
+@click.option("--header", "headers", multiple=True, metavar="K:V", help="Response header. May be repeated.")
+@click.option("--code", default="", metavar="C", help="Provider's error code or stop reason.")
+@click.option("--exception", "exceptions", multiple=True, metavar="NAME", help="Exception class. May be repeated.")
+@click.option("--exit-code", type=int, metavar="N", help="Exit code of a process.")
+@click.option("--provider", default="", metavar="NAME", help="Provider: anthropic, openai, …")
+@click.option("--rules", "own", metavar="FILE", help="Policy file whose [[rules]] are used as well.")
+@click.option("--jsonl", is_flag=True, help="Read one JSON error per line, from a file (TEXT) or a pipe.")
 @as_json
 def command(
     text: str | None,
@@ -37,7 +35,7 @@ def command(
     as_json: bool,
     **known: Any,
 ) -> None:
-    """Name a failure: its kind, whether repeating the same call can help, and which rule says so.
+    """Classify a failure: its kind, whether a retry can help, and the rule that matched.
 
     TEXT is the error's text; without it, or with "-", it is read from a pipe.
 

@@ -8,16 +8,16 @@ import click
 
 from rung.cli.crew_board import board
 from rung.cli.crew_option import db_option, given, opened
-from rung.cli.crew_run import conduct, run, status, stop, tell, watch
+from rung.cli.crew_run import conduct, reply, restart, run, status, stop, watch
 from rung.cli.screen import as_json, print_json
 
 
-@click.group(short_help="A crew of agents: its table, its tasks, its conductor.")
+@click.group(short_help="Run and control a crew of agents.")
 def command() -> None:
-    """A crew of agents: its table, its tasks, its conductor."""
+    """Run and control a crew of agents."""
 
 
-for one in (run, board, status, tell, stop, conduct, watch):
+for one in (run, board, status, reply, restart, stop, conduct, watch):
     command.add_command(one)
 
 
@@ -25,7 +25,7 @@ for one in (run, board, status, tell, stop, conduct, watch):
 @db_option
 @as_json
 def init(*, place: str, as_json: bool) -> None:
-    """Make the table, with the rows of the conductor and its watchdog; one that is there already stays as it is."""
+    """Create the crew database with the rows of the conductor and the watchdog; an existing one is left alone."""
     with opened(place, create=True) as table:
         at, tasks = table.place, len(table.tasks())
     if as_json:
@@ -36,16 +36,30 @@ def init(*, place: str, as_json: bool) -> None:
 
 @command.command("add")
 @click.argument("task_id")
-@click.option("--body", help="What its worker is told.")
-@click.option("--body-file", metavar="FILE", help="The same, from a file; - is standard input.")
-@click.option("--instruction", "instruction_path", metavar="FILE", default="", help="Where its instructions are.")
-@click.option("--title", default="", help="What it is, in a few words.")
-@click.option("--after", "depends_on", multiple=True, metavar="TASK", help="Not before that one is complete; several.")
-@click.option("--writes", multiple=True, metavar="FILE", help="A file that it changes; several.")
-@click.option("--priority", type=int, default=0, show_default=True, help="Larger goes first.")
-@click.option("--command", "worker", metavar="COMMAND", help="What works on it, if not the plan's default.")
-@click.option("--workdir", metavar="DIR", default="", help="Where it is worked on.")
-@click.option("--stale-after", type=float, default=540.0, show_default=True, help="Seconds without a sign of life.")
+@click.option("--body", help="Instructions for its worker.")
+@click.option("--body-file", metavar="FILE", help="File with the instructions for its worker; - is standard input.")
+@click.option(
+    "--instruction",
+    "instruction_path",
+    metavar="FILE",
+    default="",
+    help="Path of the instructions, for the worker to read.",
+)
+@click.option("--title", default="", help="Display name of the task.")
+@click.option(
+    "--after", "depends_on", multiple=True, metavar="TASK", help="Task that must be complete first. May be repeated."
+)
+@click.option("--writes", multiple=True, metavar="FILE", help="File or folder that the task writes. May be repeated.")
+@click.option("--priority", type=int, default=0, show_default=True, help="Tasks with a higher priority start first.")
+@click.option("--command", "worker", metavar="COMMAND", help="Command of its worker (default: the plan's).")
+@click.option("--workdir", metavar="DIR", default="", help="Working directory of its worker.")
+@click.option(
+    "--stale-after",
+    type=float,
+    default=540.0,
+    show_default=True,
+    help="Seconds without a heartbeat after which its worker is stale.",
+)
 @db_option
 @as_json
 def add(
@@ -86,5 +100,5 @@ def _words(text: str) -> list[str]:
     except ValueError as error:
         raise click.BadParameter(f"{text!r}: {error}", param_hint="--command") from None
     if not found:
-        raise click.BadParameter("is empty: allowed is a command", param_hint="--command")
+        raise click.BadParameter("is empty; must be a command", param_hint="--command")
     return found

@@ -38,14 +38,19 @@ STYLES: Final = {
 
 
 @click.command("board")
-@click.option("--once", is_flag=True, help="Print it once.")
+@click.option("--once", is_flag=True, help="Print the board once.")
 @click.option(
-    "--every", type=click.FloatRange(0.1, 3_600), default=EVERY, show_default=True, help="Seconds between looks."
+    "--interval",
+    "every",
+    type=click.FloatRange(0.1, 3_600),
+    default=EVERY,
+    show_default=True,
+    help="Seconds between two refreshes.",
 )
-@click.option("--rows", type=click.IntRange(1, 10_000), help="At most so many tasks (default: as fit the screen).")
+@click.option("--rows", type=click.IntRange(1, 10_000), help="Most tasks to show (default: as many as fit the screen).")
 @db_option
 def board(*, once: bool, every: float, rows: int | None, place: str) -> None:
-    """The crew on one screen: its conductor and watchdog, the tasks at work, and how many are where.
+    """Show the crew on one screen: conductor, watchdog, active tasks, and counts by state.
 
     Tasks that need a person come first, then those that wait for an answer, then those at work. Ctrl-C ends it.
     """

@@ -19,7 +19,7 @@ db_option = click.option(
     metavar="PATH|URL",
     envvar="RUNG_CREW",
     required=True,
-    help="The crew's table (default: RUNG_CREW).",
+    help="Crew database (default: RUNG_CREW).",
 )
 
 

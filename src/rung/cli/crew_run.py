@@ -1,4 +1,4 @@
-"""`rung crew run|status|tell|stop`: conducts a plan, shows how it goes, takes a person's word."""
+"""`rung crew run|status|reply|restart|stop`: runs a plan, shows its state, takes an operator's decisions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rung.cli.screen import as_json, print_json
 from rung.core.events import Status
 
 if TYPE_CHECKING:
+    from rung.store.crew.person import Word
     from rung.store.crew.rows import Task
     from rung.store.crew.table import Table
 
@@ -25,13 +26,11 @@ BLOCKED: Final = EXITS[Status.BLOCKED]
 
 @click.command("run")
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--db", "place", metavar="PATH|URL", envvar="RUNG_CREW", help="The crew's table (default: beside the plan)."
-)
-@click.option("--detach", is_flag=True, help="Leave it running, and come back at once.")
+@click.option("--db", "place", metavar="PATH|URL", envvar="RUNG_CREW", help="Crew database (default: beside the plan).")
+@click.option("--detach", is_flag=True, help="Run in the background, and return at once.")
 @as_json
 def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
-    """Carry out PLAN: a conductor gives its tasks to workers, and a watchdog sees to it that there is a conductor.
+    """Run PLAN: a conductor dispatches its tasks to workers, and a watchdog restarts the conductor.
 
     Exit codes: 0 everything is complete · 2 wrong usage · 3 some tasks were given up, with a report each ·
     4 none was completed · 130 stopped by Ctrl-C.
@@ -151,7 +150,7 @@ def _summary(rows: list[Task], at: str) -> str:
 @db_option
 @as_json
 def status(*, place: str, as_json: bool) -> None:
-    """How the crew is: its conductor, its watchdog, every task that is not finished."""
+    """Show the state of the conductor, the watchdog and every unfinished task."""
     from rung.core.crew import CONDUCTOR, WATCHDOG
 
     with opened(place) as table:
@@ -184,41 +183,60 @@ def _told(row: Task) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@click.command("tell")
-@click.argument("task_id")
+@click.command("reply")
+@click.argument("task_id", metavar="TASK")
 @click.argument("words")
-@click.option("--fix", "how", flag_value="fix", help="The answer to its error: what to change.")
-@click.option("--approve", "how", flag_value="approve", help="Its review passes.")
-@click.option("--reject", "how", flag_value="reject", help="Its review does not; WORDS say why.")
-@click.option("--exit", "how", flag_value="exit", help="It stops; its work is handed over, or given up.")
-@click.option("--reset", "how", flag_value="reset", help="Begin it again with a new worker, as WORDS say.")
+@click.option("--fix", "how", flag_value="fix", help="Answer its error: WORDS say what to change.")
+@click.option("--approve", "how", flag_value="approve", help="Approve its review.")
+@click.option("--reject", "how", flag_value="reject", help="Reject its review: WORDS say why.")
 @db_option
-def tell(task_id: str, words: str, *, how: str | None, place: str) -> None:
-    """Say WORDS to the worker of a task; or answer what it waits for."""
-    from rung.store.crew.person import Word, tell
+def reply(task_id: str, words: str, *, how: str | None, place: str) -> None:
+    """Send WORDS to the worker of a task, or answer what it waits for."""
+    from rung.store.crew.person import Word
 
-    with opened(place) as table:
-        tell(table, task_id, words, Word(how or Word.TELL))
-    click.echo(f"told {task_id}" if how is None else f"{task_id}: {how}")
+    _say(place, task_id, words, Word(how or Word.TELL))
+
+
+@click.command("restart")
+@click.argument("task_id", metavar="TASK")
+@click.argument("words", default="a person asked")
+@db_option
+def restart(task_id: str, words: str, *, place: str) -> None:
+    """Restart a task with a new worker; WORDS say what to do differently."""
+    from rung.store.crew.person import Word
+
+    _say(place, task_id, words, Word.RESET)
 
 
 @click.command("stop")
-@click.argument("why", default="a person asked")
-@click.option("--hand-over", is_flag=True, help="Not for good: the watchdog starts another conductor.")
+@click.argument("task_id", metavar="[TASK]", required=False)
+@click.option("--why", default="a person asked", show_default=True, help="Reason, for the record.")
+@click.option("--hand-over", is_flag=True, help="Stop only this conductor: the watchdog starts another one.")
 @db_option
-def stop(why: str, *, hand_over: bool, place: str) -> None:
-    """End the crew in order: what is known is written down, the workers marked, then signalled."""
-    from rung.store.crew.person import stop
+def stop(task_id: str | None, *, why: str, hand_over: bool, place: str) -> None:
+    """Stop the crew, or one TASK. Workers are told, then signalled; their work is handed over or given up."""
+    from rung.store.crew.person import Word, stop
 
+    if task_id is not None:
+        _say(place, task_id, why, Word.EXIT)
+        return
     with opened(place) as table:
         stop(table, why, hand_over=hand_over)
-    click.echo("the conductor ends at its next look at the table")
+    click.echo("the conductor stops at its next poll")
+
+
+def _say(place: str, task_id: str, words: str, how: Word) -> None:
+    from rung.store.crew.person import tell
+
+    with opened(place) as table:
+        tell(table, task_id, words, how)
+    click.echo(f"{task_id}: {how.value}")
 
 
 @click.command("conduct", hidden=True)
 @db_option
 def conduct(*, place: str) -> None:
-    """Be the conductor."""
+    """Run the conductor process."""
     from rung.conductor.serving import conduct, crew_at
     from rung.core.errors import StoreError
     from rung.wiring.journals import journal
@@ -237,7 +255,7 @@ def conduct(*, place: str) -> None:
 @click.command("watch", hidden=True)
 @db_option
 def watch(*, place: str) -> None:
-    """Be the watchdog."""
+    """Run the watchdog process."""
     from rung.conductor.serving import watch
 
     sys.exit(0 if watch(place, say=_log) else PARTIAL)

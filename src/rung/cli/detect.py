@@ -18,16 +18,16 @@ from rung.detectors.watch import Watch
 from rung.detectors.watching import Watching
 
 
-@click.group(short_help="Notice trouble nobody raised.")
+@click.group(short_help="Detect loops, stalls and bad outputs.")
 def command() -> None:
-    """Notice trouble nobody raised, in what an agent did."""
+    """Detect loops, stalls and bad outputs in what an agent did."""
 
 
-@command.command("loops", short_help="Which trajectories go in circles, and from which step.")
+@command.command("loops", short_help="Find loops in trajectories.")
 @click.argument("file", required=False)
-@click.option("--jsonl", is_flag=True, help="One trajectory a line in, one answer a line out; no other form is read.")
+@click.option("--jsonl", is_flag=True, help="Read one trajectory per line, print one answer per line.")
 @click.option("--policy", "policy_file", metavar="FILE", help="Use the [loops] table of a policy file.")
-@click.option("--all", "every", is_flag=True, help="Every finding of a trajectory, not the first alone.")
+@click.option("--all", "every", is_flag=True, help="Print every finding of a trajectory, not only the first.")
 def loops(file: str | None, policy_file: str | None, *, jsonl: bool, every: bool) -> None:
     """Find loops: the same calls with the same outcomes, over and over.
 
@@ -102,12 +102,24 @@ def _answered(line: bytes, where: str, watching: Watching, *, every: bool) -> di
     return {**answer, "findings": found} if every else answer
 
 
-@command.command("stalls", short_help="Which tasks take longer than such tasks do.")
+@command.command("stalls", short_help="Find tasks that take longer than usual.")
 @journal_option
-@click.option("--project", help="Of one project.")
-@click.option("--silence", type=float, default=300.0, show_default=True, help="Seconds without a sign of life.")
-@click.option("--factor", type=float, default=2.0, show_default=True, help="Times what 95 in 100 such tasks took.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--project", help="Only this project.")
+@click.option(
+    "--silence",
+    type=float,
+    default=300.0,
+    show_default=True,
+    help="Seconds without an event after which a task is silent.",
+)
+@click.option(
+    "--factor",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Multiple of the 95th percentile of such tasks' durations.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def stalls(journal_at: str | None, project: str | None, *, silence: float, factor: float, as_json: bool) -> None:
     """Find tasks in progress for too long, by the journal's own history of such tasks, or silent for too long.
 
@@ -125,12 +137,12 @@ def stalls(journal_at: str | None, project: str | None, *, silence: float, facto
     sys.exit(1 if found else 0)
 
 
-@command.command("output", short_help="What is wrong with an answer.")
+@command.command("output", short_help="Check an answer.")
 @click.argument("file", required=False)
-@click.option("--expect-json", is_flag=True, help="It should be JSON.")
-@click.option("--section", "sections", multiple=True, help="A heading or key it must have. May be repeated.")
-@click.option("--evidence", is_flag=True, help="“Done” needs something that shows it.")
-@click.option("--stop-reason", default="", help="Why it ended, in the service's word.")
+@click.option("--expect-json", is_flag=True, help="The answer must be JSON.")
+@click.option("--section", "sections", multiple=True, help="Heading or key that the answer must have. May be repeated.")
+@click.option("--evidence", is_flag=True, help="A claim of being done must show evidence.")
+@click.option("--stop-reason", default="", help="Stop reason, as the provider reported it.")
 def output(file: str | None, *, expect_json: bool, sections: tuple[str, ...], evidence: bool, stop_reason: str) -> None:
     """Look at an answer: cut off, empty, malformed, partial, given up, or “done” with nothing to show.
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.screen import as_json, near, paragraph, print_json, row
+from rung.cli.screen import as_json, paragraph, print_json, row
 from rung.core.classify import rules
 from rung.core.errors import ConfigError
 from rung.core.failures import GROUPS, Kind
+from rung.core.keys import suggestion
 from rung.core.presets import LADDERS
 from rung.core.rules import asked_by
 
@@ -51,13 +52,13 @@ def _find(name: str) -> tuple[Kind | None, Rule | None]:
     rule = known.get(wanted.replace("_", "-"))
     if kind is None and rule is None:
         allowed = "a kind or a rule (rung explain lists the kinds)"
-        raise ConfigError("name", name, allowed + near(wanted, [*Kind, *known]))
+        raise ConfigError("name", name, allowed + suggestion(wanted, [*Kind, *known]))
     return kind, rule
 
 
 def _enters(ladder: Ladder, kind: Kind) -> list[dict[str, Any]]:
     """Where a kind enters a ladder; a loop enters the higher, the more often it has come round."""
-    names = [(0, ladder.entry.get(kind, ladder.otherwise))]
+    names = [(0, ladder.entry.get(kind, ladder.default_entry))]
     if kind is Kind.LOOP_DETECTED:
         names += [(repeats, name) for repeats, name in ladder.loops if name != names[0][1]]
     return [{"level": ladder.level(ladder.index(name)), "rung": name, "repeats": repeats} for repeats, name in names]

@@ -32,14 +32,16 @@ Its table in rung.toml is [gateway]; flags weigh more. Exit codes of `run`: thos
 def _options(function: Any) -> Any:
     for option in reversed(
         (
-            click.option("--config", "file", metavar="FILE", help=f"The file with [gateway] (default: ./{FILE})."),
-            click.option("--port", type=int, help="Where it listens (default: 8484)."),
-            click.option("--host", help="On which address (default: this machine alone)."),
-            click.option("--anthropic", metavar="URL", help="Where Anthropic's API is."),
-            click.option("--openai", metavar="URL", help="Where OpenAI's API is, or one that speaks like it."),
-            click.option("--models", metavar="A,B", help="The models to fall back along, from the cheapest up."),
-            click.option("--journal", metavar="PATH|URL", help="The journal to keep it in (default: this machine's)."),
-            click.option("--no-journal", is_flag=True, help="Keep no journal."),
+            click.option(
+                "--config", "file", metavar="FILE", help=f"Policy file with a [gateway] table (default: ./{FILE})."
+            ),
+            click.option("--port", type=int, help="Port to listen on (default: 8484)."),
+            click.option("--host", help="Address to listen on (default: 127.0.0.1)."),
+            click.option("--anthropic", metavar="URL", help="Base URL of the Anthropic API."),
+            click.option("--openai", metavar="URL", help="Base URL of the OpenAI API, or of a compatible one."),
+            click.option("--models", metavar="A,B", help="Fallback models, cheapest first."),
+            click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's)."),
+            click.option("--no-journal", is_flag=True, help="Write no journal."),
         )
     ):
         function = option(function)
@@ -48,10 +50,12 @@ def _options(function: Any) -> Any:
 
 @click.group(invoke_without_command=True, epilog=EPILOG)
 @_options
-@click.option("--print-env", is_flag=True, help="Print the lines that point agents at it, and end.")
+@click.option(
+    "--print-env", is_flag=True, help="Print the environment variables that point agents at the gateway, and exit."
+)
 @click.pass_context
 def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # noqa: FBT001  # click's way
-    """Serve a gateway: agents that use its address survive what they would have died of."""
+    """Run the gateway: agents that use its address get retries, stream repair and fallback."""
     ctx.obj = options
     if ctx.invoked_subcommand is not None:
         return
@@ -71,7 +75,7 @@ def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # 
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
 @click.pass_context
 def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
-    """Run COMMAND behind a gateway of its own; at the end, say what that saved."""
+    """Run COMMAND behind its own gateway; at the end, print what the gateway recovered."""
     settings = read({**ctx.obj, "port": ctx.obj.get("port") or 0})
     served = Background(settings, _journal(ctx.obj))
     port = served.start()
@@ -87,10 +91,10 @@ def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
 
 
 @command.command("new-key")
-@click.option("--project", default="", help="The project it is for.")
-@click.option("--name", default="", help="Whose it is.")
+@click.option("--project", default="", help="Project of the key.")
+@click.option("--name", default="", help="Key owner.")
 def new_key(project: str, name: str) -> None:
-    """Make a key, and print the lines of rung.toml by which it is known."""
+    """Create a key, and print its entry for rung.toml."""
     from rung.gateway.keys import new_key as make
 
     key, digest = make()
@@ -108,7 +112,7 @@ def read(options: dict[str, Any]) -> Settings:
     try:
         from rung.gateway.settings import settings_from
     except ModuleNotFoundError as error:
-        raise ConfigError("gateway", error.name, "pip install 'rung[gateway]'") from None
+        raise ConfigError("gateway", error.name, "installed: pip install 'rung[gateway]'") from None
     from rung.core.classify import use_rules
     from rung.core.config import book_from
     from rung.core.errors import FileError

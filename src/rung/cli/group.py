@@ -16,28 +16,29 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "Run a command and recover it when it fails.",
-    "pipeline": "Run stages of agents, each recovered on its own.",
-    "gateway": "Recovery for any agent, by changing one URL.",
-    "resume": "Take up what a crash left open.",
-    "classify": "Name a failure: its kind, and whether repeating helps.",
-    "detect": "Notice trouble nobody raised: agents that go in circles.",
-    "hooks": "Notice trouble inside the coding agent you already use.",
-    "crew": "A crew of agents: its table, its tasks, its conductor.",
-    "worker": "Work for a crew: claim a task, report, be answered.",
-    "mcp": "An MCP server: report a failure, be told the next step.",
-    "explain": "What a kind is, what helps, where it enters the ladders.",
+    "pipeline": "Run a pipeline of agents, each stage recovered on its own.",
+    "gateway": "Run the gateway: recovery for any agent, by changing one URL.",
+    "resume": "Resume runs that a crash interrupted.",
+    "classify": "Classify a failure: its kind, and whether a retry can help.",
+    "detect": "Detect loops, stalls and bad outputs.",
+    "hooks": "Install hooks into the coding agent you use.",
+    "crew": "Run and control a crew of agents.",
+    "worker": "Work for a crew: claim a task, report, get replies.",
+    "mcp": "Run an MCP server that recommends recovery steps.",
+    "explain": "Explain a kind of failure: causes, fixes, entry rungs.",
     "ladder": "List, draw and check ladders.",
     "policy": "Show and check policies, with the worst case they allow.",
-    "report": "What fails, how often, and what helps.",
-    "log": "What happened, a line for each event; -f: as it does.",
-    "show": "One incident from its first failure to its end.",
-    "journal": "Where the journal is; check, export and prune it.",
-    "backtest": "What another policy would have done about recorded failures.",
-    "up": "The service and its dashboard.",
-    "token": "Who else may look and act: add, list and revoke tokens.",
+    "report": "Report what fails, how often, and which rungs fix it.",
+    "log": "Print events, one per line; -f follows.",
+    "show": "Show one incident from first failure to end.",
+    "journal": "Locate, check, export and prune the journal.",
+    "backtest": "Try another policy on recorded incidents.",
+    "serve": "Run the service with its dashboard.",
+    "token": "Add, list and revoke access tokens of the service.",
     "schema": "Print a JSON Schema of what Rung writes and reads.",
-    "lab": "A provider that fails as told: see what your agent survives.",
+    "lab": "Run a fake provider that fails on purpose, to test agents.",
 }
+MODULES: Final[Mapping[str, str]] = {"serve": "up"}  # where the module has another name
 VALUE_LIMIT: Final = 200  # a whole table given in the wrong place still ends as one readable line
 
 
@@ -62,7 +63,7 @@ class Commands(click.Group):
         """Load a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"rung.cli.{cmd_name}").command
+        command: click.Command = import_module(f"rung.cli.{MODULES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature

@@ -30,13 +30,13 @@ _ANSWERS = {
 
 def _where(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "--user/--project", default=False, help="For all your projects, or for the one in this directory (default)."
+        "--user/--project", default=False, help="Install for all your projects, or for this directory (default)."
     )(function)
 
 
-@click.group(short_help="Notice trouble inside the coding agent you use.")
+@click.group(short_help="Install hooks into the coding agent you use.")
 def command() -> None:
-    """Notice loops and empty claims inside the coding agent you already use, and tell it in its own session."""
+    """Detect loops and unproven claims inside the coding agent you use, and tell it in its session."""
 
 
 def _place(agent: str, *, user: bool, port: int = 0) -> Place:
@@ -47,10 +47,10 @@ def _place(agent: str, *, user: bool, port: int = 0) -> Place:
 @command.command("install")
 @_agent
 @_where
-@click.option("--http", is_flag=True, help="Have Claude Code post its events to `rung hooks serve` or `rung up`.")
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="Where those listen.")
+@click.option("--http", is_flag=True, help="Have Claude Code post its events to `rung hooks serve` or `rung serve`.")
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port the hooks post to.")
 def install(agent: str, *, user: bool, http: bool, port: int) -> None:
-    """Write our hooks into the settings of AGENT, beside what is there.
+    """Add the hooks to the settings of AGENT; other settings stay.
 
     At the third repetition it is told to plan anew, at five to use another method, at eight its calls are
     denied and it ends as partial. It finishes with evidence, or is asked for it, at most twice a session.
@@ -71,14 +71,14 @@ def install(agent: str, *, user: bool, http: bool, port: int) -> None:
 @_agent
 @_where
 def uninstall(agent: str, *, user: bool) -> None:
-    """Take our hooks out of the settings of AGENT again."""
+    """Remove the hooks from the settings of AGENT."""
     place = _place(agent, user=user)
     click.echo(f"{place.settings}: {_ANSWERS[uninstall_hooks(place)]}")
 
 
 @command.command("status")
 def status() -> None:
-    """Where our hooks are installed, and what went wrong in them."""
+    """Show where the hooks are installed, and their errors."""
     for agent in AGENTS:
         for user in (False, True):
             place = _place(agent, user=user)
@@ -94,9 +94,15 @@ def status() -> None:
 
 
 @command.command("serve")
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any that is free.")
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Port to listen on; 0 picks a free port.",
+)
 def serve(*, port: int) -> None:
-    """Answer hooks from here, in milliseconds, until it is stopped. `rung up` does so, too."""
+    """Answer hooks from a resident process until it is stopped. `rung serve` does so, too."""
     from rung.hooks.serving import serve as answer
 
     def say(server: Serving) -> None:
@@ -107,9 +113,9 @@ def serve(*, port: int) -> None:
 
 
 @command.command("sync")
-@click.option("--journal", "journal_at", metavar="PATH|URL", help="Another journal than the project's.")
+@click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to (default: the project's).")
 def sync(*, journal_at: str | None) -> None:
-    """Take what hooks have noted to the journal, now. They do so themselves; this is for after a crash."""
+    """Write spooled hook events to the journal now. Hooks do so by themselves; use it after a crash."""
     from rung.hooks.drain import take
 
     click.echo(f"{take(directory(), journal_at)} events taken to the journal")

@@ -22,16 +22,16 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB)?", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "kb": 1_000, "mb": 1_000_000, "gb": 1_000_000_000}
 
 
-@click.group(short_help="Where the journal is; check, export and prune it.")
+@click.group(short_help="Locate, check, export and prune the journal.")
 def command() -> None:
-    """Where the journal is; check, export, prune and rebuild it."""
+    """Locate, check, export, prune and rebuild the journal."""
 
 
 @command.command("where")
 @journal_option
 @as_json
 def where(*, journal_at: str | None, as_json: bool) -> None:
-    """Say which journal is used, and what chose it."""
+    """Print which journal is used, and which setting chose it."""
     from rung.wiring.journals import exists, is_url, place
 
     at, chosen_by = place(journal_at)
@@ -70,7 +70,7 @@ def check(*, journal_at: str | None, as_json: bool) -> None:
 @command.command("vacuum")
 @journal_option
 def vacuum(*, journal_at: str | None) -> None:
-    """Give back the space of what was deleted."""
+    """Return the space of deleted events to the file system."""
     from rung.store import retention
 
     with opened(journal_at) as journal:
@@ -80,10 +80,17 @@ def vacuum(*, journal_at: str | None) -> None:
 
 @command.command("export")
 @click.argument("what", type=click.Choice(WHAT), default="attempts")
-@click.option("--format", "form", type=click.Choice(FORMS), help="Default: as the file's name ends, else csv.")
-@click.option("--out", "-o", default="-", metavar="FILE", help="Where to; - is standard output.  [default: -]")
-@click.option("--since", callback=moment, metavar="WHEN", help="7d, 12h, or a date: 2026-11-01 (UTC).")
-@click.option("--until", callback=moment, metavar="WHEN", help="Up to there.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMS), help="Format (default: by the file name's ending, else csv)."
+)
+@click.option("--out", "-o", default="-", metavar="FILE", help="Output file; - is standard output.  [default: -]")
+@click.option(
+    "--since",
+    callback=moment,
+    metavar="WHEN",
+    help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
+)
+@click.option("--until", callback=moment, metavar="WHEN", help="End of the time range.")
 @click.option("--project", help="Only this project.")
 @journal_option
 def export(
@@ -105,10 +112,10 @@ def export(
 
 
 @command.command("rebuild")
-@click.option("--forget-pruned", is_flag=True, help="Also where that loses the counts of what was pruned.")
+@click.option("--forget-pruned", is_flag=True, help="Rebuild even if the counts of pruned incidents are lost.")
 @journal_option
 def rebuild(*, forget_pruned: bool, journal_at: str | None) -> None:
-    """Make everything that is read off the events again."""
+    """Rebuild the read models from the events."""
     from rung.core.errors import StoreError
     from rung.store.retention import was_pruned
 
@@ -123,11 +130,18 @@ def rebuild(*, forget_pruned: bool, journal_at: str | None) -> None:
 
 
 @command.command("prune")
-@click.option("--older-than", callback=moment, metavar="AGE", help="Closed incidents last touched before: 90d.")
-@click.option("--max-size", metavar="SIZE", help="The oldest closed ones, until it is so small: 500MB.")
-@click.option("--project", help="Only of this project.")
 @click.option(
-    "--vacuum/--no-vacuum", "shrink", default=True, help="Give the space back (default), or keep it for later."
+    "--older-than", callback=moment, metavar="AGE", help="Delete closed incidents unchanged for this long: 90d."
+)
+@click.option(
+    "--max-size", metavar="SIZE", help="Delete the oldest closed incidents until the journal is this small: 500MB."
+)
+@click.option("--project", help="Only this project.")
+@click.option(
+    "--vacuum/--no-vacuum",
+    "shrink",
+    default=True,
+    help="Return the space to the file system (default), or keep it for reuse.",
 )
 @journal_option
 @as_json
@@ -160,7 +174,7 @@ def prune(
 def _bytes(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise click.BadParameter(f"{text!r}: allowed is a size: 500MB, 2GB", param_hint="--max-size")
+        raise click.BadParameter(f"{text!r} is invalid; must be a size: 500MB, 2GB", param_hint="--max-size")
     return int(float(found[1]) * _UNITS[(found[2] or "").lower()])
 
 

@@ -21,7 +21,7 @@ journal_option = click.option(
     "--journal",
     "journal_at",
     metavar="PATH|URL",
-    help="The journal (default: RUNG_JOURNAL, `journal` in ./rung.toml, or your data directory).",
+    help="Journal to read (default: RUNG_JOURNAL, `journal` in ./rung.toml, or your data directory).",
 )
 
 
@@ -49,7 +49,7 @@ def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> flo
         when = datetime.fromisoformat(value.strip())
     except ValueError:
         allowed = "an age (30m, 12h, 7d, 2w) or a date (2026-11-01)"
-        raise click.BadParameter(f"{value!r}: allowed is {allowed}", ctx, param) from None
+        raise click.BadParameter(f"{value!r} is invalid; must be {allowed}", ctx, param) from None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 

@@ -15,25 +15,27 @@ if TYPE_CHECKING:
 EPILOG = """\b
   rung lab --port 8099 --script faults.toml
   rung lab --rate 0.3 --seed 7
-  rung lab try -- python my_agent.py
+  rung lab test -- python my_agent.py
 
 \b
 GET /lab/requests says what was asked, DELETE forgets it, PUT /lab/script sets another script."""
 
 
-@click.group(invoke_without_command=True, epilog=EPILOG, short_help="A provider that fails as told.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen (default: any free port).")
-@click.option("--host", default="127.0.0.1", show_default=True, help="On which address.")
-@click.option("--script", metavar="FILE", help="Which request meets which fault: TOML or JSON.")
-@click.option("--rate", type=float, help="The share of requests that fail by chance, 0 to 1.")
-@click.option("--seed", type=int, help="The same seed, the same faults.")
-@click.option("--fault", "faults", multiple=True, help="A fault that may strike by chance. May be repeated.")
-@click.option("--words", type=int, help="How many words an answer has (default 40).")
+@click.group(invoke_without_command=True, epilog=EPILOG, short_help="Run a fake provider that fails on purpose.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on (default: 0, which picks a free port)."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--script", metavar="FILE", help="Script of faults and answers: TOML or JSON.")
+@click.option("--rate", type=float, help="Share of requests that fail at random, 0 to 1.")
+@click.option("--seed", type=int, help="Seed of the random faults.")
+@click.option("--fault", "faults", multiple=True, help="Fault that may strike at random. May be repeated.")
+@click.option("--words", type=int, help="Words per answer (default: 40).")
 @click.option("--delay", type=float, help="Seconds before each answer.")
 @click.option("--gap", type=float, help="Seconds between the tokens of a stream.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Answer as Anthropic and OpenAI do, and fail as they do: point an agent at it and see what it survives.
+    """Run a fake Anthropic and OpenAI API that fails on purpose, to test an agent against.
 
     Answers are known (word1 word2 … word40; "count to 60 as apple" in a prompt asks for others), so that nothing can
     be lost or said twice unseen.
@@ -49,7 +51,7 @@ command.add_command(try_command)
 @command.command("faults")
 @as_json
 def faults(*, as_json: bool) -> None:
-    """List the faults there are, and what each may be told."""
+    """List the faults and their parameters."""
     from rung.testing.provider import FAULTS
 
     if as_json:

@@ -1,4 +1,4 @@
-"""`rung lab try -- COMMAND …`: runs a command once for each fault and says what it survived."""
+"""`rung lab test -- COMMAND …`: runs a command once for each fault and says what it survived."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rung.cli.screen import as_json, count, near, print_json
+from rung.cli.screen import as_json, count, print_json
 from rung.core.errors import ConfigError
+from rung.core.keys import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,38 +25,53 @@ if TYPE_CHECKING:
     from rung.testing.provider.survival import Run, Survival
 
 EPILOG = """\b
-  rung lab try -- python my_agent.py
-  rung lab try --fault cut:after=10 --fault overloaded --times 2 -- my-agent --print "say something"
+  rung lab test -- python my_agent.py
+  rung lab test --fault cut:after=10 --fault overloaded --repeat 2 -- my-agent --print "say something"
 
 \b
 survived  the whole answer, as if nothing had happened
 told      no answer, said so, and nothing else could have been done
 unmet     the fault never struck: it needs a stream, or tools
 failed    no answer, said so, where another try would have helped
-hung      had to be ended after --seconds
+hung      had to be ended after --max-seconds
 wrong     said that all was well (exit code), and it was not"""
 OTHER_KEYS: Final = ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # would go before the lab's own
 COLOURS: Final = {"survived": "green", "told": "green", "failed": "yellow", "hung": "red", "wrong": "red"}
 GRACE: Final = 5.0  # seconds for what a killed command still holds
 
 
-@click.command("try", epilog=EPILOG, short_help="What a command survives.")
+@click.command("test", epilog=EPILOG, short_help="Test which faults a command survives.")
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
-@click.option("--fault", "faults", multiple=True, metavar="NAME[:KEY=VALUE,…]", help="Only this one. May be repeated.")
-@click.option("--times", type=click.IntRange(1), default=1, show_default=True, help="How often a fault strikes a run.")
 @click.option(
-    "--seconds",
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME[:KEY=VALUE,…]",
+    help="Fault to test (default: all). May be repeated.",
+)
+@click.option(
+    "--repeat",
+    "times",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How often a fault strikes in one run.",
+)
+@click.option(
+    "--max-seconds",
+    "seconds",
     type=click.FloatRange(0, min_open=True),
     default=60.0,
     show_default=True,
-    help="End a run after so many.",
+    help="Time limit of one run, in seconds.",
 )
 @click.option(
-    "--expect", default="", metavar="TEXT", help="What a complete answer contains (default: as without faults)."
+    "--expect",
+    default="",
+    metavar="TEXT",
+    help="Text that a complete answer contains (default: the answer without faults).",
 )
-@click.option(
-    "--script", metavar="FILE", help="Answers, models and limits from a lab's script; its faults are left out."
-)
+@click.option("--script", metavar="FILE", help="Lab script with answers, models and limits; its faults are ignored.")
 @click.option("--strict", is_flag=True, help="Exit 1 unless every fault was survived, told or unmet.")
 @as_json
 def command(command_line: tuple[str, ...], **options: Any) -> None:
@@ -103,7 +119,7 @@ def _picked(words: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """A fault and what it is told: cut:after=10,how=reset."""
     name, _, rest = words.partition(":")
     if name not in known:
-        raise ConfigError("--fault", name, "one of " + ", ".join(known) + near(name, known))
+        raise ConfigError("--fault", name, "one of " + ", ".join(known) + suggestion(name, known))
     told: dict[str, Any] = {}
     for pair in rest.split(",") if rest else ():
         key, equals, value = pair.partition("=")
@@ -120,7 +136,7 @@ def _usual(words: Sequence[str], lab: Lab, given: str, options: dict[str, Any]) 
     """The run without faults, which must succeed: everything else is measured by it."""
     run = _run(words, lab, given, options["seconds"])
     if run.exit_code is None:
-        raise ConfigError("--seconds", options["seconds"], "enough for the command when nothing fails")
+        raise ConfigError("--max-seconds", options["seconds"], "enough for the command when nothing fails")
     if run.exit_code != 0 or (options["expect"] and options["expect"] not in run.output):
         why = f"it exits {run.exit_code}" if run.exit_code else f"it does not print {options['expect']!r}"
         raise ConfigError("command", shlex.join(words), f"one that succeeds when nothing fails; {why}")

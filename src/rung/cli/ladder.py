@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rung.cli.screen import as_json, console, count, near, print_json, worst
+from rung.cli.screen import as_json, console, count, print_json, worst
 from rung.core.errors import ConfigError
+from rung.core.keys import suggestion
 from rung.core.policy import preset, worst_case
 from rung.core.presets import LADDERS
 from rung.core.tables import ladder_table, worst_table
@@ -25,7 +26,7 @@ def command() -> None:
 @command.command("list")
 @as_json
 def list_(*, as_json: bool) -> None:
-    """List the ladders that ship."""
+    """List the built-in ladders."""
     if as_json:
         print_json({"ladders": [ladder_table(ladder) for ladder in LADDERS.values()]})
         return
@@ -59,7 +60,7 @@ def show(ladder: str, *, as_json: bool) -> None:
 @click.argument("file", metavar="FILE")
 @as_json
 def check(file: str, *, as_json: bool) -> None:
-    """Check the ladder of a policy file, and say the worst case it allows."""
+    """Check the ladder of a policy file, and print the worst case it allows."""
     from rung.wiring.files import load_policy
 
     policy = load_policy(file).default
@@ -78,7 +79,7 @@ def _find(name: str) -> Policy:
         return preset(name)
     if not (Path(name).suffix or Path(name).exists()):
         allowed = "one of " + ", ".join(LADDERS) + ", or a policy file"
-        raise ConfigError("ladder", name, allowed + near(name, LADDERS))
+        raise ConfigError("ladder", name, allowed + suggestion(name, LADDERS))
     from rung.wiring.files import load_policy
 
     return load_policy(name).default

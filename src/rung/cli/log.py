@@ -25,22 +25,22 @@ SIGNS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan"
 
 
 @click.command()
-@click.option("-f", "--follow", is_flag=True, help="Go on: show events as they come, until Ctrl-C.")
-@click.option("--kind", help="Only incidents in which there was such a failure.")
+@click.option("-f", "--follow", is_flag=True, help="Follow: print new events until Ctrl-C.")
+@click.option("--kind", help="Only incidents with a failure of this kind.")
 @click.option("--project", help="Only this project.")
 @click.option("--session", help="Only this session.")
-@click.option("--limit", "-n", default=50, show_default=True, help="So many events from the end; 0: none.")
+@click.option("--limit", "-n", default=50, show_default=True, help="Number of latest events to print; 0 prints none.")
 @journal_option
 @as_json
 def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, **filters: str | None) -> None:
-    """Show the latest events, a line for each; with --json an object a line."""
+    """Print the latest events, one per line; with --json one object per line."""
     from rung.core.failures import Kind
 
     if filters["kind"] is not None and filters["kind"] not in set(Kind):
-        from rung.cli.screen import near
         from rung.core.errors import ConfigError
+        from rung.core.keys import suggestion
 
-        raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){near(filters['kind'], Kind)}")
+        raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){suggestion(filters['kind'], Kind)}")
     with opened(journal_at) as journal:
         show = _json_line if as_json else _line_of(journal)
         try:

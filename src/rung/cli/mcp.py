@@ -11,14 +11,22 @@ PORT: Final = 8643
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
-@click.command(short_help="An MCP server: report a failure, be told the next step.")
-@click.option("--http", is_flag=True, help="Streamable HTTP instead of standard input and output.")
-@click.option("--host", default="127.0.0.1", show_default=True, type=click.Choice(LOOPBACK), help="With --http.")
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="With --http.")
-@click.option("--journal", "journal_at", metavar="PATH|URL", help="The journal; made where there is none.")
-@click.option("--project", default="", help="The name failures are kept under (default: this directory's).")
+@click.command(short_help="Run an MCP server that recommends recovery steps.")
+@click.option("--http", is_flag=True, help="Serve over streamable HTTP instead of standard input and output.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    type=click.Choice(LOOPBACK),
+    help="Address to listen on, with --http.",
+)
+@click.option(
+    "--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port to listen on, with --http."
+)
+@click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to; created if missing.")
+@click.option("--project", default="", help="Project name of the failures (default: this directory's name).")
 def command(*, http: bool, host: str, port: int, journal_at: str | None, project: str) -> None:
-    r"""Serve MCP: tools to report a failure and be told the next step, ask what is known, notice loops, end honestly.
+    r"""Run an MCP server: tools to report a failure, get the next step, look up errors, detect loops and finish.
 
     It decides by the same policy as everything else in this project, and writes into the same journal.
 

@@ -83,10 +83,10 @@ def _details(ladder: Ladder, index: int, room: int) -> list[Text]:
     entering = entrants(ladder, rung.name)
     if entering:
         lines += _labelled("enter", ", ".join(entering), room)
-    if rung.helps is not None:
-        helps = ", ".join(_grouped(rung.helps))
-        if rung.most_missing is not None:
-            helps += f"; while at most {count(rung.most_missing, 'section')} missing"
+    if rung.applies_to is not None:
+        helps = ", ".join(_grouped(rung.applies_to))
+        if rung.max_missing_sections is not None:
+            helps += f"; while at most {count(rung.max_missing_sections, 'section')} missing"
         lines += _labelled("only for", helps, room)
     return lines
 
@@ -94,10 +94,10 @@ def _details(ladder: Ladder, index: int, room: int) -> list[Text]:
 def entrants(ladder: Ladder, name: str) -> list[str]:
     """The kinds that enter the ladder at this rung, in words."""
     kinds: list[str] = [kind for kind in Kind if ladder.entry.get(kind) == name]
-    if ladder.entry.get(Kind.LOOP_DETECTED, ladder.otherwise) != name:
+    if ladder.entry.get(Kind.LOOP_DETECTED, ladder.default_entry) != name:
         kinds += [f"{Kind.LOOP_DETECTED} from {repeats} repeats" for repeats, rung in ladder.loops if rung == name]
     kinds += [f"errors of size {size}" for size, rung in ladder.sizes.items() if rung == name]
-    if ladder.otherwise == name:
+    if ladder.default_entry == name:
         kinds.append("all others" if kinds else "every kind not named elsewhere")
     return kinds
 

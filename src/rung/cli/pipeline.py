@@ -29,18 +29,20 @@ Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped
 
 @click.group(short_help="Run stages of agents.")
 def command() -> None:
-    """Run stages of agents, each recovered on its own."""
+    """Run a pipeline of agents, each stage recovered on its own."""
 
 
 @command.command("run", epilog=EPILOG)
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
-@click.option("--run-id", metavar="ID", help="Name the run yourself; the same id goes on with it.")
-@click.option("--resume", metavar="ID", help="Go on with a run that was cut off or stopped.")
-@click.option("--report", type=click.Path(path_type=Path), help="Where a run that stops leaves its report.")
+@click.option("--run-id", metavar="ID", help="Id of the run; the same id resumes it.")
+@click.option("--resume", metavar="ID", help="Id of an interrupted or stopped run to resume.")
+@click.option("--report", type=click.Path(path_type=Path), help="File for the report of a run that stops.")
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
-@click.option("--ask-service", is_flag=True, help="Ask whoever looks at the service (rung up), and wait for them.")
-@click.option("--journal", metavar="PATH|URL", help="The journal to keep it in (default: this machine's).")
-@click.option("--no-journal", is_flag=True, help="Keep no journal; the run cannot be resumed then.")
+@click.option(
+    "--ask-service", is_flag=True, help="Ask the operators of the service (rung serve), and wait for an answer."
+)
+@click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's).")
+@click.option("--no-journal", is_flag=True, help="Write no journal; the run cannot be resumed.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def run(file: Path, **options: Any) -> None:
     """Run the pipeline in FILE.toml."""
@@ -70,7 +72,7 @@ def run(file: Path, **options: Any) -> None:
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
 @as_json
 def check(file: Path, *, as_json: bool) -> None:
-    """Say what would run, in which turns, without running anything."""
+    """Print what would run, in which order, without running anything."""
     from rung.core.scopes import waves
 
     pipeline, _ = _load(file)

@@ -29,7 +29,7 @@ def command() -> None:
 @click.option("--template", "-t", default="default", metavar="T", help="One of " + ", ".join(TEMPLATES) + ".")
 @as_json
 def show(ladder: str, template: str, *, as_json: bool) -> None:
-    """Show what is in force for a LADDER (task unless said) under a template."""
+    """Show the policy of a LADDER (default: task) under a template."""
     policy = preset(ladder, template)
     if as_json:
         print_json({"policy": policy_table(policy), "worst_case": worst_table(policy)})
@@ -61,7 +61,7 @@ def templates(*, as_json: bool) -> None:
 @click.argument("file", metavar="FILE")
 @as_json
 def check(file: str, *, as_json: bool) -> None:
-    """Check a policy file: what is in force, for each project and tool, and the worst case it allows."""
+    """Check a policy file; print the policy of each project and tool, and the worst case it allows."""
     from rung.wiring.files import load_policy
 
     book = load_policy(file)
@@ -116,7 +116,9 @@ def policy_words(policy: Policy) -> dict[str, str]:
         "agents": " → ".join(policy.agents) or "none to hand over to",
         "auto_escalate": "yes" if policy.auto_escalate else "no: a person agrees first",
         "escalate_after": count(policy.escalate_after, "failure"),
-        "confirm": {"never": "nobody is asked", "dearer": "for a dearer model", "always": "always"}[policy.confirm],
+        "confirm": {"never": "nobody is asked", "more_expensive": "for a dearer model", "always": "always"}[
+            policy.confirm
+        ],
         "sticky": f"a hand-over lasts for the {policy.sticky}",
         "unattended": "yes: nobody can be asked" if policy.unattended else "no",
         "checkpoints": "yes" if policy.checkpoints else "no",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.core import events as ev
-from rung.core.failures import first_line
-from rung.core.ladder import DOES
+from rung.core.narration import narrate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,54 +39,25 @@ def listener(policy: Policy, *, as_json: bool, show: Callable[[str, str, str], o
 
 
 def words(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, str, str] | None:
-    """What to say about an event: a mark, a subject and the rest; None for nothing."""
-    match event:
-        case ev.AttemptFailed(failure=failure, seconds=seconds):
-            first = first_line(failure.message, 90)
-            return "bad", f"attempt {_number(event, incident)}", f"{failure.kind}: {first} ({seconds:.1f} s)"
-        case ev.AttemptSucceeded(seconds=seconds):
-            return "good", f"attempt {incident.attempts}", f"{incident.status} ({seconds:.1f} s)"
-        case ev.Decided(decision=decision):
-            return _decided(decision, policy)
-        case ev.Skipped(reason=reason):
-            return "note", "skipped", reason
-        case ev.Answered(option=option):
-            return "note", "answer", option
-        case ev.Ordered(action=action, by=by):
-            return "note", "ordered", f"{action}, by {by or 'a person'}"
-        case ev.RolledBack(reference=reference):
-            return "note", "rolled back", reference
-        case ev.ModelRestored(model=model, agent=agent):
-            return "note", "back to", model or agent or "the first command"
-        case ev.Crashed(what=what, error=error):
-            return "bad", what, f"broke and was ignored: {error}"
-        case ev.Cancelled(reason=reason):
-            return "end", "stopped", reason
-        case ev.Closed(status=status, reason=reason):
-            return "end", status.value, reason
-    return None
-
-
-def _number(event: ev.AttemptFailed, incident: Incident) -> int:
-    """Which attempt an event was about; by the time it is told the incident may have moved on."""
-    return next((n for n, failure in enumerate(incident.failures, 1) if failure is event.failure), incident.attempts)
-
-
-def _decided(decision: ev.Decision, policy: Policy) -> tuple[str, str, str] | None:
+    """What to print about an event: a mark, a subject and the rest; None for what is only of use in the journal."""
+    if isinstance(event, _SILENT) or (isinstance(event, ev.Decided) and isinstance(event.decision, ev.Finish)):
+        return None
     ladder = policy.ladder
-    level = f"level {ladder.level(decision.rung)}"
-    match decision:
-        case ev.Repeat(wait=wait):
-            return "next", ladder.rungs[decision.rung].name, f"again in {wait:.1f} s" if wait else "again now"
-        case ev.Change(action=action):
-            return "climb", action.value, f"{level}: {DOES[action]}"
-        case ev.HandOver(model=model, agent=agent, estimate=estimate):
-            cost = "" if estimate is None else f", about ${estimate:.2f}"
-            return "climb", ladder.rungs[decision.rung].name, f"{level}: hand over to {agent or model}{cost}"
-        case ev.Ask(question=question):
-            return "climb", "ask", question
-        case ev.Finish():
-            return None
+    line = narrate(event, [rung.name for rung in ladder.rungs], _number(event, incident))
+    text = f"{incident.status}" if isinstance(event, ev.AttemptSucceeded) else line.text
+    if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Change | ev.HandOver):
+        text = f"level {ladder.level(event.decision.rung)}: {text}"
+    return line.mark, line.subject, f"{text} ({line.time})" if line.time else text
+
+
+_SILENT: Final = (ev.Opened, ev.Changed, ev.Hinted, ev.StepCompleted, ev.CheckpointTaken)
+
+
+def _number(event: ev.Event, incident: Incident) -> int:
+    """Which attempt an event was about; by the time it is printed the incident may have moved on."""
+    if not isinstance(event, ev.AttemptFailed):
+        return incident.attempts
+    return next((n for n, failure in enumerate(incident.failures, 1) if failure is event.failure), incident.attempts)
 
 
 def _put(mark: str, subject: str, rest: str) -> None:

@@ -37,13 +37,18 @@ class Found(NamedTuple):
     type=click.Choice(AXES),
     help="What `failures` counts by; prompt: the recovery prompt given, pattern: how the caller's begins.  [default: kind]",
 )
-@click.option("--since", callback=moment, metavar="WHEN", help="7d, 12h, or a date: 2026-11-01 (UTC).")
-@click.option("--until", callback=moment, metavar="WHEN", help="Up to there.")
+@click.option(
+    "--since",
+    callback=moment,
+    metavar="WHEN",
+    help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
+)
+@click.option("--until", callback=moment, metavar="WHEN", help="End of the time range.")
 @click.option("--project", help="Only this project.")
 @click.option("--model", help="Only this model.")
 @click.option("--kind", help="Only this kind of failure.")
 @click.option("--session", help="Only this session.")
-@click.option("--limit", "-n", type=click.IntRange(1), help="At most so many rows.")
+@click.option("--limit", "-n", type=click.IntRange(1), help="Most rows to print.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV.")
 @journal_option
 @as_json
@@ -65,10 +70,10 @@ def command(
     from rung.store.reports_sql import By, Filter
 
     if name not in REPORTS:
-        from rung.cli.screen import near
         from rung.core.errors import ConfigError
+        from rung.core.keys import suggestion
 
-        raise ConfigError("report", name, f"one of {', '.join(REPORTS)}{near(name, REPORTS)}")
+        raise ConfigError("report", name, f"one of {', '.join(REPORTS)}{suggestion(name, REPORTS)}")
     if by is not None and name != "failures":
         raise click.UsageError("--by is for `rung report failures`")
     where = Filter(**filters, limit=limit or 20)

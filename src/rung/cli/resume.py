@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from rung.store.runs import OpenRun
 
 
-@click.command(short_help="Take up what a crash left open.")
+@click.command(short_help="Resume runs that a crash interrupted.")
 @click.argument("run", required=False)
 @click.option(
-    "--import", "modules", multiple=True, metavar="MODULE", help="Where the tasks are registered; may be repeated."
+    "--import", "modules", multiple=True, metavar="MODULE", help="Module that registers the tasks. May be repeated."
 )
-@click.option("--list", "only_list", is_flag=True, help="Say what is open, and do nothing.")
+@click.option("--list", "only_list", is_flag=True, help="List open runs, and do nothing.")
 @journal_option
 @as_json
 def command(
     run: str | None, modules: tuple[str, ...], journal_at: str | None, *, only_list: bool, as_json: bool
 ) -> None:
-    """Take up the runs that no living process has: all of them, or RUN.
+    """Resume interrupted runs that no live process owns: all of them, or RUN.
 
     A run of a task (`@rung.durable.task`) goes on in this process, from its recorded steps, once the module that registers
     it is imported. A run that belongs to a call in somebody's program goes on when that call is made again.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rung.cli.exits import EXITS, INTERRUPTED
+from rung.core.policy import TEMPLATES
 
 if TYPE_CHECKING:
     from rung.core.outcome import Outcome
@@ -34,27 +35,35 @@ Only the output of a good run goes to standard output; otherwise the output cont
 @click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
 @click.option("--policy", "policy_name", help="A ladder, or a policy file (default: rung.toml, what the service set).")
-@click.option("--template", default=None, help="default, conservative, aggressive, unattended or off.")
-@click.option("--project", default="", help="Whose policy to take from the file.")
+@click.option("--template", default=None, help="One of " + ", ".join(TEMPLATES) + ".")
+@click.option("--project", default="", help="Project whose policy applies.")
 @click.option("--fallback", multiple=True, metavar="COMMAND", help="Another command to hand over to. May be repeated.")
-@click.option("--model", "models", multiple=True, help="A step of the model ladder, from the cheapest up.")
-@click.option("--check", "check_command", metavar="COMMAND", help="Must exit 0 after a run, or the run has failed.")
-@click.option("--judge", metavar="COMMAND", help="Scores finished work: the case as JSON in, a verdict out.")
+@click.option("--model", "models", multiple=True, help="Model of the model ladder, cheapest first. May be repeated.")
 @click.option(
-    "--hook", "hooks", multiple=True, metavar="WHEN=COMMAND", help="Around attempts and rungs. May be repeated."
+    "--check", "check_command", metavar="COMMAND", help="Command that must exit 0 after a run, or the run has failed."
+)
+@click.option("--judge", metavar="COMMAND", help="Command that scores finished work: a case as JSON in, a verdict out.")
+@click.option(
+    "--hook", "hooks", multiple=True, metavar="WHEN=COMMAND", help="Hook around attempts or rungs. May be repeated."
 )
 @click.option("--retries", type=int, help="Tries of the retry rung.")
-@click.option("--attempts", type=int, help="At most so many attempts in all.")
-@click.option("--seconds", type=float, help="At most so many seconds in all.")
-@click.option("--attempt-seconds", type=float, help="End one attempt after so many seconds.")
-@click.option("--checkpoint", is_flag=True, help="Keep the git work tree before replan and above.")
-@click.option("--report", help="Where a blocked run leaves its report.")
-@click.option("--journal", metavar="PATH|URL", help="The journal to keep it in (default: this machine's).")
-@click.option("--no-journal", is_flag=True, help="Keep no journal.")
-@click.option("--run-id", metavar="ID", help="Survive a crash: the same command with the same id goes on.")
+@click.option("--max-attempts", "attempts", type=int, help="Limit of attempts in all.")
+@click.option("--max-seconds", "seconds", type=float, help="Limit of seconds in all.")
+@click.option("--attempt-seconds", type=float, help="Time limit of one attempt, in seconds.")
+@click.option("--checkpoint", is_flag=True, help="Save the git work tree before replan and higher rungs.")
+@click.option("--report", help="File for the report of a blocked run.")
+@click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's).")
+@click.option("--no-journal", is_flag=True, help="Write no journal.")
+@click.option(
+    "--run-id", metavar="ID", help="Id of a durable run: after a crash, the same command with the same id resumes it."
+)
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
-@click.option("--ask-service", is_flag=True, help="Ask whoever looks at the service (rung up), and wait for them.")
-@click.option("--stream/--hold", default=None, help="Show output as it comes (default: on a terminal).")
+@click.option(
+    "--ask-service", is_flag=True, help="Ask the operators of the service (rung serve), and wait for an answer."
+)
+@click.option(
+    "--stream/--buffer", default=None, help="Show output as it comes, or at the end (default: stream on a terminal)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, and recover it when it fails."""
@@ -170,19 +179,16 @@ def _check(options: dict[str, Any]) -> Any:
         return None
 
     def check(_: str) -> Any:
-        import subprocess
-
+        from rung.adapters.process import run_command
         from rung.core.evidence import clip
         from rung.core.failures import Evidence, Kind, Phase
 
-        done = subprocess.run(shlex.split(words), capture_output=True, text=True, check=False)  # noqa: S603  # the user's own
-        if done.returncode == 0:
+        done = run_command(words)
+        if done.code == 0:
             return None
-        said = clip((done.stdout + done.stderr).strip(), 4_096)
-        text = f"`{words}` exited {done.returncode}"
-        return Evidence(
-            text=text, output=said, exit_code=done.returncode, finding=Kind.TEST_FAILURE, phase=Phase.RESULT
-        )
+        said = clip((done.output + done.errors).strip(), 4_096)
+        text = f"`{words}` exited {done.code}"
+        return Evidence(text=text, output=said, exit_code=done.code, finding=Kind.TEST_FAILURE, phase=Phase.RESULT)
 
     return check
 

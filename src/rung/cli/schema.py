@@ -7,21 +7,22 @@ import json
 import click
 
 from rung import schemas
-from rung.cli.screen import as_json, near, paragraph, print_json
+from rung.cli.screen import as_json, paragraph, print_json
 from rung.core.errors import ConfigError
+from rung.core.keys import suggestion
 
 
 @click.command(short_help="Print a JSON Schema.")
 @click.argument("name", required=False)
 @as_json
 def command(name: str | None, *, as_json: bool) -> None:
-    """Print the JSON Schema NAME; without it, list the schemas there are."""
+    """Print the JSON Schema NAME; without NAME, list all schemas."""
     if name is None:
         _list(as_json=as_json)
         return
     known = schemas.names()
     if name not in known:
-        raise ConfigError("schema", name, "one of " + ", ".join(known) + near(name, known))
+        raise ConfigError("schema", name, "one of " + ", ".join(known) + suggestion(name, known))
     click.echo(schemas.text(name), nl=False)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rung.core.policy import WorstCase
 
@@ -61,14 +61,6 @@ def worst(case: WorstCase) -> str:
     attempts = "any number of attempts" if case.attempts is None else count(case.attempts, "attempt")
     price = "no price known" if not case.dollars else dollars(case.dollars)
     return f"{attempts}, {seconds(case.seconds)}, {price}"
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """The end of a sentence: which of these names may have been meant."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, list(names), n=3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def paragraph(text: str, indent: int = 0, hang: int = 0) -> str:

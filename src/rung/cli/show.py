@@ -28,7 +28,7 @@ COLOURS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cya
 @journal_option
 @as_json
 def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
-    """Show all of one INCIDENT: what was seen, named, decided, changed, waited for and spent, and how it ended.
+    """Show one INCIDENT: failures, decisions, changes, waits, cost and outcome.
 
     INCIDENT is an id, as much of its beginning as is unique, or `last`.
     """

@@ -20,11 +20,11 @@ def command() -> None:
 
 @command.command("add")
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), default="read", show_default=True, help="What its owner may do.")
-@click.option("--days", type=click.FloatRange(0, min_open=True), help="It ends after so many days.")
+@click.option("--role", type=click.Choice(ROLES), default="read", show_default=True, help="Role of the token.")
+@click.option("--days", type=click.FloatRange(0, min_open=True), help="Expires after N days.")
 @journal_option
 def add(name: str, *, role: str, days: float | None, journal_at: str | None) -> None:
-    """Make a token for NAME. It is shown now and never again."""
+    """Create a token for NAME. It is printed only once."""
     from rung.service.access import add_token
 
     with opened(journal_at) as journal:
@@ -37,7 +37,7 @@ def add(name: str, *, role: str, days: float | None, journal_at: str | None) -> 
 @journal_option
 @as_json
 def show(*, journal_at: str | None, as_json: bool) -> None:
-    """List the tokens there are; not what they are."""
+    """List the tokens by name; their values are not stored."""
     from rung.service.access import tokens
 
     with opened(journal_at) as journal:
@@ -49,14 +49,14 @@ def show(*, journal_at: str | None, as_json: bool) -> None:
         until = f"until {when(one.ends_at, to='minutes')}" if one.ends_at is not None else "stays"
         click.echo(f"{one.name:<24} {one.role:<6} made {when(one.made_at, to='minutes')}, {until}")
     if not found:
-        click.echo("No tokens but the administrator's, which `rung up` prints.")
+        click.echo("No tokens but the administrator's, which `rung serve` prints.")
 
 
 @command.command("revoke")
 @click.argument("name")
 @journal_option
 def revoke(name: str, *, journal_at: str | None) -> None:
-    """Take back the tokens of NAME."""
+    """Revoke the tokens of NAME."""
     from rung.core.errors import ConfigError
     from rung.service.access import revoke_token
 

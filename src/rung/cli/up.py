@@ -1,4 +1,4 @@
-"""`rung up`: the service and its dashboard, on this machine, with nothing to configure."""
+"""`rung serve`: the service and its dashboard, on this machine, with nothing to configure."""
 
 from __future__ import annotations
 
@@ -31,15 +31,21 @@ class OnePlace(click.types.StringParamType):
 
 
 @click.command(short_help="The service and its dashboard.")
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0: any that is free.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--journal", "journal_at", metavar="PATH|URL", help="The journal; made where there is none.")
-@click.option("--token", metavar="T", help="The administrator's token (default: one made at the first start).")
-@click.option("--allow-host", multiple=True, metavar="NAME", help="Also answer to this host name.")
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Port to listen on; 0 picks a free port.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to use; created if missing.")
+@click.option("--token", metavar="T", help="Administrator's token (default: created at the first start).")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Additional host name to accept. May be repeated.")
 @click.option(
     "--gateway-port", type=click.IntRange(0, 65_535), help="The gateway's port (default: as rung.toml says, or 8484)."
 )
-@click.option("--no-gateway", is_flag=True, help="The service and the dashboard alone.")
+@click.option("--no-gateway", is_flag=True, help="Do not start the gateway.")
 @click.option(
     "--crew",
     "crews",
@@ -47,10 +53,10 @@ class OnePlace(click.types.StringParamType):
     multiple=True,
     metavar="PATH|URL",
     envvar="RUNG_CREW",
-    help="A crew's table to show; several (default: RUNG_CREW).",
+    help="Crew database to show (default: RUNG_CREW). May be repeated.",
 )
 def command(**options: Any) -> None:
-    """Start the service: every failure on one page, and what a person can do about it with one click.
+    """Run the service with its dashboard.
 
     The gateway comes with it: an agent whose base URL is the gateway's survives what it would have died of.
 
@@ -200,7 +206,7 @@ def _greet(address: str, token: str, hub: Hub, gateway: Background | None) -> No
     click.echo(f"Rung is up: {click.style(f'{address}?token={token}', bold=True)}")
     if hub.demo:
         click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")
-        click.echo("  in earnest: `rung up`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
+        click.echo("  in earnest: `rung serve`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
     else:
         click.echo(f"  journal: {hub.place}")
         for crew in hub.crews.names:

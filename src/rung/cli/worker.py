@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Work for a crew: claim a task, report, be answered.")
 def command() -> None:
-    """Work for a crew from a shell: claim a task, give signs of life, report, ask for a review, complete.
+    """Work for a crew from a shell: claim a task, send heartbeats, report errors, request reviews, complete.
 
     Exit codes: 0 done · 2 what was given cannot be used, or is not legal now · 3 nothing to claim · 5 the claim is
     blocked: somebody else has the task · 6 the task is not yours any more: stop working on it.
@@ -33,22 +33,22 @@ def command() -> None:
 
 
 command.add_command(run)
-task_option = click.option(
-    "--task", "task_id", envvar="RUNG_TASK", required=True, help="The task (default: RUNG_TASK)."
-)
+task_option = click.option("--task", "task_id", envvar="RUNG_TASK", required=True, help="Task id (default: RUNG_TASK).")
 session_option = click.option(
-    "--session", envvar="RUNG_SESSION", required=True, help="Who you are (default: RUNG_SESSION)."
+    "--session", envvar="RUNG_SESSION", required=True, help="Session of the worker (default: RUNG_SESSION)."
 )
 generation_option = click.option(
     "--generation",
     type=click.IntRange(min=0),
     envvar="RUNG_GENERATION",
     required=True,
-    help="The number that `claim` printed (default: RUNG_GENERATION).",
+    help="Claim number that `claim` printed (default: RUNG_GENERATION).",
 )
-report_option = click.option("--report", "report_path", metavar="FILE", default="", help="Where the whole report is.")
-body_option = click.option("--body", help="The message.")
-file_option = click.option("--body-file", metavar="FILE", help="The message, from a file; - is standard input.")
+report_option = click.option("--report", "report_path", metavar="FILE", default="", help="Path of the full report.")
+body_option = click.option("--body", help="Text of the message.")
+file_option = click.option(
+    "--body-file", metavar="FILE", help="File with the text of the message; - is standard input."
+)
 
 
 def holding(function: Command) -> Command:
@@ -84,14 +84,16 @@ def _said(as_json: bool, words: str, **facts: Any) -> None:  # noqa: FBT001  # c
 
 
 @command.command("claim")
-@click.option("--task", "task_id", envvar="RUNG_TASK", help="Which (default: RUNG_TASK, else the next that is free).")
-@click.option("--session", envvar="RUNG_SESSION", help="Who you are (default: RUNG_SESSION, else a new name).")
-@click.option("--worked-by", default="", help="What is shown as working on it.")
-@click.option("--shell", is_flag=True, help='Print variables to be set: eval "$(rung worker claim --shell)".')
+@click.option(
+    "--task", "task_id", envvar="RUNG_TASK", help="Task to claim (default: RUNG_TASK, else the next free one)."
+)
+@click.option("--session", envvar="RUNG_SESSION", help="Session of the worker (default: RUNG_SESSION, else a new one).")
+@click.option("--worker-name", "worked_by", default="", help="Display name of the worker.")
+@click.option("--shell", is_flag=True, help='Print shell variables: eval "$(rung worker claim --shell)".')
 @db_option
 @as_json
 def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bool, place: str, as_json: bool) -> None:
-    """Take a task. Every later command carries the number it prints: --generation."""
+    """Claim a task. Pass the number it prints to every later command as --generation."""
     from uuid import uuid4
 
     from rung.core.crew import MessageType
@@ -128,11 +130,13 @@ def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bo
     )
 
 
-@command.command("beat")
-@click.option("--progress", default="", help="What there is to show: a step, a count, a digest. A change is progress.")
+@command.command("heartbeat")
+@click.option(
+    "--progress", default="", help="Current progress: a step, a count, a digest. A change counts as progress."
+)
 @holding
 def beat(*, progress: str, place: str, task_id: str, session: str, generation: int, as_json: bool) -> None:
-    """Give a sign of life; prints the task's state, so that you learn what is asked of you."""
+    """Send a heartbeat; prints the state of the task, such as exit_requested."""
     with _held(place, task_id, session, generation) as (table, claim):
         state = table.beat(claim, progress=progress)
     _said(as_json, state, task=task_id, state=state)
@@ -148,21 +152,21 @@ def error(
     summary: str, *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Report what went wrong, and wait for a fix to be proposed."""
+    """Report an error, and wait for a proposed fix."""
     text = given(body, body_file)
     with _held(place, task_id, session, generation) as (table, claim):
         tries = table.error(claim, summary, body=text, report_path=report_path)
     _said(as_json, f"error {tries} of this task's life; wait for fix_proposed", task=task_id, tries=tries)
 
 
-@command.command("warn")
+@command.command("context-warning")
 @body_option
 @file_option
 @holding
 def warn(
     *, body: str | None, body_file: str | None, place: str, task_id: str, session: str, generation: int, as_json: bool
 ) -> None:
-    """Say that your context runs out; no error, and never counted as one."""
+    """Report that the context is nearly full; it does not count as an error."""
     text = given(body, body_file) or "CONTEXT WARNING"
     with _held(place, task_id, session, generation) as (table, claim):
         table.warn_context(claim, text)
@@ -170,7 +174,7 @@ def warn(
 
 
 @command.command("review")
-@click.option("--checkpoint", type=click.IntRange(min=0), required=True, help="Which one.")
+@click.option("--checkpoint", type=click.IntRange(min=0), required=True, help="Checkpoint number.")
 @body_option
 @file_option
 @report_option
@@ -179,7 +183,7 @@ def review(
     *, checkpoint: int, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str,
     session: str, generation: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Ask for a review of a checkpoint, and wait for its verdict."""
+    """Request a review of a checkpoint, and wait for its verdict."""
     text = given(body, body_file)
     with _held(place, task_id, session, generation) as (table, claim):
         cycle = table.ask_review(claim, text, checkpoint=checkpoint, report_path=report_path)
@@ -199,7 +203,7 @@ def review(
 def resume(
     *, body: str | None, body_file: str | None, place: str, task_id: str, session: str, generation: int, as_json: bool
 ) -> None:
-    """Go on after an answer; with a message, if you took up another's work: how you found it."""
+    """Resume after a reply; a message says in which state a taken-over task was found."""
     text = given(body, body_file)
     with _held(place, task_id, session, generation) as (table, claim):
         table.resume(claim, text)
@@ -215,7 +219,7 @@ def complete(
     *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Say that it is done; a review must have approved it."""
+    """Complete the task; a review must have approved it."""
     text = given(body, body_file)
     with _held(place, task_id, session, generation) as (table, claim):
         table.complete(claim, text, report_path=report_path)
@@ -231,7 +235,7 @@ def handoff(
     *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Stop, and tell whoever takes it up how far you got."""
+    """Stop, and leave a handoff for the next worker."""
     text = given(body, body_file)
     if not text.strip():
         raise click.UsageError("a hand-off says how far the work got: --body or --body-file")
@@ -242,12 +246,12 @@ def handoff(
 
 @command.command("messages")
 @task_option
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Only those after the message of that number.")
-@click.option("--type", "types", multiple=True, help="Only of this type; several.")
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Only messages after this number.")
+@click.option("--type", "types", multiple=True, help="Only messages of this type. May be repeated.")
 @db_option
 @as_json
 def messages(*, task_id: str, after: int, types: tuple[str, ...], place: str, as_json: bool) -> None:
-    """Show what was said about a task, in order."""
+    """Print the messages of a task, oldest first."""
     from dataclasses import asdict
 
     from rung.core.crew import MessageType

@@ -12,20 +12,42 @@ from rung.cli.exits import CLAIM_BLOCKED, STALE_CLAIM
 
 @click.command("run")
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
-@click.option("--task", "task_id", envvar="RUNG_TASK", help="The task (default: RUNG_TASK, or the first that is free).")
 @click.option(
-    "--session", envvar="RUNG_SESSION", default="", help="Who you are (default: RUNG_SESSION, or a new name)."
+    "--task", "task_id", envvar="RUNG_TASK", help="Task to claim (default: RUNG_TASK, else the next free one)."
 )
-@click.option("--worked-by", envvar="RUNG_WORKED_BY", default="", help="What the worker is called.")
-@click.option("--check", default="", metavar="COMMAND", help="Must exit 0 before the work is called tested.")
-@click.option("--beat", type=float, envvar="RUNG_BEAT", default=60.0, show_default=True, help="Seconds between beats.")
-@click.option("--poll", type=float, default=2.0, show_default=True, help="Seconds between looks for an answer.")
+@click.option(
+    "--session",
+    envvar="RUNG_SESSION",
+    default="",
+    help="Session of the worker (default: RUNG_SESSION, else a new one).",
+)
+@click.option("--worker-name", "worked_by", envvar="RUNG_WORKED_BY", default="", help="Display name of the worker.")
+@click.option(
+    "--check", default="", metavar="COMMAND", help="Command that must exit 0 before the work counts as tested."
+)
+@click.option(
+    "--heartbeat-interval",
+    "beat",
+    type=float,
+    envvar="RUNG_BEAT",
+    default=60.0,
+    show_default=True,
+    help="Seconds between two heartbeats.",
+)
+@click.option(
+    "--poll-interval",
+    "poll",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Seconds between two polls for an answer.",
+)
 @db_option
 def run(
     command_line: tuple[str, ...], *, task_id: str | None, session: str, worked_by: str, check: str, beat: float,
     poll: float, place: str,
 ) -> None:  # fmt: skip
-    """Claim a task and run COMMAND for it: its failures are reported, what is answered is given to it as input.
+    """Claim a task and run COMMAND for it; failures are reported, replies become its input.
 
     The instructions are on its standard input, or where {instruction} stands in the command.
     """

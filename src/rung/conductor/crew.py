@@ -117,6 +117,6 @@ _ESCALATION = """\
 
 Look at the work as it is, then one of:
 
-- `rung crew tell {task} --reset "what to do differently"`: begin it again with a new worker
+- `rung crew restart {task} "what to do differently"`: begin it again with a new worker
 - a new task `{task}-fix` with what remains
 """

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rung.adapters.process import RECOVERY, Started
+from rung.adapters.process import RECOVERY, Started, run_command
 from rung.core.crew import CONDUCTOR, PERSON, MessageType, State
 from rung.core.errors import AttemptError
 from rung.core.evidence import clip
@@ -95,10 +93,9 @@ class CommandWorker:
             return output
         tested, passed = "not run", False
         if self.check:
-            words = shlex.split(self.check)
-            done = subprocess.run(words, capture_output=True, text=True, check=False, errors="replace")  # noqa: S603  # the user's own
-            passed = done.returncode == 0
-            tested = f"`{self.check}` {'passes' if passed else f'failed with exit code {done.returncode}'}"
+            done = run_command(self.check)
+            passed = done.code == 0
+            tested = f"`{self.check}` {'passes' if passed else f'failed with exit code {done.code}'}"
         return ReviewRequest(
             checkpoint=checkpoint,
             context=0.0,

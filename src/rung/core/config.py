@@ -5,82 +5,128 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final
 
-from rung.core.backoff import Backoff
 from rung.core.budget import Budget
 from rung.core.error_size import Size
 from rung.core.errors import ConfigError
-from rung.core.failures import GROUPS, Kind
+from rung.core.failures import GROUPS
+from rung.core.keys import ANY_TEXT, WHOLE, Type, check_keys, declared, one_of, read_kinds, read_settings, read_table
 from rung.core.ladder import Action, Ladder, Rung, Scope
 from rung.core.own_rules import OwnRules, rules_from
-from rung.core.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.policy import TEMPLATES, Policy, preset
 from rung.core.presets import LADDERS
 from rung.core.prompts import PROMPTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-E = TypeVar("E", bound=StrEnum)
 
 Table = dict[str, Any]
 
 
+LADDER_KEYS: Final = ("name", "rungs", "entry", "default_entry", "loops", "sizes", "first", "about")
+
+
 def ladder_from(table: object, where: str = "ladder") -> Ladder:
-    """A ladder from a table: name, rungs, entry, otherwise, loops, sizes, first, about."""
-    source = _table(table, where)
-    allowed = ("name", "rungs", "entry", "otherwise", "loops", "sizes", "first", "about")
-    _known(source, allowed, where)
+    """A ladder from a table: name, rungs, entry, default_entry, loops, sizes, first, about."""
+    source = read_table(table, where)
+    check_keys(source, LADDER_KEYS, where)
     rows = source.get("rungs")
     if not isinstance(rows, list) or not rows:
         raise ConfigError(f"{where}.rungs", rows, "a list of at least one rung")
     rungs = tuple(_rung(row, f"{where}.rungs[{n}]") for n, row in enumerate(rows))
-    entry = _table(source.get("entry", {}), f"{where}.entry")
-    loops = _table(source.get("loops", {}), f"{where}.loops")
-    sizes = _table(source.get("sizes", {}), f"{where}.sizes")
+    entry = read_table(source.get("entry", {}), f"{where}.entry")
+    loops = read_table(source.get("loops", {}), f"{where}.loops")
+    sizes = read_table(source.get("sizes", {}), f"{where}.sizes")
     try:
         return Ladder(
-            name=_text(source.get("name", "custom"), f"{where}.name"),
+            name=ANY_TEXT.read(source.get("name", "custom"), f"{where}.name"),
             rungs=rungs,
             entry={
-                kind: _text(name, f"{where}.entry.{key}")
-                # Groups first, so that a kind's own word weighs more, wherever it stands.
+                kind: ANY_TEXT.read(name, f"{where}.entry.{key}")
+                # Groups first, so that an entry of a single kind overrides its group's, whatever their order.
                 for key, name in sorted(entry.items(), key=lambda item: item[0] not in tuple(GROUPS))
-                for kind in _kinds(key, f"{where}.entry")
+                for kind in read_kinds(key, f"{where}.entry")
             },
-            otherwise=_text(source.get("otherwise", rungs[0].name), f"{where}.otherwise"),
+            default_entry=ANY_TEXT.read(source.get("default_entry", rungs[0].name), f"{where}.default_entry"),
             loops=tuple(
-                (_count(key, f"{where}.loops"), _text(name, f"{where}.loops.{key}")) for key, name in loops.items()
+                (_REPEATS.read(key, f"{where}.loops.{key}"), ANY_TEXT.read(name, f"{where}.loops.{key}"))
+                for key, name in loops.items()
             ),
             sizes={
-                _choice(Size, key, f"{where}.sizes.{key}"): _text(name, f"{where}.sizes.{key}")
+                one_of(Size).read(key, f"{where}.sizes.{key}"): ANY_TEXT.read(name, f"{where}.sizes.{key}")
                 for key, name in sizes.items()
             },
-            first=_whole(source.get("first", 1), f"{where}.first"),
-            about=_text(source.get("about", ""), f"{where}.about"),
+            first=_INTEGER.read(source.get("first", 1), f"{where}.first"),
+            about=ANY_TEXT.read(source.get("about", ""), f"{where}.about"),
         )
     except ConfigError as error:
         raise error if error.key.startswith(where) else error.under(where) from None
 
 
+_INTEGER: Final = Type("a whole number", lambda value: type(value) is int)
+# A key is a text in TOML and JSON; in Python it may be a number.
+_REPEATS: Final = Type(
+    "a number of repeats, 1 or more",
+    lambda key: re.fullmatch("[0-9]{1,9}", str(key)) is not None,
+    lambda key, _: int(str(key)),
+)
+
+
+def _rung(row: object, where: str) -> Rung:
+    source = read_table(row, where)
+    if source.get("action") == Action.RETRY:
+        source.setdefault("scope", Scope.ACTION.value)
+    return read_settings(Rung, source, where)
+
+
+_BUDGET_KEYS: Final = tuple(each.name for each in fields(Budget))
+POLICY_KEYS: Final = ("ladder", "template", "retries", *_BUDGET_KEYS, *(each.name for each in declared(Policy)))
+
+
 def policy_from(table: object, where: str = "policy", base: Policy | None = None) -> Policy:
     """A policy from a table, starting from a preset (`ladder`, `template`) or from a base policy."""
-    source = dict(_table(table, where))
-    _known(source, POLICY_KEYS, where)
+    source = read_table(table, where)
+    check_keys(source, POLICY_KEYS, where)
     try:
         policy = _start(source, base)
-        settings = {key: _SETTINGS[key](value, key, policy) for key, value in source.items() if key in _SETTINGS}
-        budget = {key: source[key] for key in _BUDGET_KEYS if key in source}
-        if budget:
-            settings["budget"] = _budget_of(settings.get("budget", policy.budget), budget)
+        for part in ("backoff", "budget"):
+            if part in source:
+                source[part] = _over(getattr(policy, part), source[part], part)
+        caps = {key: source[key] for key in _BUDGET_KEYS if key in source}
+        if caps:
+            source["budget"] = _with_caps(source.get("budget", policy.budget), caps)
+        if "prompts" in source:
+            source["prompts"] = MappingProxyType({**policy.prompts, **_prompts(source["prompts"])})
+        settings = {
+            each.name: each.type.read(source[each.name], each.name) for each in declared(Policy) if each.name in source
+        }
         policy = policy.but(**settings)
         if "retries" in source:
-            policy = policy.with_tries(Action.RETRY, _tries(source["retries"]))
+            policy = policy.with_tries(Action.RETRY, WHOLE.read(source["retries"], "retries"))
     except ConfigError as error:
         raise error.under(where) from None
     return policy
+
+
+def _over(default: Any, value: object, where: str) -> Any:
+    """The default with the keys of a table changed; a value of its own class is taken as it is."""
+    if isinstance(value, type(default)):
+        return value
+    source = read_table(value, where)
+    check_keys(source, [each.name for each in fields(default)], where)
+    return replace(default, **source)
+
+
+def _with_caps(budget: Budget, caps: Table) -> Budget:
+    try:
+        return replace(budget, **caps)
+    except ConfigError as error:  # name the key as it was written
+        raise ConfigError(error.key.removeprefix("budget."), error.value, error.allowed) from None
+
+
+def _prompts(value: object) -> dict[str, str]:
+    source = read_table(value, "prompts")
+    check_keys(source, PROMPTS, "prompts")
+    return {key: ANY_TEXT.read(text, f"prompts.{key}") for key, text in source.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +152,9 @@ FILE_KEYS: Final = (
 
 def book_from(table: object) -> PolicyBook:
     """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`, `rules`. Each way in has a table of its own. All of it is checked now."""
-    source = _table(table, "file")
-    _known(source, FILE_KEYS, "file")
-    settings = dict(_table(source.get("policy", {}), "policy"))
+    source = read_table(table, "file")
+    check_keys(source, FILE_KEYS, "file")
+    settings = read_table(source.get("policy", {}), "policy")
     if "ladder" in source:
         if "ladder" in settings:
             raise ConfigError("policy.ladder", settings["ladder"], "left out when the file has a [ladder] of its own")
@@ -158,187 +204,10 @@ def _start(source: Table, base: Policy | None) -> Policy:
     return TEMPLATES[template](base).but(name=template) if "template" in source else base
 
 
-def _budget_of(budget: Budget, keys: Table) -> Budget:
-    try:
-        return replace(budget, **keys)
-    except ConfigError as error:  # say the key that was written
-        raise ConfigError(error.key.removeprefix("budget."), error.value, error.allowed) from None
-
-
-def _tries(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ConfigError("retries", value, "a whole number, 0 or more")
-    return value
-
-
-def _rung(row: object, where: str) -> Rung:
-    source = _table(row, where)
-    _known(source, [f.name for f in fields(Rung) if f.init], where)
-    if "action" not in source:
-        raise ConfigError(f"{where}.action", None, "one of " + ", ".join(Action))
-    values = dict(source)
-    values["action"] = _choice(Action, source["action"], f"{where}.action")
-    if "scope" in source:
-        values["scope"] = _choice(Scope, source["scope"], f"{where}.scope")
-    elif values["action"] is Action.RETRY:
-        values["scope"] = Scope.ACTION
-    if "helps" in source:
-        values["helps"] = _kind_set(source["helps"], f"{where}.helps")
-    try:
-        return Rung(**values)
-    except ConfigError as error:
-        raise error.under(where) from None
-
-
-def _model(value: object, where: str) -> Model:
-    if isinstance(value, Model):
-        return value
-    if isinstance(value, str):
-        return Model(name=value)
-    source = _table(value, where)
-    _known(source, [f.name for f in fields(Model)], where)
-    if not isinstance(source.get("name"), str):
-        raise ConfigError(f"{where}.name", source.get("name"), "a model's name")
-    for key, kinds, words in _MODEL_TYPES:
-        if key in source and type(source[key]) not in kinds:
-            raise ConfigError(f"{where}.{key}", source[key], words)
-    return Model(**source)
-
-
-_MODEL_TYPES = (
-    ("cost", (int, float), "US dollars, 0 or more"),
-    ("max_tokens", (int,), "a whole number, 1 or more"),
-    ("window", (int,), "a whole number, 0 or more"),
-    ("provider", (str,), "a text"),
-)
-
-
-def _models(value: object, where: str, _: Policy) -> tuple[Model, ...]:
-    return tuple(_model(row, f"{where}[{n}]") for n, row in enumerate(_list(value, where)))
-
-
-def _backoff(value: object, where: str, policy: Policy) -> Backoff:
-    return value if isinstance(value, Backoff) else _part(policy.backoff, value, where)
-
-
-def _budget(value: object, where: str, policy: Policy) -> Budget:
-    return value if isinstance(value, Budget) else _part(policy.budget, value, where)
-
-
-def _part(default: Any, value: object, where: str) -> Any:
-    source = _table(value, where)
-    _known(source, [f.name for f in fields(default)], where)
-    return replace(default, **source)
-
-
-def _prompts(value: object, where: str, policy: Policy) -> Mapping[str, str]:
-    source = _table(value, where)
-    _known(source, tuple(PROMPTS), where)
-    return MappingProxyType({**policy.prompts, **{key: _text(text, f"{where}.{key}") for key, text in source.items()}})
-
-
-def _strings(value: object, where: str, _: Policy) -> tuple[str, ...]:
-    return tuple(_text(item, f"{where}[{n}]") for n, item in enumerate(_list(value, where)))
-
-
-def _number(value: object, where: str, _: Policy | None = None) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(where, value, "a number")
-    return value
-
-
-def _maybe_number(value: object, where: str, policy: Policy) -> float | None:
-    return None if value is None else _number(value, where, policy)
-
-
-def _flag(value: object, where: str, _: Policy) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(where, value, "true or false")
-    return value
-
-
-_BUDGET_KEYS = ("attempts", "seconds", "dollars")
-_SETTINGS: Mapping[str, Callable[[Any, str, Policy], Any]] = {
-    "name": lambda value, where, _: _text(value, where),
-    "backoff": _backoff,
-    "budget": _budget,
-    "models": _models,
-    "agents": _strings,
-    "retry": lambda value, where, _: _kind_set(value, where),
-    "retry_after_cap": _number,
-    "attempt_seconds": _maybe_number,
-    "auto_escalate": _flag,
-    "escalate_after": lambda value, where, _: _whole(value, where),
-    "confirm": lambda value, where, _: _choice(Confirm, value, where),
-    "sticky": lambda value, where, _: _choice(Sticky, value, where),
-    "unattended": _flag,
-    "checkpoints": _flag,
-    "report": lambda value, where, _: _text(value, where),
-    "prompts": _prompts,
-    "learn": _flag,
-}
-POLICY_KEYS = ("ladder", "template", "retries", *_BUDGET_KEYS, *_SETTINGS)
-
-
-def _table(value: object, where: str) -> Table:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise ConfigError(where, value, "a table")
-
-
 def _tables(value: object, where: str) -> Mapping[str, Table]:
-    return MappingProxyType({name: _table(row, f"{where}.{name}") for name, row in _table(value, where).items()})
-
-
-def _list(value: object, where: str) -> Sequence[object]:
-    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
-        raise ConfigError(where, value, "a list")
-    return list(value)
-
-
-def _known(source: Table, allowed: Sequence[str], where: str) -> None:
-    for key in source:
-        if key not in allowed:
-            raise ConfigError(f"{where}.{key}", source[key], "one of the keys " + ", ".join(allowed))
-
-
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise ConfigError(where, value, "a text")
-    return value
-
-
-def _whole(value: object, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(where, value, "a whole number")
-    return value
-
-
-def _count(key: object, where: str) -> int:
-    """A number of repeats: a key in TOML and JSON is a text, in Python it may be a number."""
-    if not re.fullmatch("[0-9]{1,9}", str(key)):
-        raise ConfigError(f"{where}.{key}", key, "a number of repeats, 1 or more")
-    return int(str(key))
-
-
-def _choice(enum: type[E], value: object, where: str) -> E:
-    for member in enum:
-        if value == member:
-            return member
-    raise ConfigError(where, value, "one of " + ", ".join(enum))
-
-
-def _kinds(key: object, where: str) -> tuple[Kind, ...]:
-    """One kind, or a whole group of them by its name."""
-    if isinstance(key, str) and key in GROUPS:
-        return GROUPS[key]
-    if isinstance(key, str) and key in tuple(Kind):
-        return (Kind(key),)
-    raise ConfigError(f"{where}.{key}", key, f"a kind ({', '.join(Kind)}) or a group ({', '.join(GROUPS)})")
-
-
-def _kind_set(value: object, where: str) -> frozenset[Kind]:
-    return frozenset(kind for key in _list(value, where) for kind in _kinds(key, where))
+    """Tables by name."""
+    tables = read_table(value, where)
+    return MappingProxyType({name: read_table(row, f"{where}.{name}") for name, row in tables.items()})
 
 
 def policy(ladder: str | Ladder = "task", template: str = "default", **settings: Any) -> Policy:

@@ -283,10 +283,10 @@ def _cannot_help(incident: Incident, failure: Failure, policy: Policy, index: in
     if _rung_spent(incident, policy, index, now):
         return "spent"
     goes_on = rung.action is Action.RESUME and _broken_off(failure)
-    if rung.helps is not None and failure.kind not in rung.helps and not goes_on:
+    if rung.applies_to is not None and failure.kind not in rung.applies_to and not goes_on:
         return f"does not help with {failure.kind}"
-    if rung.most_missing is not None and len(failure.evidence.missing) > rung.most_missing:
-        return f"more than {rung.most_missing} sections are missing"
+    if rung.max_missing_sections is not None and len(failure.evidence.missing) > rung.max_missing_sections:
+        return f"more than {rung.max_missing_sections} sections are missing"
     if incident.request is None and rung.action not in (Action.ASK, Action.SURFACE):
         return "the call cannot be changed: it was not given as a request"
     if incident.dollar_cap is not None and incident.dollars + rung.cost > incident.dollar_cap:
@@ -333,7 +333,7 @@ def _hand_over(
     early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
     must_ask = (
         policy.confirm is Confirm.ALWAYS
-        or (policy.confirm is Confirm.DEARER and dearer)
+        or (policy.confirm is Confirm.MORE_EXPENSIVE and dearer)
         or (rung.action is Action.ESCALATE and not policy.auto_escalate)
         or early
     )

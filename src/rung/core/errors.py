@@ -74,7 +74,7 @@ class ConfigError(RungError, ValueError):
         self.key = key
         self.value = value
         self.allowed = allowed
-        super().__init__(f"{key} = {value!r}: allowed is {allowed}")
+        super().__init__(f"{key}: {value!r} is invalid; must be {allowed}")
 
     def under(self, prefix: str) -> ConfigError:
         """The same error, its key seen from one table further out."""

@@ -71,15 +71,28 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
+def _kinds(names: str) -> tuple[Kind, ...]:
+    return tuple(map(Kind, names.split()))
+
+
 GROUPS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     {
-        "transient": tuple(Kind)[0:6],
-        "limits": tuple(Kind)[6:12],
-        "request": tuple(Kind)[12:21],
-        "result": tuple(Kind)[21:29],
-        "behaviour": tuple(Kind)[29:33],
-        "crew": tuple(Kind)[33:40],
-        "other": tuple(Kind)[40:43],
+        "transient": _kinds("rate_limit overloaded server_error timeout network stream_interrupted"),
+        "limits": _kinds(
+            "context_limit output_limit quota_exhausted resource_exhausted turns_exhausted budget_exhausted"
+        ),
+        "request": _kinds(
+            "invalid_request auth_error missing_credentials model_unavailable not_found "
+            "permission_denied configuration content_filter refusal"
+        ),
+        "result": _kinds(
+            "malformed_output partial_output gave_up low_quality goal_misaligned unverified test_failure tool_error"
+        ),
+        "behaviour": _kinds("loop_detected stalled capability_mismatch context_warning"),
+        "crew": _kinds(
+            "worker_dead worker_hung claim_blocked scope_conflict strategic_ambiguity beyond_authority review_exhausted"
+        ),
+        "other": _kinds("service_down hook_crash unknown"),
     }
 )
 

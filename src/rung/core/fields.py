@@ -15,7 +15,7 @@ from rung.core.patterns import Pattern
 from rung.core.statuses import http_status
 
 if TYPE_CHECKING:
-    from rung.core.reading import Facts
+    from rung.core.facts import Facts
 
 MESSAGE: Final = 2_000
 

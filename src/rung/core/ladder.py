@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rung.core.error_size import Size, size_of
-from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.errors import ConfigError
 from rung.core.failures import Kind
+from rung.core.keys import ANY_TEXT, DOLLARS, FLAG, KINDS, SECONDS, WHOLE, one_of, optional, setting, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,50 +74,38 @@ class Scope(StrEnum):
     SESSION = "session"
 
 
-_LOOP_DETECTED: Final = Kind.LOOP_DETECTED  # reading a member off an enum class is slow in Python 3.11
+_LOOP_DETECTED: Final = Kind.LOOP_DETECTED  # reading a member of an enum class is slow in Python 3.11
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Rung:
-    """One level: what it does, how often, for how long, and what one try is expected to cost.
+    """One level: what it does, how often, for how long, and what one try is expected to cost."""
 
-    `seconds` covers everything on the rung, waits and attempts; past it, the ladder climbs. `helps`
-    lists the kinds this rung can do anything about (None: all); with `most_missing`, only while at most
-    so many declared sections are missing. `rollback` puts the checkpoint taken on entering back when
-    the rung fails. `spent_with` names a lower rung: once that one is spent, so is this one.
-    """
-
-    action: Action
-    name: str = ""
-    tries: int = 1
-    seconds: float | None = None
-    scope: Scope = Scope.INCIDENT
-    cost: float = 0.0
-    helps: frozenset[Kind] | None = None
-    most_missing: int | None = None
-    rollback: bool = False
-    spent_with: str = ""
-    # Asked on every failure; reading a member off an enum class is slow in Python 3.11.
+    action: Action = setting(one_of(Action), "What the rung does.")
+    name: str = setting(ANY_TEXT, "Name of the rung. Default: its action.", default="")
+    tries: int = setting(WHOLE, "How often the rung is tried.", default=1)
+    seconds: float | None = setting(
+        optional(SECONDS), "Time for everything on the rung, waits and attempts; then the next rung.", default=None
+    )
+    scope: Scope = setting(
+        one_of(Scope), "How long used tries are remembered. Default for retry: `action`.", default=Scope.INCIDENT
+    )
+    cost: float = setting(DOLLARS, "Expected cost of one try.", default=0.0)
+    applies_to: frozenset[Kind] | None = setting(
+        optional(KINDS), "Kinds that the rung can do anything about. Default: all.", default=None
+    )
+    max_missing_sections: int | None = setting(
+        optional(WHOLE), "Use the rung only while at most so many declared sections are missing.", default=None
+    )
+    rollback: bool = setting(FLAG, "Restore the checkpoint taken on entry when the rung fails.", default=False)
+    spent_with: str = setting(ANY_TEXT, "Name of a lower rung: this rung is exhausted with that one.", default="")
+    # Read on every failure; reading a member of an enum class is slow in Python 3.11.
     repeats: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise ConfigError("name", self.name, "a text")
         if not self.name:
             object.__setattr__(self, "name", self.action.value)
         object.__setattr__(self, "repeats", self.scope is Scope.ACTION)
-        if not is_whole(self.tries):
-            raise ConfigError("tries", self.tries, "a whole number, 0 or more")
-        if self.seconds is not None and not is_number(self.seconds):
-            raise ConfigError("seconds", self.seconds, "a finite number, 0 or more, or left out")
-        if self.most_missing is not None and not is_whole(self.most_missing):
-            raise ConfigError("most_missing", self.most_missing, "a whole number, 0 or more, or left out")
-        if type(self.rollback) is not bool:
-            raise ConfigError("rollback", self.rollback, "true or false")
-        if not isinstance(self.spent_with, str):
-            raise ConfigError("spent_with", self.spent_with, "the name of a lower rung, or left out")
-        if not is_number(self.cost):
-            raise ConfigError("cost", self.cost, "US dollars, 0 or more")
         if self.scope is Scope.ACTION and self.action is not Action.RETRY:
             raise ConfigError("scope", self.scope.value, "'action' for retry only: another rung would never be spent")
 
@@ -125,7 +114,7 @@ class Rung:
 class Ladder:
     """Rungs from the cheapest to the last, which must be an ending.
 
-    `entry` names the rung a kind enters at, `otherwise` the one for kinds not in it; `loops` holds the
+    `entry` names the rung a kind enters at, `default_entry` the one for kinds not in it; `loops` holds the
     entry of a detected loop by the number of repeats, `sizes` that of an error whose report states its
     size. A kind that enters at the highest rung of `sizes` or above enters there whatever its size.
     `first` is the number of the lowest level.
@@ -134,7 +123,7 @@ class Ladder:
     name: str
     rungs: tuple[Rung, ...]
     entry: Mapping[Kind, str]
-    otherwise: str
+    default_entry: str
     loops: tuple[tuple[int, str], ...] = ()
     sizes: Mapping[Size, str] = field(default_factory=dict)
     first: int = 1
@@ -162,7 +151,7 @@ class Ladder:
         self._check_entries(names)
         object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
         object.__setattr__(self, "loops", tuple(sorted(self.loops)))
-        enters = {kind: names.index(self.entry.get(kind, self.otherwise)) for kind in Kind}
+        enters = {kind: names.index(self.entry.get(kind, self.default_entry)) for kind in Kind}
         object.__setattr__(self, "_enters", MappingProxyType(enters))
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
         by_size = {size: names.index(name) for size, name in self.sizes.items()}
@@ -171,8 +160,8 @@ class Ladder:
 
     def _check_entries(self, names: list[str]) -> None:
         allowed = "one of this ladder's rungs: " + ", ".join(names)
-        if self.otherwise not in names:
-            raise ConfigError("otherwise", self.otherwise, allowed)
+        if self.default_entry not in names:
+            raise ConfigError("default_entry", self.default_entry, allowed)
         for kind, name in self.entry.items():
             if name not in names:
                 raise ConfigError(f"entry.{kind}", name, allowed)

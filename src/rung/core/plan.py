@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from rung.core.crew import BEAT, FALLBACK, RESERVED, STALE
 from rung.core.errors import ConfigError, is_number, is_whole
 from rung.core.keys import (
+    ANY_TEXT,
     COMMAND,
     COUNT,
-    NEEDED,
-    SECONDS,
+    FLAG,
+    POSITIVE_SECONDS,
     TEXT,
     TEXTS,
-    Key,
-    is_any_text,
-    is_command,
-    is_count,
-    is_seconds,
-    is_text,
-    is_texts,
-    read_keys,
+    WHOLE,
+    Type,
+    check_keys,
+    one_of,
+    optional,
     read_rows,
+    read_settings,
+    read_table,
+    setting,
+    settings,
 )
 from rung.core.scopes import clashes, cycle, unknown
-
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_ID_WORDS: Final = f"letters, digits, dots, dashes and underscores, up to 100; not {', '.join(RESERVED)} or {FALLBACK}…, which are reserved"
 
 
 class Mark(StrEnum):
@@ -43,125 +41,104 @@ class Mark(StrEnum):
     ROLLBACK = "ROLLBACK"
 
 
-def _is_review(value: object) -> bool:
-    return value in ("auto", "person") or (is_command(value) and bool(value))
-
-
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_id(value: object) -> bool:
     if not isinstance(value, str) or value in RESERVED or value.startswith(FALLBACK):
         return False
-    return _ID.fullmatch(value) is not None
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value) is not None
 
 
-def _is_percent(value: Any) -> bool:
-    return is_number(value) and 0 < value <= 100  # noqa: PLR2004  # what per cent are
+_ID: Final = Type(
+    f"letters, digits, dots, dashes and underscores, up to 100; not {', '.join(RESERVED)} or {FALLBACK}…, which are "
+    "reserved",
+    _is_id,
+)
+_IDS: Final = TEXTS._replace(allowed="a list of the ids of other tasks")
+_REVIEW: Final = Type(
+    "auto, person, or a command as a list of texts",
+    lambda value: value in ("auto", "person") or (COMMAND.fits(value) and bool(value)),
+    lambda value, _: value if isinstance(value, str) else tuple(value),
+)
+_PERCENT: Final = Type("per cent, more than 0 and at most 100", lambda value: is_number(value) and 0 < value <= 100)  # noqa: PLR2004
+_PRIORITY: Final = Type("a whole number", lambda value: is_whole(value, -1_000_000))
+_MARK: Final = one_of(Mark)._replace(allowed="one of REVISED, NEW, REMOVED, ROLLBACK, or empty")
 
 
-CREW_KEYS: Final = (
-    Key("name", is_text, TEXT, "crew", "What the crew is called."),
-    Key("revision", is_count, COUNT, 1, "The plan's number; a replanner writes the next one."),
-    Key("workers", is_count, COUNT, 2, "How many workers run at once."),
-    Key(
-        "worker", is_command, COMMAND, (),
-        "What a worker runs, where its task has no command of its own. `{task}`, `{instruction}`, `{db}` and "
-        "`{session}` stand for the task's id, its instructions, the crew's tables and the worker's session.",
-    ),
-    Key("stale_after", is_seconds, SECONDS, STALE, "Seconds without a beat, after which a worker counts as stale."),
-    Key(
-        "review", _is_review, "auto, person, or a command as a list of texts", "auto",
-        "Who judges reviews: the rules, a person, or a command that is given the request on standard input.",
-    ),
-    Key("judge", is_command, COMMAND, (), "A command that reads work deeply where the rules ask for that."),
-    Key("replanner", is_command, COMMAND, (), "A command that is given a blocker report and writes a new plan."),
-    Key("poll", is_seconds, SECONDS, 5.0, "Seconds between two looks at the tables."),
-    Key("beat", is_seconds, SECONDS, BEAT, "Seconds between two beats of a worker."),
-    Key("hung", is_seconds, SECONDS, 1800.0, "Seconds without progress, after which a worker that beats counts as hung."),
-    Key("grace", is_seconds, SECONDS, 5.0, "Seconds between asking a worker to end and ending it."),
-    Key("claim_within", is_seconds, SECONDS, 300.0, "Seconds in which a launched worker has to claim its task."),
-    Key("redispatches", is_count, COUNT, 3, "How often one task is given to another worker."),
-    Key("restarts", is_count, COUNT, 5, "How many workers may be begun again within `restart_seconds`."),
-    Key("restart_seconds", is_seconds, SECONDS, 900.0, "See `restarts`."),
-    Key("deaths", is_count, COUNT, 3, "How many deaths within `death_seconds` have one cause: then all of it stops."),
-    Key("death_seconds", is_seconds, SECONDS, 30.0, "See `deaths`."),
-    Key("conductor_stale", is_seconds, SECONDS, 240.0, "Seconds without a beat, after which the conductor is replaced."),
-    Key("attended", _is_bool, "true or false", False, "Is somebody there to be asked? Else a task that needs a person is given up, with a report."),
-)  # fmt: skip
-TASK_KEYS: Final = (
-    Key("id", _is_id, _ID_WORDS, NEEDED, "The task's id: `task-01`."),
-    Key("title", is_any_text, TEXT, "", "What it is called where people read."),
-    Key("instruction", is_text, TEXT, "", "What to do. Either this or `instruction_path`."),
-    Key("instruction_path", is_text, TEXT, "", "The file that says what to do, seen from the plan's folder."),
-    Key("command", is_command, COMMAND, (), "What this task's worker runs, instead of the crew's."),
-    Key("workdir", is_text, TEXT, "", "The folder to run it in, seen from the plan's."),
-    Key("depends_on", is_texts, "a list of the ids of other tasks", (), "Tasks that must be complete before it starts."),
-    Key(
-        "writes", is_texts, TEXTS, (),
-        "Files and folders it writes (`*`, `?` and `**` are understood). Two tasks that may run at once must not "
-        "share one.",
-    ),
-    Key("checkpoints", is_whole, "a whole number, 0 or more", 0, "How many reviews it goes through before its last."),
-    Key(
-        "estimate", _is_percent, "per cent, more than 0 and at most 100", None,
-        "How much of its context the task should take, in per cent; weighed when a worker warns.",
-    ),
-    Key("stale_after", is_seconds, SECONDS, None, "This task's own `stale_after`."),
-    Key("priority", lambda value: is_whole(value, -1_000_000), "a whole number", 0, "The higher, the earlier."),
-    Key("phase", is_count, COUNT, 1, "A number for reports; what waits for what is said by `depends_on`."),
-    Key(
-        "mark", lambda value: value in tuple(Mark), "one of REVISED, NEW, REMOVED, ROLLBACK, or empty", "",
-        "What this revision of the plan does to the task. Rollback tasks run before all others.",
-    ),
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class CrewSettings:
-    """The `[crew]` of a plan. See CREW_KEYS."""
+    """The `[crew]` table of a plan."""
 
-    name: str = "crew"
-    revision: int = 1
-    workers: int = 2
-    worker: tuple[str, ...] = ()
-    stale_after: float = STALE
-    review: str | tuple[str, ...] = "auto"
-    judge: tuple[str, ...] = ()
-    replanner: tuple[str, ...] = ()
-    poll: float = 5.0
-    beat: float = BEAT
-    hung: float = 1800.0
-    grace: float = 5.0
-    claim_within: float = 300.0
-    redispatches: int = 3
-    restarts: int = 5
-    restart_seconds: float = 900.0
-    deaths: int = 3
-    death_seconds: float = 30.0
-    conductor_stale: float = 240.0
-    attended: bool = False
+    name: str = setting(TEXT, "Name of the crew.", default="crew")
+    revision: int = setting(COUNT, "Number of this plan; a replanner writes the next one.", default=1)
+    workers: int = setting(COUNT, "Workers that run at once.", default=2)
+    worker: tuple[str, ...] = setting(
+        COMMAND,
+        "Command of a worker whose task has none. `{task}`, `{instruction}`, `{db}` and `{session}` stand for the "
+        "task's id, its instructions, the crew's tables and the worker's session.",
+        default=(),
+    )
+    stale_after: float = setting(
+        POSITIVE_SECONDS, "Seconds without a heartbeat after which a worker is stale.", default=STALE
+    )
+    review: str | tuple[str, ...] = setting(
+        _REVIEW,
+        "Who reviews: the rules (`auto`), a person, or a command that gets the request on standard input.",
+        default="auto",
+    )
+    judge: tuple[str, ...] = setting(COMMAND, "Command that reviews work where the rules ask for it.", default=())
+    replanner: tuple[str, ...] = setting(
+        COMMAND, "Command that gets a blocker report and writes a new plan.", default=()
+    )
+    poll: float = setting(POSITIVE_SECONDS, "Seconds between two polls of the tables.", default=5.0)
+    beat: float = setting(POSITIVE_SECONDS, "Seconds between two heartbeats of a worker.", default=BEAT)
+    hung: float = setting(
+        POSITIVE_SECONDS, "Seconds without progress after which a worker with a heartbeat is hung.", default=1800.0
+    )
+    grace: float = setting(POSITIVE_SECONDS, "Seconds between asking a worker to stop and killing it.", default=5.0)
+    claim_within: float = setting(
+        POSITIVE_SECONDS, "Seconds in which a launched worker must claim its task.", default=300.0
+    )
+    redispatches: int = setting(COUNT, "How often one task is given to another worker.", default=3)
+    restarts: int = setting(COUNT, "Worker restarts allowed within `restart_seconds`.", default=5)
+    restart_seconds: float = setting(POSITIVE_SECONDS, "Time window of `restarts`.", default=900.0)
+    deaths: int = setting(COUNT, "Worker deaths within `death_seconds` that stop the crew.", default=3)
+    death_seconds: float = setting(POSITIVE_SECONDS, "Time window of `deaths`.", default=30.0)
+    conductor_stale: float = setting(
+        POSITIVE_SECONDS, "Seconds without a heartbeat after which the conductor is replaced.", default=240.0
+    )
+    attended: bool = setting(
+        FLAG, "Whether a person can be asked. If not, a task that needs one ends with a report.", default=False
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class PlannedTask:
-    """A `[[task]]` of a plan. See TASK_KEYS."""
+    """A `[[task]]` table of a plan."""
 
-    id: str
-    title: str = ""
-    instruction: str = ""
-    instruction_path: str = ""
-    command: tuple[str, ...] = ()
-    workdir: str = ""
-    depends_on: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    checkpoints: int = 0
-    estimate: float | None = None
-    stale_after: float | None = None
-    priority: int = 0
-    phase: int = 1
-    mark: Mark = Mark.NONE
+    id: str = setting(_ID, "Id of the task: `task-01`.")
+    title: str = setting(ANY_TEXT, "Display name.", default="")
+    instruction: str = setting(TEXT, "Instructions. Either this or `instruction_path`.", default="")
+    instruction_path: str = setting(TEXT, "File with the instructions, relative to the plan's folder.", default="")
+    command: tuple[str, ...] = setting(COMMAND, "Command of this task's worker, instead of the crew's.", default=())
+    workdir: str = setting(TEXT, "Working directory, relative to the plan's folder.", default="")
+    depends_on: tuple[str, ...] = setting(_IDS, "Tasks that must be complete before it starts.", default=())
+    writes: tuple[str, ...] = setting(
+        TEXTS,
+        "Files and folders it writes; `*`, `?` and `**` are patterns. Two tasks that may run at once must not share "
+        "one.",
+        default=(),
+    )
+    checkpoints: int = setting(WHOLE, "Reviews before the last one.", default=0)
+    estimate: float | None = setting(
+        optional(_PERCENT), "Expected share of the context, in per cent; compared when a worker warns.", default=None
+    )
+    stale_after: float | None = setting(optional(POSITIVE_SECONDS), "`stale_after` of this task.", default=None)
+    priority: int = setting(_PRIORITY, "Tasks with a higher priority start first.", default=0)
+    phase: int = setting(COUNT, "Number for reports; `depends_on` sets the order.", default=1)
+    mark: Mark = setting(
+        _MARK,
+        "What this revision of the plan does to the task. Rollback tasks run before all others.",
+        default=Mark.NONE,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,32 +175,28 @@ class Plan:
 
 def read_plan(table: object) -> Plan:
     """A plan from a table; every error names its key and what is allowed."""
-    if not isinstance(table, Mapping):
-        raise ConfigError("plan", table, "a table")
-    for name, value in table.items():
-        if name not in ("crew", "task"):
-            raise ConfigError(name, value, "one of the tables [crew] and [[task]]")
-    settings = CrewSettings(**read_keys(table.get("crew", {}), CREW_KEYS, "crew"))
+    source = read_table(table, "plan")
+    check_keys(source, ("crew", "task"))
+    settings = read_settings(CrewSettings, source.get("crew", {}), "crew")
     if settings.beat >= settings.stale_after:
         raise ConfigError("crew.beat", settings.beat, f"less than crew.stale_after, {settings.stale_after:g}")
-    rows = read_rows(table.get("task"), TASK_KEYS, "task")
-    tasks = tuple(_task(row, f"task[{number}]", settings) for number, row in enumerate(rows))
+    tasks = read_rows(PlannedTask, source.get("task") or None, "task")
+    for number, task in enumerate(tasks):
+        _check_task(task, f"task[{number}]", settings)
     if all(task.mark is Mark.REMOVED for task in tasks):
         raise ConfigError("task", [task.id for task in tasks], "at least one task that is not REMOVED")
     return Plan(settings=settings, tasks=tasks)
 
 
-def _task(row: dict[str, Any], where: str, settings: CrewSettings) -> PlannedTask:
-    task = PlannedTask(**{**row, "mark": Mark(row["mark"])})
+def _check_task(task: PlannedTask, where: str, settings: CrewSettings) -> None:
     if task.mark is Mark.REMOVED:
-        return task
+        return
     if bool(task.instruction) == bool(task.instruction_path):
         raise ConfigError(f"{where}.instruction", task.instruction, "given, or else instruction_path is; never both")
     if not task.command and not settings.worker:
-        raise ConfigError(f"{where}.command", list(task.command), f"{COMMAND}; or crew.worker is given")
+        raise ConfigError(f"{where}.command", list(task.command), f"{COMMAND.allowed}; or crew.worker is given")
     if task.stale_after is not None and task.stale_after <= settings.beat:
         raise ConfigError(f"{where}.stale_after", task.stale_after, f"more than crew.beat, {settings.beat:g}")
-    return task
 
 
 class Wrong(StrEnum):

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.backoff import Backoff
 from rung.core.budget import Budget
-from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.errors import ConfigError
 from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Kind
+from rung.core.keys import (
+    ANY_TEXT,
+    COUNT,
+    DOLLARS,
+    FLAG,
+    KINDS,
+    POSITIVE_SECONDS,
+    SECONDS,
+    TEXT,
+    WHOLE,
+    Type,
+    list_of,
+    one_of,
+    optional,
+    read_settings,
+    setting,
+    settings,
+)
 from rung.core.ladder import HAND_OVERS, Action, Ladder, Rung, Scope
 from rung.core.presets import LADDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 
 class Confirm(StrEnum):
     """When a person must agree before another model takes over."""
 
     NEVER = "never"
-    DEARER = "dearer"
+    MORE_EXPENSIVE = "more_expensive"
     ALWAYS = "always"
 
 
@@ -33,28 +52,26 @@ class Sticky(StrEnum):
     SESSION = "session"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Model:
-    """One step of the model ladder. `cost` is the expected US dollars of one attempt (0: unknown).
+    """One step of the model ladder."""
 
-    `max_tokens` is the most it can answer, `window` the most it can be given (0: unknown), both in tokens.
-    """
+    name: str = setting(TEXT, "Name of the model.")
+    cost: float = setting(DOLLARS, "Expected cost of one attempt; 0: unknown.", default=0.0)
+    max_tokens: int = setting(COUNT, "Largest output, in tokens.", default=64_000)
+    window: int = setting(WHOLE, "Context window, in tokens; 0: unknown.", default=0)
+    provider: str = setting(ANY_TEXT, "Provider of the model.", default="")
 
-    name: str
-    cost: float = 0.0
-    max_tokens: int = 64_000
-    window: int = 0
-    provider: str = ""
 
-    def __post_init__(self) -> None:
-        if not self.name:
-            raise ConfigError("models.name", self.name, "a model's name")
-        if not is_number(self.cost):
-            raise ConfigError(f"models.{self.name}.cost", self.cost, "US dollars, 0 or more")
-        if not is_whole(self.max_tokens, 1):
-            raise ConfigError(f"models.{self.name}.max_tokens", self.max_tokens, "a whole number, 1 or more")
-        if not is_whole(self.window):
-            raise ConfigError(f"models.{self.name}.window", self.window, "a whole number, 0 or more")
+def _read_model(value: object, key: str) -> Model:
+    if isinstance(value, Model):
+        return value
+    return read_settings(Model, {"name": value} if isinstance(value, str) else value, key)
+
+
+def _part_type(part: type) -> Type:
+    keys = ", ".join(f"`{each.name}`" for each in fields(part))
+    return Type(f"a table: {keys}", lambda value: isinstance(value, part))
 
 
 DEFAULT_RETRY: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
@@ -62,49 +79,64 @@ BLOCKED_REPORT: Final = "tasks/pipeline-blocked.md"  # of the command line, wher
 NO_TABLE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Policy:
-    """Everything decide needs to know that is not in the incident.
-
-    models, agents      in the order they are handed over to; models from the cheapest up
-    retry               kinds that may be repeated at all (a failure must also be retryable)
-    retry_after_cap     a server's hint above this many seconds is not waited for: the ladder climbs
-    attempt_seconds     one attempt is interrupted after this long (None: only the rung's and the total)
-    escalate_after      failures before a dearer model may take over without asking (auto_escalate)
-    unattended          nobody can be asked: a question ends blocked
-    report              file to which the report of a blocked incident is appended (empty: none)
-    learn               begin at the rung that helped with this very failure before, where a journal knows one
-    """
+    """Everything decide needs to know that is not in the incident."""
 
     ladder: Ladder
-    name: str = "default"
-    backoff: Backoff = field(default_factory=Backoff)
-    budget: Budget = field(default_factory=Budget)
-    models: tuple[Model, ...] = ()
-    agents: tuple[str, ...] = ()
-    retry: frozenset[Kind] = DEFAULT_RETRY
-    retry_after_cap: float = 60.0
-    attempt_seconds: float | None = None
-    auto_escalate: bool = True
-    escalate_after: int = 0
-    confirm: Confirm = Confirm.NEVER
-    sticky: Sticky = Sticky.CALL
-    unattended: bool = False
-    checkpoints: bool = True
-    report: str = ""
-    prompts: Mapping[str, str] = field(default_factory=lambda: NO_TABLE)
-    learn: bool = False
+    name: str = setting(ANY_TEXT, "Name of the policy in events.", default="default")
+    backoff: Backoff = setting(_part_type(Backoff), "Wait before a retry.", default_factory=Backoff)
+    budget: Budget = setting(_part_type(Budget), "The three caps of one incident in one table.", default_factory=Budget)
+    models: tuple[Model, ...] = setting(
+        list_of(Type("a name or a table", parse=_read_model)),
+        "The model ladder, cheapest first: where fallback and escalate hand over to.",
+        default=(),
+    )
+    agents: tuple[str, ...] = setting(list_of(ANY_TEXT), "Agents to hand over to, in this order.", default=())
+    retry: frozenset[Kind] = setting(
+        KINDS,
+        "Kinds whose request may be repeated unchanged. The failure must be retryable as well.",
+        default=DEFAULT_RETRY,
+    )
+    retry_after_cap: float = setting(
+        SECONDS, "A server's hint above this is not waited for: the ladder climbs.", default=60.0
+    )
+    attempt_seconds: float | None = setting(
+        optional(POSITIVE_SECONDS),
+        "Time limit of one attempt. Left out: only its rung's time and the cap.",
+        default=None,
+    )
+    auto_escalate: bool = setting(FLAG, "Whether the next model up may take over unasked.", default=True)
+    escalate_after: int = setting(
+        WHOLE, "With fewer failures than this, the next model up takes over only if a person agrees.", default=0
+    )
+    confirm: Confirm = setting(
+        one_of(Confirm), "When a person must agree before another model or agent takes over.", default=Confirm.NEVER
+    )
+    sticky: Sticky = setting(
+        one_of(Sticky), "How long a session stays on the model it was handed over to.", default=Sticky.CALL
+    )
+    unattended: bool = setting(FLAG, "Nobody can be asked: a question ends blocked, with a report.", default=False)
+    checkpoints: bool = setting(FLAG, "Save the state before a rung that changes the work.", default=True)
+    report: str = setting(
+        ANY_TEXT,
+        "File that the report of a blocked incident is appended to. Empty: no file. "
+        f"Default of the command line: `{BLOCKED_REPORT}`.",
+        default="",
+    )
+    prompts: Mapping[str, str] = setting(
+        Type("a table: prompt id = text", lambda value: isinstance(value, Mapping)),
+        "Replacement texts of [recovery prompts](prompts.md).",
+        default_factory=lambda: NO_TABLE,
+    )
+    learn: bool = setting(
+        FLAG, "Enter at the rung that fixed this failure before, if a journal knows one.", default=False
+    )
 
     def __post_init__(self) -> None:
         bad = sorted(self.retry & NEVER_RETRYABLE)
         if bad:
             raise ConfigError("retry", bad[0].value, "a kind that may be repeated unchanged; this one never helps")
-        if not is_number(self.retry_after_cap):
-            raise ConfigError("retry_after_cap", self.retry_after_cap, "seconds, 0 or more")
-        if self.attempt_seconds is not None and not (is_number(self.attempt_seconds) and self.attempt_seconds > 0):
-            raise ConfigError("attempt_seconds", self.attempt_seconds, "seconds, more than 0, or left out")
-        if self.escalate_after < 0:
-            raise ConfigError("escalate_after", self.escalate_after, "a number of failures, 0 or more")
         names = [model.name for model in self.models]
         for name in names:
             if names.count(name) > 1:
@@ -155,7 +187,9 @@ _BUDGETS: Final = MappingProxyType(
 
 def _conservative(policy: Policy) -> Policy:
     halved = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
-    policy = policy.but(backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.DEARER, escalate_after=2)
+    policy = policy.but(
+        backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.MORE_EXPENSIVE, escalate_after=2
+    )
     return policy.with_tries(Action.RETRY, 1)
 
 
@@ -185,7 +219,7 @@ def _helper(policy: Policy) -> Policy:
 def _off(policy: Policy) -> Policy:
     """No recovery at all: the first failure goes straight to the ladder's ending."""
     ending = policy.ladder.rungs[-1]
-    only = replace(policy.ladder, rungs=(ending,), entry={}, otherwise=ending.name, loops=(), sizes={})
+    only = replace(policy.ladder, rungs=(ending,), entry={}, default_entry=ending.name, loops=(), sizes={})
     return policy.but(ladder=replace(only, rungs=(replace(ending, tries=0),)), retry=frozenset())
 
 

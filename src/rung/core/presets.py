@@ -43,7 +43,7 @@ TASK: Final = Ladder(
         Rung(action=Action.NUDGE, tries=3, seconds=300),
         Rung(action=Action.REPLAN, tries=1, seconds=900),
         Rung(action=Action.FALLBACK, tries=1, seconds=1200),
-        Rung(action=Action.FORCE_DONE, tries=1, seconds=60, helps=_LAST_WORDS),
+        Rung(action=Action.FORCE_DONE, tries=1, seconds=60, applies_to=_LAST_WORDS),
     ),
     entry={
         **_enter("retry", *GROUPS["transient"]),
@@ -51,7 +51,7 @@ TASK: Final = Ladder(
         **_enter("fallback", Kind.CAPABILITY_MISMATCH, Kind.MODEL_UNAVAILABLE, Kind.SERVICE_DOWN, Kind.QUOTA_EXHAUSTED),
         **_enter("force-done", *_HOPELESS),
     },
-    otherwise="nudge",
+    default_entry="nudge",
     loops=((3, "replan"), (5, "fallback"), (8, "force-done")),
 )
 
@@ -60,11 +60,11 @@ CALL: Final = Ladder(
     about="One model call inside an agent's loop.",
     rungs=(
         Rung(action=Action.RETRY, tries=3, scope=Scope.ACTION),
-        Rung(action=Action.RAISE_LIMIT, tries=1, helps=frozenset({Kind.OUTPUT_LIMIT})),
-        Rung(action=Action.RESUME, tries=3, helps=_CUT_SHORT | {Kind.MALFORMED_OUTPUT}),
-        Rung(action=Action.COMPACT, tries=1, helps=frozenset({Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING})),
-        Rung(action=Action.REPAIR, tries=1, helps=frozenset({Kind.INVALID_REQUEST})),
-        Rung(action=Action.FALLBACK, tries=1, scope=Scope.SESSION, helps=_ANOTHER_MODEL),
+        Rung(action=Action.RAISE_LIMIT, tries=1, applies_to=frozenset({Kind.OUTPUT_LIMIT})),
+        Rung(action=Action.RESUME, tries=3, applies_to=_CUT_SHORT | {Kind.MALFORMED_OUTPUT}),
+        Rung(action=Action.COMPACT, tries=1, applies_to=frozenset({Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING})),
+        Rung(action=Action.REPAIR, tries=1, applies_to=frozenset({Kind.INVALID_REQUEST})),
+        Rung(action=Action.FALLBACK, tries=1, scope=Scope.SESSION, applies_to=_ANOTHER_MODEL),
         Rung(action=Action.SURFACE, tries=1),
     ),
     entry={
@@ -75,7 +75,7 @@ CALL: Final = Ladder(
         **_enter("repair", Kind.INVALID_REQUEST),
         **_enter("fallback", Kind.MODEL_UNAVAILABLE, Kind.SERVICE_DOWN, Kind.QUOTA_EXHAUSTED, Kind.CAPABILITY_MISMATCH),
     },
-    otherwise="surface",
+    default_entry="surface",
 )
 
 PIPELINE: Final = Ladder(
@@ -87,12 +87,12 @@ PIPELINE: Final = Ladder(
         Rung(
             action=Action.NUDGE,
             tries=1,
-            helps=frozenset({Kind.PARTIAL_OUTPUT, Kind.UNVERIFIED, Kind.MALFORMED_OUTPUT}),
-            most_missing=2,
+            applies_to=frozenset({Kind.PARTIAL_OUTPUT, Kind.UNVERIFIED, Kind.MALFORMED_OUTPUT}),
+            max_missing_sections=2,
         ),
         Rung(action=Action.RESPAWN, tries=3),
         # Only conflicts are mended by cutting the work up differently: three spent respawns go to a person.
-        Rung(action=Action.RESTRUCTURE, tries=1, helps=frozenset({Kind.SCOPE_CONFLICT, Kind.CLAIM_BLOCKED})),
+        Rung(action=Action.RESTRUCTURE, tries=1, applies_to=frozenset({Kind.SCOPE_CONFLICT, Kind.CLAIM_BLOCKED})),
         Rung(action=Action.ASK, tries=1),
     ),
     entry={
@@ -108,7 +108,7 @@ PIPELINE: Final = Ladder(
             *_HOPELESS,
         ),
     },
-    otherwise="respawn",
+    default_entry="respawn",
 )
 
 MODEL: Final = Ladder(
@@ -133,7 +133,7 @@ MODEL: Final = Ladder(
         ),
         **_enter("surface", *_HOPELESS),
     },
-    otherwise="retry-with-context",
+    default_entry="retry-with-context",
 )
 
 CREW: Final = Ladder(
@@ -160,7 +160,7 @@ CREW: Final = Ladder(
         **_enter("replan", Kind.REVIEW_EXHAUSTED, Kind.BEYOND_AUTHORITY, Kind.GOAL_MISALIGNED, Kind.SCOPE_CONFLICT),
         **_enter("person", Kind.STRATEGIC_AMBIGUITY, Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN, *_HOPELESS),
     },
-    otherwise="fix",
+    default_entry="fix",
     sizes={
         Size.SIMPLE: "fix",
         Size.COMPLEX: "investigate",
@@ -195,7 +195,7 @@ HELPER: Final = Ladder(
             Kind.REVIEW_EXHAUSTED,
         ),
     },
-    otherwise="fix",
+    default_entry="fix",
 )
 
 LADDERS: Final[Mapping[str, Ladder]] = MappingProxyType(

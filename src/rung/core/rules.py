@@ -12,19 +12,19 @@ from rung.core.phrases import Phrase, phrases
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from rung.core.reading import Facts
+    from rung.core.facts import Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One way of recognising a kind: its id, why it holds, an example, its signs and its conditions.
 
-    It matches when at least one of its signs is there and all of its conditions hold. Signs: `code`, `raised`
-    (a class of an exception, without its module), `errno`, `exit_code`, `says` (phrases in what a service says
-    of itself), `prints` (phrases in any text, also in what a tool printed). A rule without signs matches on its
-    conditions alone: `status`, `phase`, `provider`, `mentions` (text that must be there, as it is written, in
+    It matches when at least one of its signs is there and all of its conditions hold. Signs: `code`, `exception`
+    (a class of an exception, without its module), `errno`, `exit_code`, `message_has` (phrases in what a service says
+    of itself), `output_has` (phrases in any text, also in what a tool printed). A rule without signs matches on its
+    conditions alone: `status`, `phase`, `provider`, `contains` (text that must be there, as it is written, in
     small letters), `wait_over` and `wait_under` (seconds we are asked to wait), `over_limit` (its own
-    numbers say that it asks for more than the limit), `unless` (phrases that speak against it).
+    numbers say that it asks for more than the limit), `except_if` (phrases that speak against it).
     """
 
     id: str
@@ -33,16 +33,16 @@ class Rule:
     example: Evidence
     retryable: bool = False
     code: Sequence[str] = ()
-    raised: Sequence[str] = ()
+    exception: Sequence[str] = ()
     errno: Sequence[int] = ()
     exit_code: Sequence[int] = ()
-    says: Sequence[str] = ()
-    prints: Sequence[str] = ()
+    message_has: Sequence[str] = ()
+    output_has: Sequence[str] = ()
     status: Sequence[int | None] | range = ()
     phase: Sequence[Phase] = ()
     provider: Sequence[str] = ()
-    mentions: Sequence[str] = ()
-    unless: Sequence[str] = ()
+    contains: Sequence[str] = ()
+    except_if: Sequence[str] = ()
     wait_over: float | None = None
     wait_under: float | None = None
     over_limit: bool = False
@@ -74,14 +74,14 @@ def _spans(numbers: Collection[int | None]) -> list[str]:
     return ["none", *words] if None in numbers else words
 
 
-_CONDITIONS: Final = ("status", "phase", "provider", "mentions", "wait_over", "wait_under", "over_limit", "unless")
-SIGNS: Final = ("code", "raised", "errno", "exit_code", "says", "prints")
+_CONDITIONS: Final = ("status", "phase", "provider", "contains", "wait_over", "wait_under", "over_limit", "except_if")
+SIGNS: Final = ("code", "exception", "errno", "exit_code", "message_has", "output_has")
 
 
 class _Conditions:
     """A rule's conditions, made ready to be asked."""
 
-    __slots__ = ("_mentions", "_over_limit", "_phase", "_provider", "_status", "_unless", "_wait")
+    __slots__ = ("_contains", "_except_if", "_over_limit", "_phase", "_provider", "_status", "_wait")
 
     def __init__(self, rule: Rule) -> None:
         self._status = frozenset(rule.status)
@@ -91,8 +91,8 @@ class _Conditions:
         if rule.wait_over is not None or rule.wait_under is not None:
             self._wait = (rule.wait_over or 0.0, float("inf") if rule.wait_under is None else rule.wait_under)
         self._over_limit = rule.over_limit
-        self._mentions = rule.mentions
-        self._unless = tuple((phrase.parts[0].strip(), phrase) for phrase in phrases(rule.unless))
+        self._contains = rule.contains
+        self._except_if = tuple((phrase.parts[0].strip(), phrase) for phrase in phrases(rule.except_if))
 
     def any(self) -> bool:
         """Is there anything to ask?"""
@@ -109,11 +109,11 @@ class _Conditions:
             return False
         if self._over_limit and not _over_limit(facts.message):
             return False
-        if self._mentions:
+        if self._contains:
             small = facts.raw.lower()
-            if not any(part in small for part in self._mentions):
+            if not any(part in small for part in self._contains):
                 return False
-        return not (self._unless and _any_in(self._unless, facts.output))
+        return not (self._except_if and _any_in(self._except_if, facts.output))
 
 
 def _over_limit(message: str) -> bool:
@@ -176,7 +176,7 @@ class Table:
     def _add(self, place: int, rule: Rule) -> None:
         for code in rule.code:
             self._codes.setdefault(code.lower(), []).append(place)
-        for name in rule.raised:
+        for name in rule.exception:
             self._names.setdefault(name, []).append(place)
         for number in rule.errno:
             self._errnos.setdefault(number, []).append(place)
@@ -196,7 +196,7 @@ class Table:
         looked_for = [
             (place, in_said, phrase)
             for place, rule in enumerate(self.rules)
-            for in_said, written in ((True, rule.says), (False, rule.prints))
+            for in_said, written in ((True, rule.message_has), (False, rule.output_has))
             for phrase in phrases(written)
         ]
         common = Counter(word for _, _, phrase in looked_for for word in phrase.words)

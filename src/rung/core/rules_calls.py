@@ -29,8 +29,8 @@ ENDINGS: Final = (
         why="The answer was cut at its length limit; the same limit cuts it again.",
         example=Evidence(text='{"stop_reason": "max_tokens", "content": []}', phase=Phase.RESULT),
         code=("max_tokens", "length", "max_output_tokens", "model_length", "max_completion_tokens"),
-        raised=("LengthFinishReasonError", "IncompleteOutputException"),
-        says=(
+        exception=("LengthFinishReasonError", "IncompleteOutputException"),
+        message_has=(
             "output token maximum",
             "length limit was reached",
             "max tokens or model output limit was reached",
@@ -53,8 +53,8 @@ ENDINGS: Final = (
         why="The agent used all the turns it was given.",
         example=Evidence(text='{"type": "result", "subtype": "error_max_turns"}', phase=Phase.RESULT),
         code=("error_max_turns", "max_turns"),
-        raised=("MaxTurnsExceeded", "GraphRecursionError", "AgentMaxTurnsError"),
-        says=("reached max/maximum * turns/iterations/steps", "maximum number of turns", "recursion limit of"),
+        exception=("MaxTurnsExceeded", "GraphRecursionError", "AgentMaxTurnsError"),
+        message_has=("reached max/maximum * turns/iterations/steps", "maximum number of turns", "recursion limit of"),
     ),
     Rule(
         id="budget-spent",
@@ -74,15 +74,15 @@ ENDINGS: Final = (
             "content_filtered", "data_inspection_failed", "datainspectionfailed", "moderation_blocked",
             "invalid_prompt", "sensitive_words_detected", "content_moderation", "contentfilter",
         ),
-        raised=("ContentPolicyViolationError", "ContentFilterFinishReasonError", "BlockedPromptException", "StopCandidateException"),
-        says=(
+        exception=("ContentPolicyViolationError", "ContentFilterFinishReasonError", "BlockedPromptException", "StopCandidateException"),
+        message_has=(
             "content filter/filtering/moderation", "content management policy", "content policy", "content exists risk",
             "flagged as potentially", "was flagged", "flagged by * moderation/safety/policy", "safety system/filters/filter/settings",
             "for safety reasons", "violates/violating/violate * usage/content policy/policies/guidelines",
             "blocked by * safety/content/policy/filter", "blocked due to safety", "prohibited content/use",
             "inappropriate content", "usage policies * violat", "harmful content", "guardrail intervened",
         ),
-        unless=("is not supported",),
+        except_if=("is not supported",),
     ),
     Rule(
         id="refused",
@@ -90,7 +90,7 @@ ENDINGS: Final = (
         why="The model said no; asked in the same words it says no again.",
         example=Evidence(text='{"stop_reason": "refusal", "content": []}', phase=Phase.RESULT),
         code=("refusal",),
-        says=("refused this request", "refused to answer", "model refused"),
+        message_has=("refused this request", "refused to answer", "model refused"),
     ),
     Rule(
         id="refused-in-words",
@@ -98,7 +98,7 @@ ENDINGS: Final = (
         why="An answer that is a refusal and nothing else.",
         example=Evidence(text="I'm sorry, but I can't help with that request.", phase=Phase.RESULT),
         phase=(Phase.RESULT,),
-        says=(
+        message_has=(
             "i cannot/cant/wont/cant comply/assist", "i am/im unable to comply/assist", "im not able to comply/assist",
             "i cannot/cant help * with/you", "i cannot/cant provide/fulfill/create/generate/share/discuss/engage",
             "im unable to provide/fulfill/help", "against my guidelines/programming/principles", "i must decline",
@@ -122,8 +122,8 @@ ENDINGS: Final = (
             "tool_use_failed", "json_validate_failed", "malformed_function_call", "unexpected_tool_call",
             "error_max_structured_output_retries", "malformed_tool_call", "invalid_tool_call", "output_parse_failed",
         ),
-        raised=("OutputParserException", "OutputParsingError", "JSONParseError", "InstructorRetryException", "AgentParsingError", "UnexpectedModelBehavior"),
-        says=(
+        exception=("OutputParserException", "OutputParsingError", "JSONParseError", "InstructorRetryException", "AgentParsingError", "UnexpectedModelBehavior"),
+        message_has=(
             "could not parse llm/model/tool", "failed to parse tool call", "failed to call a function",
             "tool call validation failed", "failed to generate json", "unable to parse * model/llm * output/response", "could not be parsed as json", "tool call arguments * json", "invalid tool call",
         ),
@@ -140,7 +140,7 @@ LIMITS: Final = (
             status=429, code="rate_limit_exceeded", text="Request too large for m-1 on tokens per min: Limit 30000, Requested 42000"
         ),
         code=("request_too_large", "payload_too_large"),
-        says=(
+        message_has=(
             "request too large", "request is too large", "payload too large", "request entity too large",
             "request exceeds the maximum size/allowed", "request payload size exceeds", "request body too large",
             "request * exceeds the limit of * bytes", "content length * too large",
@@ -152,7 +152,7 @@ LIMITS: Final = (
         why="Called a rate limit, but its numbers ask for more than the whole limit: waiting does not shrink it.",
         example=Evidence(status=429, text="Rate limit reached on tokens per minute (TPM): Limit 5000, Used 0, Requested 6053."),
         code=("rate_limit_exceeded",),
-        says=("rate limit reached", "tokens per minute", "tokens per min"),
+        message_has=("rate limit reached", "tokens per minute", "tokens per min"),
         over_limit=True,
     ),
     Rule(
@@ -164,8 +164,8 @@ LIMITS: Final = (
             "context_length_exceeded", "context_window_exceeded", "context_limit_exceeded", "exceed_context_size_error",
             "prompt_too_long", "input_too_long", "contextwindowexceeded", "context_too_long", "max_context_exceeded",
         ),
-        raised=("ContextWindowExceededError", "ContextOverflowError", "ContextLengthExceeded", "ContextWindowOverflowException"),
-        says=(
+        exception=("ContextWindowExceededError", "ContextOverflowError", "ContextLengthExceeded", "ContextWindowOverflowException"),
+        message_has=(
             "prompt/input/request/message/text/conversation is too long", "prompt/input too long",
             "maximum/max/model/models context length/window/size", "context length exceeded", "context window exceeded",
             "exceed/exceeds/exceeded/exceeding * context window/length/size/limit", "context size/length/window/limit has been exceeded",
@@ -179,7 +179,7 @@ LIMITS: Final = (
             "available context size", "exceeds * token limit of", "input * exceeds the * token limit",
             "context overflows", "context the overflows", "a larger context length", "prompt tokens limit exceeded", "fit in the context", "fit within the context", "prompt contains * tokens * maximum", "message token length exceeds",
         ),
-        unless=("per minute", "per min", "rate limit", "please wait before trying again"),
+        except_if=("per minute", "per min", "rate limit", "please wait before trying again"),
     ),
     Rule(
         id="quota-code",
@@ -193,7 +193,7 @@ LIMITS: Final = (
             "access_terminated_due_to_billing", "exceeded_current_quota_error", "credits_exhausted", "insufficient_g1_credits_balance", "free_tier_limit_exceeded",
             "quotaexceeded", "out_of_credits", "budget_exceeded", "budgetexceeded", "servicequotaexceededexception", "limitexceededexception", "billing_disabled",
         ),
-        raised=("BudgetExceededError", "QuotaExceededError", "InsufficientQuotaError"),
+        exception=("BudgetExceededError", "QuotaExceededError", "InsufficientQuotaError"),
     ),
     Rule(
         id="google-rate",
@@ -204,9 +204,9 @@ LIMITS: Final = (
             status=429, provider="gemini", text="You exceeded your current quota. Quota exceeded for metric: requests per minute"
         ),
         code=("resource_exhausted",),
-        says=("quota exceeded", "exceeded your current quota", "resource exhausted", "resource has been exhausted"),
-        mentions=("perminute", "per minute", "per_minute", "persecond", "per_base_model"),
-        unless=("per day", "perday"),
+        message_has=("quota exceeded", "exceeded your current quota", "resource exhausted", "resource has been exhausted"),
+        contains=("perminute", "per minute", "per_minute", "persecond", "per_base_model"),
+        except_if=("per day", "perday"),
     ),
     Rule(
         id="short-wait",
@@ -215,9 +215,9 @@ LIMITS: Final = (
         why="Called a quota, but it is there again within the hour: a rate limit.",
         example=Evidence(status=429, text="Quota exceeded for requests per day. Please retry in 36.5s."),
         code=("resource_exhausted", "rate_limit_exceeded"),
-        says=("quota exceeded", "exceeded your current quota", "rate limit reached", "usage limit"),
+        message_has=("quota exceeded", "exceeded your current quota", "rate limit reached", "usage limit"),
         wait_under=3_600.0,
-        unless=("request too large",),
+        except_if=("request too large",),
     ),
     Rule(
         id="quota-day",
@@ -225,8 +225,8 @@ LIMITS: Final = (
         why="A quota by the day or longer is used up; a short wait does not bring it back.",
         example=Evidence(status=429, text='{"error": {"message": "Quota exceeded", "quotaId": "RequestsPerDay-FreeTier"}}'),
         code=("resource_exhausted", "rate_limit_exceeded"),
-        says=("quota exceeded", "quota limit", "limit reached/exceeded", "rate limit", "tokens/requests per day", "throttling"),
-        mentions=("perday", "per_day", "permonth", "requests per day", "tokens per day", "(rpd)", "(tpd)", "tpd rate", "credits_balance", "rpd rate"),
+        message_has=("quota exceeded", "quota limit", "limit reached/exceeded", "rate limit", "tokens/requests per day", "throttling"),
+        contains=("perday", "per_day", "permonth", "requests per day", "tokens per day", "(rpd)", "(tpd)", "tpd rate", "credits_balance", "rpd rate"),
         status=(None, 402, 403, 429),
     ),
     Rule(
@@ -235,14 +235,14 @@ LIMITS: Final = (
         retryable=True,
         why="Google's words for too much at once, where no quota by the day is named.",
         example=Evidence(status=429, text="Resource has been exhausted (e.g. check quota)."),
-        says=("resource has been exhausted", "resource exhausted"),
+        message_has=("resource has been exhausted", "resource exhausted"),
     ),
     Rule(
         id="quota",
         kind=Kind.QUOTA_EXHAUSTED,
         why="Money, credits or plan are used up; waiting a little does not bring them back.",
         example=Evidence(status=429, text="You exceeded your current quota, see your plan and billing"),
-                says=(
+                message_has=(
             "exceeded your current quota", "insufficient balance/credits/credit/funds/quota", "credit balance is too low",
             "out of credits/credit", "not/no enough/more/remaining credits/credit", "requires/require more credits", "add * credits",
             "usage limit/limits", "usage cap", "spend/spending/budget limit", "billing hard limit", "billing not active",
@@ -254,14 +254,14 @@ LIMITS: Final = (
             "budget has been exceeded", "exceeded budget", "over budget", "max budget", "quota exceeded", "no quota", "any credits", "no credits",
             "purchase/buy * credits", "hit your * limit", "hit your limit", "higher monthly limit", "请充值", "额度不足", "额度已用", "premium requests * exceeded/limit", "can only afford", "calls month", "per month", "trial key", "使用上限", "限额", "key limit exceeded", "monthly included credits",
         ),
-        unless=("not your usage limit", "not your account limit", "not your plan limit"),  # then it is the service's own
+        except_if=("not your usage limit", "not your account limit", "not your plan limit"),  # then it is the service's own
     ),
     Rule(
         id="long-wait",
         kind=Kind.QUOTA_EXHAUSTED,
         why="Called a rate limit, but the wait is longer than a day: a plan is used up.",
         example=Evidence(text="You were rate limited. Please wait 300 hours before trying again."),
-        says=("rate limited/limit/limits", "too many requests", "limit reached/exceeded"),
+        message_has=("rate limited/limit/limits", "too many requests", "limit reached/exceeded"),
         wait_over=86_401.0,
     ),
     Rule(
@@ -269,7 +269,7 @@ LIMITS: Final = (
         kind=Kind.RESOURCE_EXHAUSTED,
         why="The machine that runs the model has no memory for it.",
         example=Evidence(status=500, text="model requires more system memory (9 GiB) than is available (4 GiB)"),
-        says=(
+        message_has=(
             "requires more system memory", "cuda out of memory", "cuda error out of memory", "enough available memory",
             "unable to allocate", "out of memory", "insufficient memory",
         ),
@@ -284,8 +284,8 @@ ACCESS: Final = (
         why="There is no key at all: a person has to give one.",
         example=Evidence(text="No API key provided. Set ANTHROPIC_API_KEY"),
         code=("missing_api_key", "no_api_key", "api_key_required", "missing_authentication", "missing_credentials"),
-        raised=("NoCredentialsError", "DefaultCredentialsError", "MissingAPIKeyError", "LoadAPIKeyError", "CredentialsNotFound", "PartialCredentialsError"),
-        says=(
+        exception=("NoCredentialsError", "DefaultCredentialsError", "MissingAPIKeyError", "LoadAPIKeyError", "CredentialsNotFound", "PartialCredentialsError"),
+        message_has=(
             "no api key/keys/token", "missing api key", "missing credentials", "could not resolve authentication", "api key must be set",
             "api key is missing/required/empty", "api key required/missing/needed", "no access key", "access key id provided", "token is required/missing", "no token provided", "token not provided", "api key not set", "api key * not set/configured/provided/found in/set",
             "credentials not found", "no credentials", "unable to locate credentials", "could not load * credentials",
@@ -295,12 +295,12 @@ ACCESS: Final = (
             "not logged in", "please log in", "please run login", "login required", "no authentication/authorization header",
             "requires * api key", "find a secret", "must provide an api key", "could not find * credentials", "credentials could not be found",
         ),
-        prints=(
+        output_has=(
             "unable to locate credentials", "could not be found in the keychain", "missing credentials please pass",
             "could not automatically determine credentials", "no api key found", "api key environment variable * not set",
             "api key client option must be set", "gh auth login", "not logged in", "default credentials were not found",
         ),
-        unless=("api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
+        except_if=("api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
     ),
     Rule(
         id="abroad",
@@ -308,7 +308,7 @@ ACCESS: Final = (
         why="The service does not serve this place or network; no key changes that.",
         example=Evidence(status=403, provider="openai", text="Country, region, or territory not supported"),
         code=("unsupported_country_region_territory",),
-        says=("country region or territory not supported", "location is not supported", "region is not supported", "virtual network firewall rules", "ip address * not allowed/authorized"),
+        message_has=("country region or territory not supported", "location is not supported", "region is not supported", "virtual network firewall rules", "ip address * not allowed/authorized"),
     ),
     Rule(
         id="bad-key",
@@ -324,8 +324,8 @@ ACCESS: Final = (
             "invalid_auth", "authfailure", "missingauthenticationtokenexception", "api_key_service_blocked", "authenticationerror",
             "access_token_scope_insufficient",
         ),
-        raised=("AuthenticationError", "InvalidAPIKeyError", "CredentialRetrievalError", "AuthenticationException", "InvalidCredentialsError", "TokenExpiredError", "UnrecognizedClientException", "RefreshError", "TokenRetrievalError", "UnauthorizedSSOTokenError", "SSOTokenLoadError", "BadCredentialsException"),
-        says=(
+        exception=("AuthenticationError", "InvalidAPIKeyError", "CredentialRetrievalError", "AuthenticationException", "InvalidCredentialsError", "TokenExpiredError", "UnrecognizedClientException", "RefreshError", "TokenRetrievalError", "UnauthorizedSSOTokenError", "SSOTokenLoadError", "BadCredentialsException"),
+        message_has=(
             "invalid/incorrect/wrong/bad api key/keys", "invalid x api key", "invalid * api key", "api key not valid", "api key not found",
             "api key is invalid/expired/disabled/incorrect", "api key * invalid/expired/revoked/disabled/deleted/blocked", "api key provided is",
             "api key does not have", "api key doesnt have", "authentication fails/failed/failure/error", "security token * invalid/expired",
@@ -336,14 +336,14 @@ ACCESS: Final = (
             "account * deactivated/suspended/disabled/banned", "request not allowed", "user not found", "密钥无效", "令牌无效",
             "unauthorized", "invalid authorization", "authorization header * invalid", "failed to authenticate", "proxy authentication required",
         ),
-        unless=("access to the model", "access to model"),
+        except_if=("access to the model", "access to model"),
     ),
     Rule(
         id="bad-login",
         kind=Kind.AUTH_ERROR,
         why="The other side does not accept this key or login.",
         example=Evidence(text="git@host: Permission denied (publickey).", phase=Phase.TOOL, exit_code=128),
-        prints=(
+        output_has=(
             "permission denied publickey", "authentication failed for", "could not read username", "could not read password",
             "invalid username or password/token", "invalid credentials", "aws access key id you provided does not exist",
             "login incorrect", "to provide credentials", "password authentication failed", "access denied for user", "bad credentials", "e401",
@@ -361,7 +361,7 @@ ACCESS: Final = (
             "model_decommissioned", "unsupported_model", "model_not_exist", "model_deprecated", "model_access_denied",
             "modelnotfound", "invalid_model_id", "model_unavailable", "operationnotsupported", "invalid_model_name",
         ),
-        says=(
+        message_has=(
             "model * does not exist", "model * doesnt exist", "model * not found", "model not exist", "model * is/are not available",
             "model * is no longer available/supported", "invalid model", "unknown model", "unsupported model", "no such model", "has been deprecated/retired/decommissioned/discontinued", "was deprecated/retired", "switching to * model",
             "not a valid model", "model * decommissioned/deprecated/retired/discontinued", "model * has been decommissioned/deprecated/retired",
@@ -373,7 +373,7 @@ ACCESS: Final = (
             "^model claude/gpt/gemini/o1/o3/o4/llama/mistral/deepseek/qwen/grok/command/nova/kimi/glm", "model id is invalid", "is not available on your plan",
             "requested model", "specified model", "must be verified to", "unable to access * model", "models * not found", "legacy * model", "model version * not found/supported/available",
         ),
-        unless=("does not support", "doesnt support", "at capacity", "overloaded", "high demand", "is loading", "currently loading", "context length", "temporarily"),
+        except_if=("does not support", "doesnt support", "at capacity", "overloaded", "high demand", "is loading", "currently loading", "context length", "temporarily"),
     ),
     Rule(
         id="model-named",
@@ -381,14 +381,14 @@ ACCESS: Final = (
         why="Not found, and what was not found is the model that is named.",
         example=Evidence(status=404, text="model: m-9", code="not_found_error"),
         code=("not_found_error",),
-        mentions=("model:",),
+        contains=("model:",),
     ),
     Rule(
         id="no-role",
         kind=Kind.PERMISSION_DENIED,
         why="The key is good, but its owner lacks the role for this.",
         example=Evidence(status=403, provider="vertex", text="Permission 'x.predict' denied on resource '//x'"),
-        says=(
+        message_has=(
             "denied on resource", "is not authorized to perform", "missing permissions", "lacks * permission", "insufficient permissions",
             "operation/action/method is not allowed/permitted", "operation/action not allowed/permitted", "not accessible by integration",
         ),
@@ -404,8 +404,8 @@ TROUBLE: Final = (
         why="The service's server is down, says what stands before it.",
         example=Evidence(status=521, text="Web server is down"),
         code=("521",),
-        says=("web server is down", "error 521", "error code 521", "http code 521", "origin is unreachable"),
-        prints=("web server is down", "http code 521"),
+        message_has=("web server is down", "error 521", "error code 521", "http code 521", "origin is unreachable"),
+        output_has=("web server is down", "http code 521"),
     ),
     Rule(
         id="http-521",
@@ -420,7 +420,7 @@ TROUBLE: Final = (
         kind=Kind.SERVICE_DOWN,
         why="The service is shut for maintenance; it says when, or nobody knows.",
         example=Evidence(text="The API is under maintenance until further notice"),
-        prints=(
+        output_has=(
             "under maintenance", "scheduled maintenance", "maintenance mode", "down for maintenance", "undergoing maintenance",
             "services/service will be down", "major outage", "service has been discontinued", "services down",
         ),
@@ -431,12 +431,12 @@ TROUBLE: Final = (
         retryable=True,
         why="Somebody else holds the lock; it is mostly let go in a moment.",
         example=Evidence(text="sqlite3.OperationalError: database is locked", phase=Phase.TOOL, exit_code=1),
-        prints=(
+        output_has=(
             "database is locked", "database table is locked", "another git process", "index lock file exists", "could not get lock",
             "unable to acquire the * lock", "resource busy", "text file busy", "waiting for cache lock", "another process * running/using",
             "device or resource busy", "ebusy", "being used by another process", "lock held by", "deadlock detected", "could not obtain lock",
         ),
-        unless=("permission denied",),
+        except_if=("permission denied",),
     ),
     Rule(
         id="overloaded",
@@ -449,8 +449,8 @@ TROUBLE: Final = (
             "slow_down", "at_capacity", "capacity_exceeded", "unavailable", "modelnotreadyexception", "no_capacity",
             "service_unavailable", "serviceunavailable", "service_overloaded", "overloaded", "engine_overloaded_error", "server_is_overloaded",
         ),
-        raised=("ServiceUnavailableError", "OverloadedError", "ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"),
-        says=(
+        exception=("ServiceUnavailableError", "OverloadedError", "ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"),
+        message_has=(
             "overloaded", "at capacity", "over capacity", "capacity exceeded", "no capacity", "insufficient capacity", "lack of capacity",
             "capacity is limited", "high demand", "high load", "peak load", "heavy load", "temporarily unavailable", "service unavailable",
             "server is busy", "system is busy", "servers are busy", "too busy", "is currently loading", "model is loading", "loading model",
@@ -458,7 +458,7 @@ TROUBLE: Final = (
             "experiencing high", "resources are limited", "try again when * available", "capacity constraints", "over capacity", "server overload",
             "currently unavailable", "service is unavailable", "backend is unavailable", "queue is full", "waiting queue", "访问量过大", "服务繁忙",
         ),
-        unless=("free tier is not",),
+        except_if=("free tier is not",),
     ),
     Rule(
         id="stream-cut",
@@ -466,15 +466,15 @@ TROUBLE: Final = (
         retryable=True,
         why="The answer had begun and broke off.",
         example=Evidence(text="peer closed connection without sending complete message body (incomplete chunked read)"),
-        raised=("IncompleteRead", "ChunkedEncodingError", "ClientPayloadError", "ResponseStreamingError", "TransferEncodingError"),
-        says=(
+        exception=("IncompleteRead", "ChunkedEncodingError", "ClientPayloadError", "ResponseStreamingError", "TransferEncodingError"),
+        message_has=(
             "stream disconnected", "incomplete chunked read", "without sending complete message body", "stream closed before",
             "stream ended before/without/unexpectedly", "error decoding response body", "response ended prematurely", "incompleteread",
             "connection broken", "stream error", "premature close", "stream was interrupted", "stream interrupted", "stream terminated",
             "response payload is not completed", "closed before message completed", "unexpected end of stream", "before response completed",
             "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "^typeerror terminated", "^terminated$",
         ),
-        unless=("error sending request",),  # then it never began
+        except_if=("error sending request",),  # then it never began
     ),
     Rule(
         id="tool-unreached",
@@ -483,7 +483,7 @@ TROUBLE: Final = (
         why="A tool waited for a connection in vain.",
         example=Evidence(text="fatal: unable to access 'https://host/': Connection timed out", phase=Phase.TOOL, exit_code=128),
         phase=(Phase.TOOL,),
-        prints=("connection/connect timed out", "etimedout", "connect/connection timeout"),
+        output_has=("connection/connect timed out", "etimedout", "connect/connection timeout"),
     ),
     Rule(
         id="timed-out",
@@ -495,12 +495,12 @@ TROUBLE: Final = (
             "deadline_exceeded", "request_timeout", "timeout_error", "gateway_timeout", "requesttimeout", "requesttimeoutexception",
             "modeltimeoutexception", "timeout", "deadlineexceeded", "requesttimedout", "upstream_timeout",
         ),
-        raised=(
+        exception=(
             "TimeoutError", "TimeoutExpired", "TimeoutException", "APITimeoutError", "ReadTimeout", "ConnectTimeout", "WriteTimeout",
             "PoolTimeout", "Timeout", "ReadTimeoutError", "ConnectTimeoutError", "DeadlineExceeded", "ServerTimeoutError",
             "ConnectionTimeoutError", "SocketTimeoutError", "GatewayTimeout", "RequestTimeout", "ModelTimeoutException",
         ),
-        says=(
+        message_has=(
             "timed out", "timeout of * exceeded", "deadline exceeded", "request timeout", "request timed out", "took too long",
             "operation timed out", "timeout exceeded", "timeout error", "gateway timeout", "timeout while", "timed out waiting", "exceeded the timeout",
             "within the deadline", "read timeout", "timeout awaiting", "etimedout", "connect/connection timeout", "connection timed out", "请求超时",
@@ -511,8 +511,8 @@ TROUBLE: Final = (
         kind=Kind.NETWORK,
         why="The certificate is not trusted: no number of tries makes it so.",
         example=Evidence(text="[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate"),
-        raised=("SSLCertVerificationError", "ClientConnectorCertificateError"),
-        prints=(
+        exception=("SSLCertVerificationError", "ClientConnectorCertificateError"),
+        output_has=(
             "certificate verify failed", "self signed certificate", "certificate has expired", "unable to get local issuer certificate",
             "hostname mismatch", "ssl certificate problem", "x509 certificate", "unable to verify the first certificate", "depth zero self signed cert",
         ),
@@ -523,13 +523,13 @@ TROUBLE: Final = (
         retryable=True,
         why="The connection could not be made or was lost.",
         example=Evidence(exceptions=("ConnectionResetError", "ConnectionError", "OSError"), text="reset by peer"),
-        raised=(
+        exception=(
             "ConnectionError", "gaierror", "SSLError", "RemoteDisconnected", "ConnectError", "ReadError", "WriteError", "RemoteProtocolError",
             "ClientConnectorError", "ClientOSError", "ServerDisconnectedError", "EndpointConnectionError", "ConnectionClosedError",
             "HTTPClientError", "ProxyError", "NewConnectionError", "MaxRetryError", "NameResolutionError", "ClientConnectorDNSError", "CloseError",
             "ProxyConnectionError", "ConnectionResetError", "ProtocolError", "NetworkError", "ConnectionRefusedError", "ClientConnectionError",
         ),
-        prints=(
+        output_has=(
             "connection refused/reset/aborted/closed/lost", "connection to the server * refused", "connection error", "unable to connect", "could not connect",
             "failed to connect", "cannot connect", "connection was closed/refused/reset", "connection was forcibly closed", "connection closed",
             "econnrefused", "econnreset", "enotfound", "eai again", "epipe", "ehostunreach", "enetunreach", "econnaborted", "und err socket",
@@ -554,14 +554,14 @@ TROUBLE: Final = (
             "throttling_error", "requestlimitexceeded", "limit_requests", "toomanyrequestsexception", "ratelimitexceeded", "rate_limit",
             "toomanyrequests", "requests_rate_limit", "model_rate_limit", "throttlederror", "rate_limit_reached", "requestthrottled",
         ),
-        raised=("RateLimitExceededException", "ThrottlingException", "TooManyRequests", "TooManyRequestsException", "ThrottledException"),
-        says=(
+        exception=("RateLimitExceededException", "ThrottlingException", "TooManyRequests", "TooManyRequestsException", "ThrottledException"),
+        message_has=(
             "rate limit", "rate limits", "rate limited", "ratelimited", "ratelimit", "too many requests", "throttling", "throttled", "request rate",
             "requests per minute", "requests per second", "tokens per minute", "please wait * before", "slow down", "too many tokens please wait",
             "too many concurrent", "concurrency limit", "concurrent requests", "requests rate", "resource exhausted", "resource has been exhausted",
             "request was throttled", "limiting requests", "请求过于频繁", "速率限制", "limit exceeded try again",
         ),
-        prints=("toomanyrequests", "pull rate limit", "secondary rate limit", "api rate limit exceeded"),
+        output_has=("toomanyrequests", "pull rate limit", "secondary rate limit", "api rate limit exceeded"),
     ),
 )  # fmt: skip
 
@@ -572,7 +572,7 @@ REQUEST: Final = (
         kind=Kind.INVALID_REQUEST,
         why="The history holds a tool call without its result, or the other way round: it can be repaired.",
         example=Evidence(status=400, text="messages.4: tool_use ids were found without tool_result blocks immediately after"),
-        says=(
+        message_has=(
             "ids were found without tool result", "no tool output found for", "no tool call found for", "without its required following item",
             "did not have response messages", "must be followed by tool messages", "unexpected tool use id", "function call turn comes immediately after",
             "number of function response parts is equal", "tool result * without * tool use", "each tool use block must have a corresponding",
@@ -584,7 +584,7 @@ REQUEST: Final = (
         kind=Kind.CONFIGURATION,
         why="This model or endpoint cannot do what is asked of it; another setting can.",
         example=Evidence(status=400, text="m-2:latest does not support tools"),
-        says=(
+        message_has=(
             "does not support tools", "doesnt support tools", "does not support tool/function use/calling/calls",
             "provider not provided", "please use * api instead", "please run pip install", "is not a chat model", "auto tool choice requires", "only supported in",
         ),
@@ -594,16 +594,16 @@ REQUEST: Final = (
         kind=Kind.CONFIGURATION,
         why="An object of another class than the library wants: how it is put together is wrong.",
         example=Evidence(exceptions=("pydantic.ValidationError",), text="1 validation error for Chain\nparser\n  instance of Parser expected (type=type_error.arbitrary_type)"),
-        raised=("ValidationError",),
-        mentions=("type_error.arbitrary_type", "type=is_instance_of", "type=is_subclass_of"),
+        exception=("ValidationError",),
+        contains=("type_error.arbitrary_type", "type=is_instance_of", "type=is_subclass_of"),
     ),
     Rule(
         id="aborted-by-caller",
         kind=Kind.UNKNOWN,
         why="Whoever asked took it back: nothing failed, and nothing is to be repeated.",
         example=Evidence(text="Error: Request was aborted.", exceptions=("APIUserAbortError",)),
-        raised=("APIUserAbortError", "AbortError", "KeyboardInterrupt", "CancelledError"),
-        says=("request was aborted", "aborted by user", "cancelled by user", "interrupted by user", "operation was aborted"),
+        exception=("APIUserAbortError", "AbortError", "KeyboardInterrupt", "CancelledError"),
+        message_has=("request was aborted", "aborted by user", "cancelled by user", "interrupted by user", "operation was aborted"),
         exit_code=(130,),
     ),
     Rule(
@@ -613,8 +613,8 @@ REQUEST: Final = (
         why="The other side says that it broke; mostly it is a blip.",
         example=Evidence(text='{"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}'),
         code=("api_error", "server_error", "internal_server_error", "internal_error", "internalserverexception", "internalfailure", "internal", "internalservererror", "upstream_error_500", "modelstreamerrorexception", "modelerrorexception"),
-        says=("internal server error", "bad gateway", "internal error", "server had an error", "unexpected error * internal", "something went wrong on our"),
-        unless=("bad request",),
+        message_has=("internal server error", "bad gateway", "internal error", "server had an error", "unexpected error * internal", "something went wrong on our"),
+        except_if=("bad request",),
         status=BROKEN,
     ),
 )  # fmt: skip
@@ -720,7 +720,7 @@ CLASSES: Final = (
         kind=Kind.AUTH_ERROR,
         why="The SDK's own class for a key that may not do this.",
         example=Evidence(exceptions=("openai.PermissionDeniedError",), text="no"),
-        raised=("PermissionDeniedError", "Unauthorized", "Unauthenticated", "UnauthorizedError"),
+        exception=("PermissionDeniedError", "Unauthorized", "Unauthenticated", "UnauthorizedError"),
     ),
     Rule(
         id="class-rate",
@@ -728,7 +728,7 @@ CLASSES: Final = (
         retryable=True,
         why="The SDK's own class for too many requests.",
         example=Evidence(exceptions=("openai.RateLimitError",), text="no"),
-        raised=("RateLimitError", "ResourceExhausted", "RateLimitExceeded"),
+        exception=("RateLimitError", "ResourceExhausted", "RateLimitExceeded"),
         code=("resource_exhausted",),
     ),
     Rule(
@@ -736,7 +736,7 @@ CLASSES: Final = (
         kind=Kind.NOT_FOUND,
         why="The SDK's own class for something that is not there.",
         example=Evidence(exceptions=("litellm.NotFoundError",), text="no"),
-        raised=("NotFoundError", "NotFound", "ResourceNotFoundException"),
+        exception=("NotFoundError", "NotFound", "ResourceNotFoundException"),
         code=("not_found", "not_found_error", "resourcenotfoundexception"),
     ),
     Rule(
@@ -744,9 +744,9 @@ CLASSES: Final = (
         kind=Kind.INVALID_REQUEST,
         why="The SDK's own class, or the service's own type, for a request that is wrong.",
         example=Evidence(exceptions=("litellm.BadRequestError",), text="no"),
-        raised=("BadRequestError", "UnprocessableEntityError", "InvalidRequestError", "InvalidArgument", "BadRequest", "ValidationException", "UnsupportedParamsError", "ParamValidationError", "InvalidURL", "UnsupportedProtocol"),
+        exception=("BadRequestError", "UnprocessableEntityError", "InvalidRequestError", "InvalidArgument", "BadRequest", "ValidationException", "UnsupportedParamsError", "ParamValidationError", "InvalidURL", "UnsupportedProtocol"),
         code=("invalid_request_error", "invalid_argument", "validationexception", "bad_request", "failed_precondition", "invalid_value", "badrequesterror", "-32602", "-32600", "invalid_request", "invalid_parameter"),
-        says=(
+        message_has=(
             "mcp error 32602", "mcp error 32600", "error 32602", "invalid params", "unsupported parameter/value/argument",
             "invalid parameter/argument/value", "parameter is illegal", "max/maximum tokens value", "maximum tokens you requested", "max tokens is too large",
             "max tokens must be", "must be one of", "extra inputs are not permitted", "field required", "unknown parameter",
@@ -758,7 +758,7 @@ CLASSES: Final = (
         retryable=True,
         why="The SDK's own class for a service that broke.",
         example=Evidence(exceptions=("openai.InternalServerError",), text="no"),
-        raised=("InternalServerError", "ServerError", "InternalServerException", "BadGatewayError", "EngineDeadError", "ServiceError"),
+        exception=("InternalServerError", "ServerError", "InternalServerException", "BadGatewayError", "EngineDeadError", "ServiceError"),
     ),
     Rule(
         id="class-connection",
@@ -766,6 +766,6 @@ CLASSES: Final = (
         retryable=True,
         why="The SDK's own class for a call that never got an answer.",
         example=Evidence(exceptions=("openai.APIConnectionError",), text="no"),
-        raised=("APIConnectionError", "TransportError", "APIConnectionTimeoutError"),
+        exception=("APIConnectionError", "TransportError", "APIConnectionTimeoutError"),
     ),
 )  # fmt: skip

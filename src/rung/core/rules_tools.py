@@ -18,7 +18,7 @@ SYSTEM: Final = (
         why="Disk, memory or file handles are used up on this machine.",
         example=Evidence(exceptions=("OSError",), errno=codes.ENOSPC, text="[Errno 28] No space left on device"),
         errno=(codes.ENOSPC, codes.ENOMEM, codes.EMFILE, codes.ENFILE, codes.EDQUOT),
-        raised=("MemoryError", "RecursionError", "OutOfMemoryError"),
+        exception=("MemoryError", "RecursionError", "OutOfMemoryError"),
     ),
     Rule(
         id="enoent",
@@ -27,7 +27,7 @@ SYSTEM: Final = (
         example=Evidence(exceptions=("FileNotFoundError", "OSError"), errno=codes.ENOENT, text="[Errno 2] No such file"),
         errno=(codes.ENOENT, codes.ENOTDIR, codes.ENXIO, codes.ESRCH),
         # A server that cannot be started: that nothing answers is only what follows from it.
-        prints=("spawn * enoent", "failed to spawn * not found", "program not found", "executable file not found"),
+        output_has=("spawn * enoent", "failed to spawn * not found", "program not found", "executable file not found"),
     ),
     Rule(
         id="eacces",
@@ -42,7 +42,7 @@ SYSTEM: Final = (
         why="The address is in use; another port is free.",
         example=Evidence(exceptions=("OSError",), errno=codes.EADDRINUSE, text="Address already in use"),
         errno=(codes.EADDRINUSE, codes.EADDRNOTAVAIL),
-        prints=("address already in use", "eaddrinuse", "port is already allocated", "port * is already in use", "port * already in use"),
+        output_has=("address already in use", "eaddrinuse", "port is already allocated", "port * is already in use", "port * already in use"),
     ),
     Rule(
         id="errno-network",
@@ -73,7 +73,7 @@ TESTS: Final = (
         why="A compiler points at a line of the source: what that line quotes is no failure of its own.",
         example=Evidence(text="a.c:3:5: error: 'x' undeclared", phase=Phase.TOOL, exit_code=1),
         code=("source-error",),
-        unless=("no such file or directory", "file not found", "no module named"),
+        except_if=("no such file or directory", "file not found", "no module named"),
     ),
     Rule(
         id="edit-failed",
@@ -81,7 +81,7 @@ TESTS: Final = (
         why="An edit did not fit the file: the file has to be read again, and the edit made anew.",
         example=Evidence(text="String to replace not found in file.", phase=Phase.TOOL),
         phase=_TOOL,
-        prints=(
+        output_has=(
             "string to replace not found", "no replacement was performed", "did not appear verbatim", "occurrences found for", "file has not been read yet",
             "modified since read", "modified since it was read", "no edits made", "no changes to make", "old string * not found", "patch does not apply", "patch failed",
             "hunk failed", "hunks failed", "could not find the string", "found * matches of the string", "invalid context", "failed to find expected lines",
@@ -94,8 +94,8 @@ TESTS: Final = (
         why="The model's edit or answer is not in the form that was asked for; a new sample may be.",
         example=Evidence(text="InvalidEditBlock: edit failed! No exact chunk found", phase=Phase.TOOL),
         phase=(Phase.TOOL, Phase.RESULT),
-        raised=("InvalidEditBlock", "FormatError", "FunctionCallFormatError"),
-        prints=("malformed response", "invalideditblock", "conform to the edit format", "search replace block failed", "searchreplacenoexactmatch", "the exact chunk of search", "code parsing failed", "regex pattern * not found in it"),
+        exception=("InvalidEditBlock", "FormatError", "FunctionCallFormatError"),
+        output_has=("malformed response", "invalideditblock", "conform to the edit format", "search replace block failed", "searchreplacenoexactmatch", "the exact chunk of search", "code parsing failed", "regex pattern * not found in it"),
     ),
     Rule(
         id="person-said-no",
@@ -103,7 +103,7 @@ TESTS: Final = (
         why="A person did not allow it: that is an answer, not a fault.",
         example=Evidence(text="This tool call was rejected by the user and not executed.", phase=Phase.TOOL),
         phase=_TOOL,
-        prints=(
+        output_has=(
             "rejected by the user", "rejected by user", "user rejected/denied/declined", "denied by the user", "doesnt want to proceed", "user doesnt want",
             "declined by the user", "user has denied", "requires approval", "approval * denied/required", "sandbox * denied/failed/blocked", "blocked by * hook",
             "permission to use * has been denied", "havent granted", "not granted", "denied by policy",
@@ -115,13 +115,13 @@ TESTS: Final = (
         why="A test run says that tests failed.",
         example=Evidence(text="=== short test summary info ===\nFAILED test_a.py::test_x - assert 1 == 2\n1 failed in 0.02s", phase=Phase.TOOL, exit_code=1),
         phase=_TOOL,
-        prints=(
+        output_has=(
             "short test summary info", "failed * passed", "^failed failures", "failed errors", "tests * failed", "test result failed", "^fail test",
             "^fail", "failing", "examples * failure/failures", "tests failed", "test failed", "test suites * failed", "failures 1/2/3/4/5", "failed in",
             "^failures$", "expect received", "for async tests and hooks", "expected * received", "found no collectors for", "errors during collection", "^not ok", "assertionerror expected", "there were test failures", "build failed * tests",
         ),
-        mentions=("test", "spec", " passed", "failing", "expect("),
-        unless=("hook id", "nginx", "timed out and has been killed", "timed out after"),
+        contains=("test", "spec", " passed", "failing", "expect("),
+        except_if=("hook id", "nginx", "timed out and has been killed", "timed out after"),
     ),
 )  # fmt: skip
 
@@ -133,7 +133,7 @@ WORDS: Final = (
         why="The command was ended at its time limit.",
         example=Evidence(exit_code=124, text="", phase=Phase.TOOL),
         exit_code=(124,),
-        prints=(
+        output_has=(
             "timed out and has been killed", "timed out after", "command timed out", "command * timed out", "execution timed out", "time limit exceeded",
             "timeout expired", "timed out waiting", "exceeded the timeout", "operation timed out", "timeout * exceeded", "killed * timeout",
         ),
@@ -144,7 +144,7 @@ WORDS: Final = (
         retryable=True,
         why="All the places are taken; one may be free in a moment.",
         example=Evidence(text="FATAL: sorry, too many clients already", phase=Phase.TOOL, exit_code=2),
-        prints=("too many clients", "too many connections", "remaining connection slots", "connection pool exhausted", "connection pool is full", "queuepool limit"),
+        output_has=("too many clients", "too many connections", "remaining connection slots", "connection pool exhausted", "connection pool is full", "queuepool limit"),
     ),
     Rule(
         id="used-up",
@@ -152,7 +152,7 @@ WORDS: Final = (
         why="The system's own words for memory, disk, handles or allowance that are used up.",
         example=Evidence(text="dd: error writing 'a': No space left on device", phase=Phase.TOOL, exit_code=1),
         exit_code=(137,),
-        prints=(
+        output_has=(
             "no space left on device", "cannot allocate memory", "out of memory", "too many open files", "disk quota exceeded", "enospc", "emfile", "enomem",
             "resource temporarily unavailable", "max number of operations", "oomkilled", "unable to allocate", "enough available memory", "not enough memory",
             "requires more system memory", "std bad alloc", "memoryerror", "memory exhausted", "virtual memory exhausted", "file too large", "no space left",
@@ -165,22 +165,22 @@ WORDS: Final = (
         why="The system, a tool or a site does not let us.",
         example=Evidence(text="sh: 1: cannot create /etc/x: Permission denied", phase=Phase.TOOL, exit_code=2),
         exit_code=(126,),
-        prints=(
+        output_has=(
             "permission denied", "operation not permitted", "read only file system", "access is denied", "access denied", "eacces", "eperm", "erofs", "not permitted",
             "error 403", "403 forbidden", "http 403", "enable javascript and cookies", "captcha", "verify you are human", "are you a robot",
             "is not allowed authorized imports", "user site packages are not visible", "externally managed environment", "must be root", "are you root",
             "superuser privilege", "insufficient permissions", "permission to * denied", "access blocked", "is not in the sudoers", "unauthorized access",
             "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories",
         ),
-        unless=("exec format error",),
+        except_if=("exec format error",),
     ),
     Rule(
         id="no-version",
         kind=Kind.NOT_FOUND,
         why="The version that is wanted was never published.",
         example=Evidence(text="Because there is no version of demo==2.0.2 and you require demo==2.0.2 …", phase=Phase.TOOL, exit_code=1),
-        prints=("there is no version of", "could not find a version", "no matching version found", "no compatible version", "no matching distribution found", "no matching package", "etarget", "not found in the package registry"),
-        unless=("conflicting dependencies",),
+        output_has=("there is no version of", "could not find a version", "no matching version found", "no compatible version", "no matching distribution found", "no matching package", "etarget", "not found in the package registry"),
+        except_if=("conflicting dependencies",),
     ),
     Rule(
         id="misused",
@@ -188,7 +188,7 @@ WORDS: Final = (
         why="A wrong option, parameter, tool name, setting or combination of versions.",
         example=Evidence(text="usage: deploy [-h]\ndeploy: error: unrecognized arguments: -q", phase=Phase.TOOL, exit_code=2),
         phase=_TOOL,
-        prints=(
+        output_has=(
             "unrecognized arguments/argument/option", "following arguments are required", "following required arguments", "invalid/unknown/illegal/unrecognised/bad option",
             "no such option/command/subcommand", "unknown flag/argument/command/subcommand/parameter/tool/field/switch/shorthand", "unexpected argument",
             "invalid choice", "invalid int value", "invalid value for", "invalid argument for", "flag provided but not defined", "option requires an argument",
@@ -208,7 +208,7 @@ WORDS: Final = (
         why="A test run broke before its first test.",
         example=Evidence(text="ERROR collecting tests/test_a.py\nImportError while importing test module", phase=Phase.TOOL, exit_code=2),
         phase=_TOOL,
-        prints=("while importing test module", "error collecting"),
+        output_has=("while importing test module", "error collecting"),
     ),
     Rule(
         id="not-there",
@@ -216,8 +216,8 @@ WORDS: Final = (
         why="The system's own words for a file, command, module, package or version that is not there.",
         example=Evidence(text="cat: notes.txt: No such file or directory", phase=Phase.TOOL, exit_code=1),
         exit_code=(127,),
-        raised=("FileNotFoundError", "ModuleNotFoundError", "NoSuchKey", "NoSuchBucket"),
-        prints=(
+        exception=("FileNotFoundError", "ModuleNotFoundError", "NoSuchKey", "NoSuchBucket"),
+        output_has=(
             "no such file or directory", "no such file", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
             "unable to locate package", "does not exist", "doesnt exist", "do not exist", "cannot find module", "module not found", "did not match any file", "did not match any files",
             "no such table", "no such column", "not a conda environment", "is not installed", "unknown revision", "couldnt find remote ref", "repository not found",
@@ -226,7 +226,7 @@ WORDS: Final = (
             "no such remote", "bad revision", "unknown revision or path", "package * not found", "manifest unknown", "cannot open * no such", "cant find", "no versions available",
             "no such package", "could not import", "please install it", "os error 2", "is not in std", "is not in goroot", "unknown package", "could not be found", "not found in", "no package * available", "target * not found", "no rule to make target", "no recipe",
         ),
-        unless=("exec format error", "cmake error", "cannot be opened for loading", "no replacement was performed", "merge conflict", "did not appear verbatim"),
+        except_if=("exec format error", "cmake error", "cannot be opened for loading", "no replacement was performed", "merge conflict", "did not appear verbatim"),
     ),
     Rule(
         id="json-cut",
@@ -234,7 +234,7 @@ WORDS: Final = (
         why="JSON that ends in the middle of a string: the answer was cut.",
         example=Evidence(text="invalid JSON: Unterminated string in JSON at position 90000", phase=Phase.RESULT),
         phase=(Phase.RESULT,),
-        says=("unterminated string in json", "unterminated string starting at", "unexpected end of json"),
+        message_has=("unterminated string in json", "unterminated string starting at", "unexpected end of json"),
     ),
     Rule(
         id="not-json",
@@ -242,11 +242,11 @@ WORDS: Final = (
         retryable=True,
         why="Output that does not parse, or does not fit its schema; a new sample may.",
         example=Evidence(exceptions=("json.decoder.JSONDecodeError", "ValueError"), text="Expecting value: line 1 column 1 (char 0)"),
-        raised=("JSONDecodeError", "ValidationError", "JSONSchemaValidationError"),
+        exception=("JSONDecodeError", "ValidationError", "JSONSchemaValidationError"),
         code=("json_invalid",),
-        prints=("validation error for", "validation errors for"),
-        says=("code parsing failed", "invalid json", "not valid json", "unexpected token * json", "unexpected end of json input", "json parse error", "failed to parse json"),
-        unless=("request body is not valid json",),
+        output_has=("validation error for", "validation errors for"),
+        message_has=("code parsing failed", "invalid json", "not valid json", "unexpected token * json", "unexpected end of json input", "json parse error", "failed to parse json"),
+        except_if=("request body is not valid json",),
     ),
     Rule(
         id="prose-for-json",
@@ -255,7 +255,7 @@ WORDS: Final = (
         why="JSON was wanted; it came with words around it, or with parts left out.",
         example=Evidence(text='Here is the JSON:\n{"data": [1, ...]}', phase=Phase.RESULT),
         phase=(Phase.RESULT,),
-        says=("^here is * json", "^heres * json", "^sure heres", "^json"),
+        message_has=("^here is * json", "^heres * json", "^sure heres", "^json"),
         code=("broken-json", "leaked-call"),
     ),
     Rule(
@@ -263,7 +263,7 @@ WORDS: Final = (
         kind=Kind.TOOL_ERROR,
         why="The program or script itself is wrong, or ended badly: the same run ends the same way.",
         example=Evidence(text="Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nNameError: name 'x' is not defined", phase=Phase.TOOL, exit_code=1),
-        raised=(
+        exception=(
             "NameError", "TypeError", "ValueError", "AttributeError", "KeyError", "IndexError", "SyntaxError", "IndentationError", "TabError", "ZeroDivisionError",
             "UnicodeDecodeError", "UnicodeEncodeError", "ImportError", "AssertionError", "RuntimeError", "ReferenceError", "RangeError", "NotImplementedError", "OverflowError",
             "StopIteration", "ArithmeticError", "LookupError", "EOFError", "CalledProcessError", "UnboundLocalError", "OperationalError", "ProgrammingError", "IntegrityError",
@@ -275,7 +275,7 @@ WORDS: Final = (
         kind=Kind.TOOL_ERROR,
         why="A mistake in a program, wherever it shows: the same run ends the same way.",
         example=Evidence(exceptions=("AttributeError",), text="'str' object has no attribute 'get'"),
-        raised=(
+        exception=(
             "TypeError", "AttributeError", "NameError", "UnboundLocalError", "IndexError", "SyntaxError", "IndentationError",
             "ZeroDivisionError", "ImportError",
         ),
@@ -286,7 +286,7 @@ WORDS: Final = (
         why="A tool's own words for work that could not be done as asked.",
         example=Evidence(text="CONFLICT (content): Merge conflict in a.md", phase=Phase.TOOL, exit_code=1),
         phase=_TOOL,
-        prints=(
+        output_has=(
             "merge conflict", "non fast forward", "failed to push some refs", "no replacement was performed", "syntax error", "segmentation fault", "exec format error", "core dumped",
             "directory not empty", "unexpected eof", "hook id", "is a directory", "not a directory", "cannot execute", "compilation failed", "build failed", "npm err", "^error", "^fatal", "cmake error", "errors occurred",
             "^err", "cannot format", "codec cant decode", "traceback most recent call last", "has terminated", "error loading", "panicked at", "^panic", "exception in thread", "goroutine 1", "^e", "^failed", "returned non zero exit status", "would be overwritten",
@@ -298,7 +298,7 @@ WORDS: Final = (
         why="A tool says that something failed, and nothing else we know.",
         example=Evidence(text="run 7 errored: too many values", phase=Phase.TOOL),
         phase=_TOOL,
-        prints=("error", "errors", "errored", "exception", "failed", "failure"),
+        output_has=("error", "errors", "errored", "exception", "failed", "failure"),
     ),
     Rule(
         id="tool-failed",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003  # of a field: dataclasses read it
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from rung.core.errors import ConfigError, is_number
+from rung.core.keys import DOLLARS, Type, optional, read_table, setting, settings
 
 ALERTS: Final = (50, 75, 90, 100)  # percent of a limit
 _NO_LIMITS: Final[Mapping[str, float]] = MappingProxyType({})
@@ -23,24 +22,25 @@ class Purse(NamedTuple):
     id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _read_limits(value: object, key: str) -> Mapping[str, float]:
+    return {name: DOLLARS.read(limit, f"{key}.{name}") for name, limit in read_table(value, key).items()}
+
+
+@settings
 class Allowance:
-    """US dollars: of one session in all, of each project in a month, of all projects together in a month.
+    """Spend limits in US dollars: `[gateway.budgets]`. None: no limit."""
 
-    `projects` has those with a limit of their own. None: no limit.
-    """
-
-    session: float | None = None
-    project: float | None = None
-    month: float | None = None
-    projects: Mapping[str, float] = field(default_factory=lambda: _NO_LIMITS)
+    session: float | None = setting(optional(DOLLARS), "Limit of one session.", default=None)
+    project: float | None = setting(optional(DOLLARS), "Limit of each project per month.", default=None)
+    month: float | None = setting(optional(DOLLARS), "Limit of all projects together per month.", default=None)
+    projects: Mapping[str, float] = setting(
+        Type("a table: project = US dollars", parse=_read_limits),
+        "Limits of single projects per month.",
+        default_factory=lambda: _NO_LIMITS,
+    )
 
     def __post_init__(self) -> None:
-        limits = {"session": self.session, "project": self.project, "month": self.month}
-        limits |= {f"projects.{name}": limit for name, limit in self.projects.items()}
-        for key, value in limits.items():
-            if value is not None and not is_number(value):
-                raise ConfigError(f"budgets.{key}", value, "US dollars, 0 or more, or left out")
+        _read_limits(self.projects, "projects")
 
     @property
     def bounds(self) -> bool:

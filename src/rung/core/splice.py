@@ -39,8 +39,8 @@ class Splice:
     good_stops: frozenset[str]  # reasons to stop that end an answer well
     output_count: str  # key of the output tokens in a usage
 
-    def __init__(self, *, hold_tools: bool = True) -> None:
-        self.hold_tools = hold_tools
+    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
+        self.buffer_tool_calls = buffer_tool_calls
         self.hops = 0  # attempts before this one that gave the client something
         self.started = False  # the client has content
         self.called: list[tuple[str, object]] = []  # complete tool calls the client has, and with what

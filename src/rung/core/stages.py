@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rung.core.errors import ConfigError, is_number
 from rung.core.evidence import clip
@@ -13,90 +12,74 @@ from rung.core.failures import Evidence, Kind, Phase
 from rung.core.keys import (
     COMMAND,
     COUNT,
-    NEEDED,
+    FLAG,
     TEXT,
     TEXTS,
-    Key,
-    is_command,
-    is_count,
-    is_text,
-    is_texts,
-    read_keys,
+    Type,
+    check_keys,
+    optional,
     read_rows,
+    read_settings,
+    read_table,
+    setting,
+    settings,
 )
 from rung.core.scopes import clashes, cycle, unknown, waves
 from rung.core.signals import Ended, Signal, parse, without_signal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LINE: Final = 200  # characters; a longer one is no title
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, str) and _ID.fullmatch(value) is not None
-
-
-def _is_score(value: Any) -> bool:
-    return is_number(value) and value <= 100  # noqa: PLR2004  # the best there is
-
-
-PIPELINE_KEYS: Final = (
-    Key("name", _is_id, "letters, digits, dots, dashes and underscores, up to 100", "pipeline", "What it is called."),
-    Key("command", is_command, COMMAND, (), "What an agent runs, where its stage has no command of its own."),
-    Key("workers", is_count, COUNT, 5, "How many stages run at once."),
-    Key("out", is_text, "a folder", "tasks", "The folder for what the stages write: `NAME/STAGE.md` in it."),
+_ID: Final = Type(
+    "letters, digits, dots, dashes and underscores, up to 100",
+    lambda value: isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value) is not None,
 )
-STAGE_KEYS: Final = (
-    Key("id", _is_id, "letters, digits, dots, dashes and underscores, up to 100", NEEDED, "The stage's name."),
-    Key("prompt", is_text, TEXT, "", "What the agent is asked. Either this or `prompt_path`."),
-    Key("prompt_path", is_text, TEXT, "", "The file that says it, seen from the pipeline's folder."),
-    Key(
-        "command", is_command, COMMAND, (),
-        "The agent. Its prompt comes on standard input, or where `{prompt}` stands; `{turns}`, `{stage}` and `{out}` "
-        "stand for its turns, its name and the file its output goes to.",
-    ),
-    Key("depends_on", is_texts, "a list of the ids of other stages", (), "Stages that must pass before it starts."),
-    Key(
-        "writes", is_texts, TEXTS, (),
-        "Files and folders it writes. Two stages that share one never run at once.",
-    ),
-    Key(
-        "sections", is_texts, TEXTS, (),
-        "Headings its output must have, each with something below it. Up to two that are missing are asked for by "
-        "themselves.",
-    ),
-    Key("signal", lambda value: isinstance(value, bool), "true or false", False, "Must its first line be a signal?"),
-    Key(
-        "quality", _is_score, "a number from 0 to 100", 0,
-        "Below this, the `quality:` of its signal is too low. A signal without one is not judged by it.",
-    ),
-    Key("turns", is_count, COUNT, None, "How many turns its agent has; doubled when a fresh one takes over."),
-    Key(
-        "idempotent", lambda value: isinstance(value, bool), "true or false", True,
-        "May it be run again after its runner died in the midst of it? If not, it ends partial, and a person looks.",
-    ),
-    Key("check", is_command, COMMAND, (), "A command that must exit 0 after the agent, or the stage has failed."),
-)  # fmt: skip
+_IDS: Final = TEXTS._replace(allowed="a list of the ids of other stages")
+_SCORE: Final = Type("a number from 0 to 100", lambda value: is_number(value) and value <= 100)  # noqa: PLR2004
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
+class PipelineSettings:
+    """The `[pipeline]` table of a pipeline file."""
+
+    name: str = setting(_ID, "Name of the pipeline.", default="pipeline")
+    command: tuple[str, ...] = setting(COMMAND, "Command of an agent whose stage has none.", default=())
+    workers: int = setting(COUNT, "Stages that run at once.", default=5)
+    out: str = setting(TEXT, "Folder for the stages' outputs: `NAME/STAGE.md` in it.", default="tasks")
+
+
+@settings
 class Stage:
-    """A `[[stage]]`. See STAGE_KEYS."""
+    """A `[[stage]]` table of a pipeline file."""
 
-    id: str
-    prompt: str = ""
-    prompt_path: str = ""
-    command: tuple[str, ...] = ()
-    depends_on: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    sections: tuple[str, ...] = ()
-    signal: bool = False
-    quality: float = 0
-    turns: int | None = None
-    idempotent: bool = True
-    check: tuple[str, ...] = ()
+    id: str = setting(_ID, "Name of the stage.")
+    prompt: str = setting(TEXT, "Prompt of the agent. Either this or `prompt_path`.", default="")
+    prompt_path: str = setting(TEXT, "File with the prompt, relative to the pipeline's folder.", default="")
+    command: tuple[str, ...] = setting(
+        COMMAND,
+        "Command of the agent. Its prompt comes on standard input, or in place of `{prompt}`; `{turns}`, `{stage}` "
+        "and `{out}` stand for its turns, its name and its output file.",
+        default=(),
+    )
+    depends_on: tuple[str, ...] = setting(_IDS, "Stages that must pass before it starts.", default=())
+    writes: tuple[str, ...] = setting(
+        TEXTS, "Files and folders it writes. Two stages that share one never run at once.", default=()
+    )
+    sections: tuple[str, ...] = setting(
+        TEXTS,
+        "Headings its output must have, each with text below it. Up to two missing ones are asked for separately.",
+        default=(),
+    )
+    signal: bool = setting(FLAG, "Whether its first line must be a signal.", default=False)
+    quality: float = setting(
+        _SCORE, "Lowest `quality:` that its signal may report. A signal without one is not checked.", default=0
+    )
+    turns: int | None = setting(optional(COUNT), "Turns of its agent; doubled for a fresh one.", default=None)
+    idempotent: bool = setting(
+        FLAG, "Whether it may run again after its runner died. If not, it ends partial, for a person.", default=True
+    )
+    check: tuple[str, ...] = setting(COMMAND, "Command that must exit 0 after the agent.", default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,25 +100,27 @@ class Pipeline:
 
 def read_pipeline(table: object) -> Pipeline:
     """A pipeline from a table; every error names its key. `[policy]` in it is somebody else's to read."""
-    if not isinstance(table, Mapping):
-        raise ConfigError("pipeline", table, "a table")
-    for name, value in table.items():
-        if name not in ("pipeline", "stage", "policy"):
-            raise ConfigError(name, value, "one of the tables [pipeline], [[stage]] and [policy]")
-    settings = read_keys(table.get("pipeline", {}), PIPELINE_KEYS, "pipeline")
-    command = settings.pop("command")
-    rows = read_rows(table.get("stage"), STAGE_KEYS, "stage")
-    stages = tuple(_stage(row, f"stage[{number}]", command) for number, row in enumerate(rows))
+    source = read_table(table, "pipeline")
+    check_keys(source, ("pipeline", "stage", "policy"))
+    settings = read_settings(PipelineSettings, source.get("pipeline", {}), "pipeline")
+    rows = read_rows(Stage, source.get("stage") or None, "stage")
+    stages = tuple(_stage(row, f"stage[{number}]", settings.command) for number, row in enumerate(rows))
     after, notes = _structured(stages)
-    return Pipeline(stages=stages, after=after, restructured=notes, **settings)
+    return Pipeline(
+        name=settings.name,
+        workers=settings.workers,
+        out=settings.out,
+        stages=stages,
+        after=after,
+        restructured=notes,
+    )
 
 
-def _stage(row: dict[str, Any], where: str, command: tuple[str, ...]) -> Stage:
-    stage = Stage(**row)
+def _stage(stage: Stage, where: str, command: tuple[str, ...]) -> Stage:
     if bool(stage.prompt) == bool(stage.prompt_path):
         raise ConfigError(f"{where}.prompt", stage.prompt, "given, or else prompt_path is; never both")
     if not stage.command and not command:
-        raise ConfigError(f"{where}.command", [], f"{COMMAND}; or pipeline.command is given")
+        raise ConfigError(f"{where}.command", [], f"{COMMAND.allowed}; or pipeline.command is given")
     return stage if stage.command else replace(stage, command=command)
 
 

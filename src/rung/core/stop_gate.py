@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.keys import ANY_TEXT, FLAG, SECONDS, TEXTS, read_values, setting, settings, whole
 
-KEYS: Final = ("gate", "blocks", "check", "seconds", "judge", "judge_seconds", "sections", "json")
-MOST_BLOCKS: Final = 5
-SECONDS: Final = 60.0
-JUDGE_SECONDS: Final = 45.0  # with the check's time less than an agent waits for a hook
-_COMMANDS: Final = ("check", "judge")
-_TIMES: Final = ("seconds", "judge_seconds")
-_SWITCHES: Final = ("gate", "json")
+_COMMAND = ANY_TEXT._replace(allowed="a command")
+
+
+@settings
+class StopSettings:
+    """The checks that an agent's work must pass before it may finish."""
+
+    gate: bool = setting(FLAG, "Whether a claim of being done is checked at all.", default=True)
+    max_blocks: int = setting(whole(0, 5), "How often an agent is kept from finishing in one session.", default=2)
+    check: str = setting(_COMMAND, "Command that must exit 0.", default="")
+    seconds: float = setting(SECONDS, "Time limit of `check`.", default=60.0)
+    judge: str = setting(_COMMAND, "Command that judges the work: a case on standard input, a verdict out.", default="")
+    judge_seconds: float = setting(SECONDS, "Time limit of `judge`; with `check`, below the hook's own.", default=45.0)
+    sections: tuple[str, ...] = setting(
+        TEXTS._replace(allowed="a list of headings or keys"), "Headings or keys the answer must have.", default=()
+    )
+    json: bool = setting(FLAG, "Whether the answer must be JSON.", default=False)
+
+
+DEFAULTS = StopSettings()
 
 
 def stop_from(stop: object) -> dict[str, Any]:
-    """The table, checked: every error names its key."""
-    if not isinstance(stop, Mapping):
-        raise ConfigError("stop", stop, "a table")
-    for key, value in stop.items():
-        if key not in KEYS:
-            raise ConfigError(f"stop.{key}", value, "one of " + ", ".join(KEYS))
-        if key in _SWITCHES and not isinstance(value, bool):
-            raise ConfigError(f"stop.{key}", value, "true or false")
-        if key in _COMMANDS and not isinstance(value, str):
-            raise ConfigError(f"stop.{key}", value, "a command")
-        if key in _TIMES and not is_number(value):
-            raise ConfigError(f"stop.{key}", value, "seconds, 0 or more")
-    if not is_whole(stop.get("blocks", 2)) or stop.get("blocks", 2) > MOST_BLOCKS:
-        raise ConfigError("stop.blocks", stop["blocks"], f"a whole number, 0 to {MOST_BLOCKS}")
-    sections = stop.get("sections", [])
-    if not isinstance(sections, list) or not all(isinstance(name, str) and name.strip() for name in sections):
-        raise ConfigError("stop.sections", sections, "a list of headings or keys")
-    return dict(stop)
+    """The keys of the table, checked: every error names its key."""
+    return read_values(StopSettings, stop, "stop")

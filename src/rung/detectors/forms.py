@@ -243,3 +243,22 @@ def opening(text: str) -> str:
     start = text.lstrip()[: 2 * _BLOCK]
     cut = _RULE.search(start)
     return unvarying((start[: cut.start()] if cut else start)[:_BLOCK])
+
+
+def held(args: Any) -> Any:
+    """Arguments as they are kept: a mapping of small values as a copy, anything larger cut down."""
+    if type(args) is dict:
+        for value in args.values():
+            if type(value) is str:
+                if len(value) > LIMIT:
+                    break
+            elif value is not None and type(value) not in _SCALARS:
+                break
+        else:
+            return dict(args) if len(args) <= ITEMS else bounded(args)
+    elif args is None or type(args) in _SCALARS:
+        return args
+    return bounded(args)
+
+
+_SCALARS: Final = frozenset({bool, int, float})

@@ -68,13 +68,13 @@ def _matches(one: Seen, other: Seen, size: int, watching: Watching) -> bool:
 
 
 def _patience(one: Seen, watching: Watching) -> int:
-    return watching.patience if one.waits or one.mute else 0
+    return watching.extra_repeats_when_waiting if one.waits or one.mute else 0
 
 
 def _unseen(block: Sequence[Seen], watching: Watching) -> int:
     """More is needed where nothing in a block shows whether it gets on, or it looks again after a pause."""
     waits = any(one.waits or one.effect is Effect.WAIT for one in block)
-    return watching.patience if waits or all(one.mute for one in block) else 0
+    return watching.extra_repeats_when_waiting if waits or all(one.mute for one in block) else 0
 
 
 def stuck_call(window: Sequence[Seen], watching: Watching) -> Hit | None:
@@ -94,7 +94,7 @@ def stuck_call(window: Sequence[Seen], watching: Watching) -> Hit | None:
         else:
             between = between or one.effect is Effect.WAIT
             changed = changed or could_change(window, at, last)
-    slack = watching.patience if waited else _patience(last, watching)
+    slack = watching.extra_repeats_when_waiting if waited else _patience(last, watching)
     return Hit("stuck-call", count, slack) if count > 1 else None
 
 
@@ -135,7 +135,9 @@ def same_error(window: Sequence[Seen], watching: Watching) -> Hit | None:
             waited, between = waited or between, False
             count += not told
             alike += asks_the_same(one, last, watching) or (one.outcome == last.outcome and one.named and last.named)
-    return _stronger("same-error", count, alike, watching.patience if waited else _patience(last, watching))
+    return _stronger(
+        "same-error", count, alike, watching.extra_repeats_when_waiting if waited else _patience(last, watching)
+    )
 
 
 def same_outcome(window: Sequence[Seen], watching: Watching) -> Hit | None:

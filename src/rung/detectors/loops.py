@@ -15,8 +15,8 @@ from rung.core.failures import Kind
 from rung.detectors import forms
 from rung.detectors.effects import Effect, effect_of
 from rung.detectors.finding import Finding, Stage
-from rung.detectors.given import Given, given_number, held
-from rung.detectors.glance import number_of
+from rung.detectors.forms import held
+from rung.detectors.glance import Given, given_number, number_of
 from rung.detectors.loop_rules import RULES
 from rung.detectors.seen import Seen, from_json, seen, to_json
 from rung.detectors.watching import Watching
@@ -103,7 +103,7 @@ class LoopWatch:
 
     def _ignores(self, tool: str) -> bool:
         watching = self.watching
-        ignored = watching.off or tool in watching.off_tools or effect_of(tool, None) is Effect.NONE
+        ignored = watching.off or tool in watching.ignore_tools or effect_of(tool, None) is Effect.NONE
         if len(self._ignored) >= _TOOLS:
             self._ignored.clear()
         self._ignored[tool] = ignored
@@ -160,7 +160,7 @@ class LoopWatch:
         last = window[-1]
         best: Hit | None = None
         for name, rule in RULES.items():
-            if name in self.watching.off_rules:
+            if name in self.watching.ignore_rules:
                 continue
             hit = rule(window, self.watching)
             if hit is not None and (best is None or hit.repeats > best.repeats):

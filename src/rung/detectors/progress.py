@@ -27,7 +27,7 @@ class ProgressWatch:
     def see(self, mark: str | None, at: float | None) -> Finding | None:
         """Take in a call: what the probe saw after it (None: it did not look), and when."""
         watching = self.watching
-        if watching.off or "no-progress" in watching.off_rules:
+        if watching.off or "no-progress" in watching.ignore_rules:
             return None
         if mark is None and not self._mark:
             return None  # no probe

@@ -88,11 +88,11 @@ def seen(raw: Raw, watching: Watching) -> Seen:
     one = Seen()
     one.index, one.tool, one.said = index, tool, said
     given = forms.arguments(args)
-    meant = forms.meaning(given, watching.cosmetic)
+    meant = forms.meaning(given, watching.ignored_arguments)
     one.action = action_of(tool, given)
     one.flagged = bool(error)
     one.failed = one.flagged or _FAILED(said[:200]) is not None
-    one.effect = Effect.CHANGE if tool in watching.changing else effect_of(tool, given)
+    one.effect = Effect.CHANGE if tool in watching.mutating_tools else effect_of(tool, given)
     key = watching.loop_keys.get(tool)
     form = forms.call_form(tool, meant if key is None else key(given))
     one.call = forms.digest(form)

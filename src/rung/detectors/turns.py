@@ -36,7 +36,7 @@ class TurnWatch:
 
     def say(self, text: str) -> Finding | None:
         """Take in a turn without a call."""
-        if self.watching.off or "same-words" in self.watching.off_rules:
+        if self.watching.off or "same-words" in self.watching.ignore_rules:
             return None
         words = forms.words(forms.clipped(text))
         if not words:

@@ -38,7 +38,7 @@ class Watch:
 
     @property
     def _chanting_off(self) -> bool:
-        return self.watching.off or "chanting" in self.watching.off_rules
+        return self.watching.off or "chanting" in self.watching.ignore_rules
 
     def see(self, step: Step) -> Finding | None:
         """Take in a call and its outcome. A step without a tool is a turn; so is a tool that only holds a thought."""

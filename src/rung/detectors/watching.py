@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.errors import ConfigError, is_number
+from rung.core.keys import COUNT, FLAG, NAMES, SECONDS, WHOLE, Type, read_settings, read_table, setting, settings, whole
 from rung.detectors.finding import Stage
 from rung.detectors.glance import COSMETIC
 
@@ -24,53 +25,48 @@ RULES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 LoopKey = Callable[[Any], "str | None"]
+_SHARE: Final = Type("more than 0, at most 1", lambda value: is_number(value) and 0 < value <= 1)
 NO_KEYS: Final[Mapping[str, LoopKey]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Watching:
-    """Settings of a loop watch.
+    """Settings of a loop watch: the `[loops]` table.
 
-    replan, explore, force_done   repeats at which each stage is reached
-    window                        how many calls back are looked at
-    stuck_window                  how far apart the same call may be and still count as stuck
-    similarity                    how much of the words must be the same for a call to be the same in other words
-    patience                      repeats more, before looking again after a pause counts
-    loop_keys                     by tool: arguments to what makes its calls the same; None: never a loop
-    off_tools, off_rules          tools and rules that are left alone
-    cosmetic                      arguments that do not matter
-    changing                      tools that change something, where their name does not say so
-    progress_calls, progress_seconds   without a change outside, for both of these
+    `loop_keys` maps a tool to a function from its arguments to what makes two of its calls the same; None: never a
+    loop. In a table it is `loop_key`: tool = [arguments], or false.
     """
 
-    replan: int = 3
-    explore: int = 5
-    force_done: int = 8
-    window: int = 50
-    stuck_window: int = 24
-    similarity: float = 0.75
-    patience: int = 5
+    replan: int = setting(whole(2), "Repeats at which another approach is asked for.", default=3)
+    explore: int = setting(COUNT, "Repeats at which exploring is asked for.", default=5)
+    force_done: int = setting(COUNT, "Repeats at which the agent must finish.", default=8)
+    window: int = setting(COUNT, "How many calls back are compared.", default=50)
+    stuck_window: int = setting(COUNT, "How far apart equal calls may be and still count as stuck.", default=24)
+    similarity: float = setting(
+        _SHARE, "Share of the words that must be equal for a call to be the same in other words.", default=0.75
+    )
+    extra_repeats_when_waiting: int = setting(
+        WHOLE, "Extra repeats allowed to a call that waits for something.", default=5
+    )
+    off: bool = setting(FLAG, "Whether loops are ignored.", default=False)
+    ignore_tools: frozenset[str] = setting(NAMES, "Tools whose calls are ignored.", default=frozenset())
+    ignore_rules: frozenset[str] = setting(NAMES, "Rules that are ignored.", default=frozenset())
+    ignored_arguments: frozenset[str] = setting(NAMES, "Arguments that do not distinguish two calls.", default=COSMETIC)
+    mutating_tools: frozenset[str] = setting(
+        NAMES, "Tools that change something although their name does not say so.", default=frozenset()
+    )
+    progress_calls: int = setting(COUNT, "Calls without a change outside, before that counts.", default=30)
+    progress_seconds: float = setting(SECONDS, "Seconds without a change outside, before that counts.", default=900.0)
     loop_keys: Mapping[str, LoopKey] = field(default_factory=lambda: NO_KEYS)
-    off: bool = False
-    off_tools: frozenset[str] = frozenset()
-    off_rules: frozenset[str] = frozenset()
-    cosmetic: frozenset[str] = COSMETIC
-    changing: frozenset[str] = frozenset()
-    progress_calls: int = 30
-    progress_seconds: float = 900.0
 
     def __post_init__(self) -> None:
-        least = (("replan", 2), ("explore", self.replan), ("force_done", self.explore), ("window", self.replan))
-        for name, limit in (*least, ("stuck_window", self.replan), ("patience", 0), ("progress_calls", 1)):
-            if not is_whole(getattr(self, name), limit):
-                raise ConfigError(name, getattr(self, name), f"a whole number, {limit} or more")
-        if not is_number(self.similarity) or not 0 < self.similarity <= 1:
-            raise ConfigError("similarity", self.similarity, "more than 0, at most 1")
-        if not is_number(self.progress_seconds):
-            raise ConfigError("progress_seconds", self.progress_seconds, "seconds, 0 or more")
-        for name in sorted(self.off_rules):
+        rising = (("explore", self.replan), ("force_done", self.explore), ("window", self.replan))
+        for name, least in (*rising, ("stuck_window", self.replan)):
+            if getattr(self, name) < least:
+                raise ConfigError(name, getattr(self, name), whole(least).allowed)
+        for name in sorted(self.ignore_rules):
             if name not in RULES:
-                raise ConfigError("off_rules", name, "any of " + ", ".join(RULES))
+                raise ConfigError("ignore_rules", name, "any of " + ", ".join(RULES))
 
     def stage(self, repeats: int) -> Stage | None:
         """How far so many repeats have gone."""
@@ -83,44 +79,20 @@ class Watching:
 
 def watching_from(table: object, where: str = "loops") -> Watching:
     """Settings from a table of a policy file; a tool's `loop_key` is there a list of the arguments that matter."""
-    if not isinstance(table, Mapping):
-        raise ConfigError(where, table, "a table")
-    known = dict(table)
-    keys = known.pop("loop_key", {})
+    source = read_table(table, where)
+    keys = source.pop("loop_key", {})
     if not isinstance(keys, Mapping):
         raise ConfigError(
             f"{where}.loop_key", keys, "a table: tool = [arguments], or false for a tool that never loops"
         )
-    made: dict[str, Any] = {
-        "loop_keys": {str(tool): _key(value, f"{where}.loop_key.{tool}") for tool, value in keys.items()}
-    }
-    for name, value in known.items():
-        if name not in _TABLE_KEYS:
-            raise ConfigError(f"{where}.{name}", value, "one of " + ", ".join((*_TABLE_KEYS, "loop_key")))
-        made[name] = _names(value, f"{where}.{name}") if name in _SETS else value
-    try:
-        return Watching(**made)
-    except ConfigError as error:
-        raise error.under(where) from None
-
-
-_SETS: Final = ("off_tools", "off_rules", "cosmetic", "changing")
-_TABLE_KEYS: Final = (
-    "replan", "explore", "force_done", "window", "stuck_window", "similarity", "patience", "off", *_SETS,
-    "progress_calls", "progress_seconds",
-)  # fmt: skip
-
-
-def _names(value: object, where: str) -> frozenset[str]:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise ConfigError(where, value, "a list of names")
-    return frozenset(value)
+    loop_keys = {str(tool): _key(value, f"{where}.loop_key.{tool}") for tool, value in keys.items()}
+    return read_settings(Watching, source, where, loop_keys=loop_keys)
 
 
 def _key(value: object, where: str) -> LoopKey:
     if value is False:
         return _never
-    return _Fields(tuple(sorted(_names(value, where))))
+    return _Fields(tuple(sorted(NAMES.read(value, where))))
 
 
 def _never(args: Any) -> None:  # the shape of every loop key

@@ -113,7 +113,7 @@ class App:
             return
         copy = Copy(send)
         exchange = self.gateway.exchange(call, copy.send)
-        vigil = Vigil(exchange, receive, settings.hold_seconds, joining, copy)
+        vigil = Vigil(exchange, receive, settings.header_hold_seconds, joining, copy)
         try:
             await handle(self.gateway, exchange)
         except asyncio.CancelledError:
@@ -186,7 +186,7 @@ class App:
                 return
             response = await asyncio.wait_for(
                 gateway.client.send(upstream, scope["method"], target, passed, body),
-                gateway.settings.clocks.whole,
+                gateway.settings.timeouts.total,
             )
         except Gone:
             return
@@ -198,7 +198,7 @@ class App:
             await _reply(send, answers.error(wire, status, f"{upstream.name} could not be asked: {text[:300]}"))
         else:
             try:
-                async with asyncio.timeout(gateway.settings.clocks.whole):
+                async with asyncio.timeout(gateway.settings.timeouts.total):
                     await _pass_back(response, send)
             finally:
                 response.close()

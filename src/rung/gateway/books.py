@@ -28,7 +28,7 @@ _TYPES: Final = {
     "rung_tokens_total": "Tokens in and out, as the upstreams count them.",
     "rung_dollars_total": "US dollars, by the price list.",
     "rung_joined_total": "Requests that joined one that was running.",
-    "rung_unwritten_total": "Good calls beyond journal_rate: counted here, not in the journal.",
+    "rung_unwritten_total": "Good calls beyond journaled_per_second: counted here, not in the journal.",
     "rung_cancelled_total": "Requests whose client left.",
 }
 
@@ -130,7 +130,7 @@ class Books:
             self.settle(ended)
             self._second, self._written = second, 0
         self._written += 1
-        if self._written <= settings.journal_rate:
+        if self._written <= settings.journaled_per_second:
             self._journal.append_later(_good, terms, call.model, call.upstream.name, began, ended, dollars)
             return
         self.metrics.add("rung_unwritten_total")

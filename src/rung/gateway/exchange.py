@@ -99,14 +99,14 @@ class Exchange:
                 raise AttemptError.of(evidence_of(error)) from None
 
     async def _open(self, outbound: Outbound, clock: Clock) -> UpstreamResponse:
-        clocks = self.upstreams.settings.clocks
-        grace = clocks.grace if outbound.last else 1.0
-        clock.wait_for(HEADERS, grace * (clocks.headers if self.call.streams else clocks.whole))
+        timeouts = self.upstreams.settings.timeouts
+        grace = timeouts.last_resort_factor if outbound.last else 1.0
+        clock.wait_for(HEADERS, grace * (timeouts.headers if self.call.streams else timeouts.total))
         response = await self.upstreams.client.send(
             outbound.upstream, "POST", self.call.target, outbound.headers, outbound.body
         )
         self.accepted = response.status == _OK
-        clock.wait_for(FIRST, grace * clocks.first)
+        clock.wait_for(FIRST, grace * timeouts.first_token)
         return response
 
     # -- whole answers -----------------------------------------------------------------------------------
@@ -177,11 +177,11 @@ class Exchange:
         """Pass a stream on as it comes; it has ended well when it says so, not when it is over."""
         stream = self.stream
         if stream is None:
-            stream = self.stream = self.call.wire.splice(hold_tools=self.upstreams.settings.hold_tools)
+            stream = self.stream = self.call.wire.splice(buffer_tool_calls=self.upstreams.settings.buffer_tool_calls)
             stream.check = self._lacking
         self.writer.headers = answers.passed(response.raw_headers)
         await self.writer.write(stream.begin())
-        gap = self.upstreams.settings.clocks.gap
+        gap = self.upstreams.settings.timeouts.idle
         while chunk := await response.piece():
             out = stream.take(chunk)
             if stream.error is not None:
@@ -224,7 +224,7 @@ class Exchange:
             evidence,
             calls=calls,
             limit=bodies.limit(asked),
-            small_limit=self.upstreams.settings.deliberate_limit,
+            small_limit=self.upstreams.settings.intentional_max_tokens,
             may_be_empty=bodies.may_be_silent(asked),
         )
 

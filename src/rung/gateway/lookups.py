@@ -59,7 +59,7 @@ async def look_up(
 
     async def attempt(_: Request) -> Answer:
         last.clear()
-        async with asyncio.timeout(gateway.settings.clocks.whole):
+        async with asyncio.timeout(gateway.settings.timeouts.total):
             response = await gateway.client.send(upstream, *asked)
             try:
                 body = await read_body(response)

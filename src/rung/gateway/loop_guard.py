@@ -52,7 +52,7 @@ class LoopGuard:
 
     def answered(self, passing: Passing, answer: Answered) -> Notice | None:  # noqa: ARG002  # the seam's signature
         """Does the answer say the same over and over?"""
-        if len(answer.text) < _LONG or "chanting" in self._watching.off_rules or self._watching.off:
+        if len(answer.text) < _LONG or "chanting" in self._watching.ignore_rules or self._watching.off:
             return None
         found = ChantWatch().stream(answer.text)
         return None if found is None else Notice(warning=_line(found))

@@ -166,7 +166,7 @@ async def _summarise(exchange: Exchange, body: dict[str, Any]) -> dict[str, Any]
     bodies, settings = call.wire.bodies, upstreams.settings
     messages = bodies.history(body)
     asked = orjson.dumps(bodies.asking(settings.summary_model, SUMMARISE + between(messages), _SUMMARY_TOKENS))
-    async with asyncio.timeout(settings.clocks.whole):
+    async with asyncio.timeout(settings.timeouts.total):
         response = await upstreams.client.send(call.upstream, "POST", call.target.partition("?")[0], call.passed, asked)
         try:
             said = bodies.said(orjson.loads(await read_body(response))) if is_ok(response) else ""

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.config import PolicyBook, policy_from
-from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.errors import ConfigError
+from rung.core.keys import (
+    ANY_TEXT,
+    COUNT,
+    DOLLARS,
+    FLAG,
+    POSITIVE_SECONDS,
+    SECONDS,
+    WHOLE,
+    Type,
+    one_of,
+    optional,
+    read_settings,
+    read_table,
+    read_values,
+    rows_of,
+    setting,
+    settings,
+    table_of,
+    whole,
+)
 from rung.core.spending import Allowance
 from rung.detectors.watching import Watching, watching_from
 from rung.gateway.wires import ANTHROPIC, OPENAI
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 WIRES: Final = (ANTHROPIC, OPENAI)
 GUARDS: Final = ("off", "warn", "nudge", "stop")
@@ -28,118 +50,133 @@ POLICY: Final[Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _is_url(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(("http://", "https://")) and not any(map(str.isspace, value))
+
+
+def _is_hash(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")  # noqa: PLR2004
+
+
+_URL: Final = Type("a URL that begins with http:// or https://", _is_url, lambda value, _: value.rstrip("/"))
+
+
+@settings
 class Upstream:
-    """One place where requests go. With `key_env` its key is held here, else the client's is passed on."""
+    """One place where requests go: `[gateway.upstreams.NAME]`."""
 
     name: str
-    wire: str
-    url: str
-    key_env: str = ""
-
-    def __post_init__(self) -> None:
-        if self.wire not in WIRES:
-            raise ConfigError(f"gateway.upstreams.{self.name}.wire", self.wire, "one of " + ", ".join(WIRES))
-        if not self.url.startswith(("http://", "https://")) or any(c.isspace() for c in self.url):
-            raise ConfigError(
-                f"gateway.upstreams.{self.name}.url", self.url, "a URL that begins with http:// or https://"
-            )
+    wire: str = setting(one_of(WIRES), "API that it speaks.")
+    url: str = setting(_URL, "Base URL.")
+    key_env: str = setting(
+        ANY_TEXT, "Environment variable with its key. Empty: the client's key is passed on.", default=""
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clocks:
-    """Seconds to wait for a connection, for headers, for the first content, and between two pieces of it.
+@settings
+class Timeouts:
+    """Time limits of one upstream request: `[gateway.timeouts]`."""
 
-    Headers of an answer that is not streamed come when it is whole: they have `whole`. The last candidate, to
-    which there is no other, has `grace` times as long for headers and first content.
-    """
-
-    connect: float = 10.0
-    headers: float = 60.0
-    whole: float = 600.0
-    first: float = 120.0
-    gap: float = 60.0
-    grace: float = 3.0
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if not is_number(value) or value <= 0:
-                raise ConfigError(f"gateway.clocks.{item.name}", value, "seconds, more than 0")
+    connect: float = setting(POSITIVE_SECONDS, "Time limit for a connection.", default=10.0)
+    headers: float = setting(POSITIVE_SECONDS, "Time limit for the headers of a stream.", default=60.0)
+    total: float = setting(POSITIVE_SECONDS, "Time limit for a response that is not streamed.", default=600.0)
+    first_token: float = setting(POSITIVE_SECONDS, "Time limit for the first content of a stream.", default=120.0)
+    idle: float = setting(POSITIVE_SECONDS, "Time limit between two pieces of content.", default=60.0)
+    last_resort_factor: float = setting(
+        POSITIVE_SECONDS._replace(allowed="a number, more than 0"),
+        "Factor for headers and first content of the last candidate, which has no fallback.",
+        default=3.0,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Limits:
-    """What is let through: bytes of a body, requests at once, seconds to send a request, seconds to drain."""
+    """What the gateway accepts: `[gateway.limits]`."""
 
-    body: int = 64 * 1024 * 1024
-    concurrency: int = 1_000
-    receive: float = 30.0
-    drain: float = 30.0
-
-    def __post_init__(self) -> None:
-        for name in ("body", "concurrency"):
-            if not is_whole(getattr(self, name), 1):
-                raise ConfigError(f"gateway.limits.{name}", getattr(self, name), "a whole number, 1 or more")
-        for name in ("receive", "drain"):
-            if not is_number(getattr(self, name)):
-                raise ConfigError(f"gateway.limits.{name}", getattr(self, name), "seconds, 0 or more")
+    body: int = setting(COUNT, "Largest request body, in bytes.", default=64 * 1024 * 1024)
+    concurrency: int = setting(COUNT, "Requests at once.", default=1_000)
+    receive: float = setting(SECONDS, "Time limit for receiving a request.", default=30.0)
+    drain: float = setting(SECONDS, "Time to finish open requests on shutdown.", default=30.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Key:
-    """A key given out: known by its hash, good for a project, for some models, some dollars, until some day."""
+    """A key given out, known by its hash: a row of `[[gateway.keys]]`."""
 
-    hash: str
-    name: str = ""
-    project: str = ""
-    models: tuple[str, ...] = ()
-    dollars: float | None = None
-    expires: str = ""
-    revoked: bool = False
+    hash: str = setting(
+        Type("64 hex digits, as `rung gateway new-key` prints them", _is_hash), "SHA-256 of the key, in hex."
+    )
+    name: str = setting(ANY_TEXT, "Name of the key.", default="")
+    project: str = setting(ANY_TEXT, "Project that it pays for.", default="")
+    models: tuple[str, ...] = setting(
+        Type(
+            "a list of models", lambda value: isinstance(value, list | tuple), lambda value, _: tuple(map(str, value))
+        ),
+        "Models it may use. Empty: all.",
+        default=(),
+    )
+    dollars: float | None = setting(optional(DOLLARS), "Most it may spend.", default=None)
+    expires: str = setting(Type("a date", parse=lambda value, _: str(value)), "Last day it is valid.", default="")
+    revoked: bool = setting(FLAG, "Whether it is revoked.", default=False)
 
-    def __post_init__(self) -> None:
-        if len(self.hash) != 64 or any(c not in "0123456789abcdef" for c in self.hash):  # noqa: PLR2004  # SHA-256
-            raise ConfigError("gateway.keys.hash", self.hash, "64 hex digits, as `rung gateway new-key` prints them")
-        if self.dollars is not None and not is_number(self.dollars):
-            raise ConfigError("gateway.keys.dollars", self.dollars, "US dollars, 0 or more, or left out")
+
+@settings
+class Price:
+    """Price of one model: `[gateway.prices.MODEL]`."""
+
+    input: float = setting(DOLLARS, "US dollars for a million input tokens.")
+    output: float = setting(DOLLARS, "US dollars for a million output tokens.")
 
 
 NO_PRICES: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _read_prices(value: object, key: str) -> Mapping[str, Mapping[str, float]]:
+    prices = {model: read_settings(Price, row, f"{key}.{model}") for model, row in read_table(value, key).items()}
+    return {model: {"input": float(each.input), "output": float(each.output)} for model, each in prices.items()}
+
+
+@settings
 class Settings:
-    """All of it.
+    """The `[gateway]` table, with the policies and the `[loops]` of the file."""
 
-    hold_tools          a tool call reaches the client when it is whole (false: as it comes)
-    hold_seconds        the longest a stream's headers are held back; then there are pings
-    deliberate_limit    an output limit up to this is meant: an answer cut at it is not resumed
-    summary_model       the model that summarises what cheaper compaction cannot make fit (empty: none)
-    sticky_seconds      how long a session stays on the model it was handed over to
-    otel                a span per call, for the tracer provider this process has
-    loop_guard          what is done about loops that pass by: off, warn (a header), nudge (also a message), stop (also an end)
-    watching            what counts as one: the `[loops]` table
-    journal_rate        good calls written to the journal in one second; more are counted only, failures are all written
-    """
-
+    host: str = setting(ANY_TEXT, "Address to listen on.", default="127.0.0.1")
+    port: int = setting(
+        whole(0, 65_535)._replace(allowed="a port, 0 to 65535"),
+        "Port to listen on; 0 picks a free port.",
+        default=DEFAULT_PORT,
+    )
+    timeouts: Timeouts = setting(table_of(Timeouts), "Time limits of one upstream request.", default_factory=Timeouts)
+    limits: Limits = setting(table_of(Limits), "What the gateway accepts.", default_factory=Limits)
+    budgets: Allowance = setting(table_of(Allowance), "Spend limits in US dollars.", default_factory=Allowance)
+    keys: tuple[Key, ...] = setting(rows_of(Key), "Keys given out.", default=())
+    buffer_tool_calls: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
+    header_hold_seconds: float = setting(
+        SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0
+    )
+    intentional_max_tokens: int = setting(
+        WHOLE, "A `max_tokens` up to this is intended: an answer cut at it is not resumed.", default=256
+    )
+    summary_model: str = setting(
+        ANY_TEXT, "Model that summarises what cheaper compaction cannot fit. Empty: none.", default=""
+    )
+    sticky_seconds: float = setting(
+        SECONDS, "How long a session stays on the model it was handed over to.", default=3_600.0
+    )
+    journaled_per_second: int = setting(
+        WHOLE, "Successful calls journaled per second; more are only counted. Failures are all journaled.", default=100
+    )
+    otel: bool = setting(FLAG, "Emit a span per call.", default=False)
+    loop_guard: str = setting(
+        one_of(GUARDS),
+        "Reaction to a loop: none, a header, also a message, or also an end of the session.",
+        default="off",
+    )
+    prices: Mapping[str, Mapping[str, float]] = setting(
+        Type("a table of prices", parse=_read_prices), "Prices by model.", default_factory=lambda: NO_PRICES
+    )
     upstreams: tuple[Upstream, ...] = ()
-    host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    clocks: Clocks = field(default_factory=Clocks)
-    limits: Limits = field(default_factory=Limits)
-    budgets: Allowance = field(default_factory=Allowance)
-    keys: tuple[Key, ...] = ()
-    hold_tools: bool = True
-    hold_seconds: float = 15.0
-    deliberate_limit: int = 256
-    summary_model: str = ""
-    sticky_seconds: float = 3_600.0
-    journal_rate: int = 100
-    otel: bool = False
-    loop_guard: str = "off"
     watching: Watching = field(default_factory=Watching)
-    prices: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: NO_PRICES)
     book: PolicyBook = field(default_factory=lambda: book_of(PolicyBook(default=policy_from(POLICY), settings={})))
     _of_wire: dict[str, tuple[Upstream, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -147,16 +184,9 @@ class Settings:
         names = [upstream.name for upstream in self.upstreams]
         for name in names:
             if names.count(name) > 1:
-                raise ConfigError("gateway.upstreams", name, "each name once")
-        if not is_whole(self.port) or self.port > 65_535:  # noqa: PLR2004  # the highest there is
-            raise ConfigError("gateway.port", self.port, "a port, 0 to 65535")
+                raise ConfigError("upstreams", name, "a name that no other upstream has")
         if self.host not in ("127.0.0.1", "::1", "localhost") and not self.keys:
-            raise ConfigError("gateway.host", self.host, "127.0.0.1, unless [[gateway.keys]] says who may come")
-        if self.loop_guard not in GUARDS:
-            raise ConfigError("gateway.loop_guard", self.loop_guard, "one of " + ", ".join(GUARDS))
-        for name in ("hold_seconds", "sticky_seconds"):
-            if not is_number(getattr(self, name)):
-                raise ConfigError(f"gateway.{name}", getattr(self, name), "seconds, 0 or more")
+            raise ConfigError("host", self.host, "127.0.0.1, unless [[gateway.keys]] says who may come")
 
     def upstream(self, name: str) -> Upstream:
         """The upstream of this name."""
@@ -176,120 +206,29 @@ def book_of(book: PolicyBook) -> PolicyBook:
     return replace(book, settings=settings, default=policy_from(settings))
 
 
-_WORDS: Final = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
-_PARTS: Final = {"clocks": Clocks, "limits": Limits, "budgets": Allowance}
-_PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
-    "host": (str,),
-    "port": (int,),
-    "hold_tools": (bool,),
-    "hold_seconds": (int, float),
-    "deliberate_limit": (int,),
-    "summary_model": (str,),
-    "sticky_seconds": (int, float),
-    "journal_rate": (int,),
-    "otel": (bool,),
-    "loop_guard": (str,),
-}
-KEYS: Final = ("upstreams", "keys", "prices", *_PARTS, *_PLAIN, *WIRES)
-
-
 def settings_from(table: object, book: PolicyBook | None = None, *, loops: object = None, **flags: Any) -> Settings:
     """Settings from the `[gateway]` table of a file, its `[loops]`, and flags, which weigh more."""
-    source = {**_table({} if table is None else table, "gateway"), **{k: v for k, v in flags.items() if v is not None}}
-    for key, value in source.items():
-        if key not in KEYS:
-            raise ConfigError(f"gateway.{key}", value, "one of the keys " + ", ".join(KEYS))
-    made: dict[str, Any] = {}
-    for key, kinds in _PLAIN.items():
-        if key in source:
-            if type(source[key]) not in kinds:
-                raise ConfigError(f"gateway.{key}", source[key], _WORDS[kinds[-1]])
-            made[key] = source[key]
-    for key, part in _PARTS.items():
-        if key in source:
-            made[key] = _part(part, source[key], f"gateway.{key}")
-    made["upstreams"] = _upstreams(source)
-    made["keys"] = tuple(_key(row, f"gateway.keys[{n}]") for n, row in enumerate(_list(source.get("keys", []))))
-    made["prices"] = _prices(source.get("prices", {}))
-    made["watching"] = watching_from({} if loops is None else loops)
-    made["book"] = book_of(book or PolicyBook(default=policy_from(POLICY), settings={}))
-    return Settings(**made)
+    source = read_table({} if table is None else table, "gateway")
+    source |= {key: value for key, value in flags.items() if value is not None}
+    values = read_values(Settings, source, "gateway", "upstreams", *WIRES)
+    try:
+        return Settings(
+            upstreams=_upstreams(source),
+            watching=watching_from({} if loops is None else loops),
+            book=book_of(book or PolicyBook(default=policy_from(POLICY), settings={})),
+            **values,
+        )
+    except ConfigError as error:
+        raise error if error.key.startswith(("gateway.", "loops")) else error.under("gateway") from None
 
 
 def _upstreams(source: Mapping[str, Any]) -> tuple[Upstream, ...]:
     """The named ones, before them one per wire: by its URL, else the public service's."""
-    tables = _table(source.get("upstreams", {}), "gateway.upstreams")
-    named = tuple(_upstream(name, row) for name, row in tables.items())
+    tables = read_table(source.get("upstreams", {}), "gateway.upstreams")
+    named = tuple(read_settings(Upstream, row, f"gateway.upstreams.{name}", name=name) for name, row in tables.items())
     first = []
     for wire in WIRES:
-        if wire in source:
-            if not isinstance(source[wire], str):
-                raise ConfigError(f"gateway.{wire}", source[wire], "a URL")
-            first.append(Upstream(name=wire, wire=wire, url=source[wire].rstrip("/")))
-        elif not any(upstream.wire == wire for upstream in named):
-            first.append(Upstream(name=wire, wire=wire, url=PUBLIC[wire]))
+        if wire in source or not any(upstream.wire == wire for upstream in named):
+            url = _URL.read(source.get(wire, PUBLIC[wire]), f"gateway.{wire}")
+            first.append(Upstream(name=wire, wire=wire, url=url))
     return (*first, *named)
-
-
-def _upstream(name: str, row: object) -> Upstream:
-    where = f"gateway.upstreams.{name}"
-    table = _known(_table(row, where), ("wire", "url", "key_env"), where)
-    for key in ("wire", "url"):
-        if not isinstance(table.get(key), str):
-            raise ConfigError(f"{where}.{key}", table.get(key), "a text")
-    if not isinstance(table.get("key_env", ""), str):
-        raise ConfigError(f"{where}.key_env", table["key_env"], "the name of an environment variable")
-    return Upstream(name=name, **{**table, "url": table["url"].rstrip("/")})
-
-
-def _key(row: object, where: str) -> Key:
-    table = _known(_table(row, where), [item.name for item in fields(Key)], where)
-    if "models" in table:
-        table["models"] = tuple(map(str, _list(table["models"])))
-    if "expires" in table:
-        table["expires"] = str(table["expires"])
-    if not isinstance(table.get("hash"), str):
-        raise ConfigError(f"{where}.hash", table.get("hash"), "64 hex digits, as `rung gateway new-key` prints them")
-    return Key(**table)
-
-
-def _prices(value: object) -> Mapping[str, Mapping[str, float]]:
-    """US dollars for a million tokens in and out, by model."""
-    made = {}
-    for model, row in _table(value, "gateway.prices").items():
-        where = f"gateway.prices.{model}"
-        table = _known(_table(row, where), ("input", "output"), where)
-        for key in ("input", "output"):
-            if not is_number(table.get(key)):
-                raise ConfigError(f"{where}.{key}", table.get(key), "US dollars for a million tokens")
-        made[model] = MappingProxyType({key: float(table[key]) for key in table})
-    return MappingProxyType(made)
-
-
-def _part(part: Any, value: object, where: str) -> Any:
-    table = _known(_table(value, where), [item.name for item in fields(part)], where)
-    if "projects" in table:
-        table["projects"] = _table(table["projects"], f"{where}.projects")
-    try:
-        return part(**table)
-    except ConfigError as error:
-        raise error if error.key.startswith("gateway.") else error.under("gateway") from None
-
-
-def _known(table: dict[str, Any], allowed: Any, where: str) -> dict[str, Any]:
-    for key, value in table.items():
-        if key not in allowed:
-            raise ConfigError(f"{where}.{key}", value, "one of the keys " + ", ".join(allowed))
-    return table
-
-
-def _table(value: object, where: str) -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise ConfigError(where, value, "a table")
-
-
-def _list(value: object) -> list[Any]:
-    if isinstance(value, list | tuple):
-        return list(value)
-    raise ConfigError("gateway.keys", value, "a list")

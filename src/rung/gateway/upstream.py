@@ -55,7 +55,7 @@ class Pool:
     """Connections that are kept open."""
 
     def __init__(self, settings: Settings) -> None:
-        self._connect = settings.clocks.connect
+        self._connect = settings.timeouts.connect
         self._origins: dict[str, Origin] = {}
         self._open: set[Connection] = set()
         self._tls: ssl.SSLContext | None = None

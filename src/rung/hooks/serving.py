@@ -1,6 +1,6 @@
 """A process that answers hooks over loopback, so that an event costs no interpreter's start.
 
-`rung hooks serve` runs one, and so does `rung up`. A hook also starts one of its own when an agent is given a task, which ends
+`rung hooks serve` runs one, and so does `rung serve`. A hook also starts one of its own when an agent is given a task, which ends
 when it has not been asked for some minutes. Two ways to ask: a line `SECRET AGENT LENGTH JOURNAL` and the event; or HTTP, for
 agents that post their events themselves: `POST /AGENT` with the header `x-rung-token`.
 """

@@ -116,7 +116,7 @@ class Guard:
                 self.access.guessed_wrong(address)
             return answer(
                 401,
-                "open the address that `rung up` printed, or send `Authorization: Bearer TOKEN`",
+                "open the address that `rung serve` printed, or send `Authorization: Bearer TOKEN`",
                 headers={"www-authenticate": "Bearer"},
             )
         scope["state"]["who"] = who

@@ -112,7 +112,7 @@ def _answer(hub: Hub, incident: str, said: AnswerIn, by: str) -> Done:
         raise Problem(409, "it does not wait for an answer: somebody was faster, or it has ended")
     allowed = [option.id for option in waiting.options]
     if said.option not in allowed:
-        raise Problem(422, f"option = {said.option!r}: allowed is one of {', '.join(allowed)}", field="option")
+        raise Problem(422, f"option: {said.option!r} is invalid; must be one of {', '.join(allowed)}", field="option")
     hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": said.option, "by": by, "note": said.note})
     trace(hub.journal, by, "answer", f"incident/{incident}", {"option": said.option, "note": said.note})
     return Done(how="answered", incident=incident)

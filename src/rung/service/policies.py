@@ -12,8 +12,7 @@ from rung.core.errors import ConfigError
 from rung.core.ladder import Action
 from rung.core.policy import ABOUT, TEMPLATES, preset, worst_case
 from rung.core.presets import LADDERS
-from rung.core.tables import policy_table
-from rung.core.toml import to_toml
+from rung.core.tables import policy_table, to_toml
 from rung.service.hub import Admin, Parts, Reader
 from rung.service.problems import DOCUMENTED, Problem
 from rung.service.schemas.policies import (
@@ -79,7 +78,7 @@ def validate(policy: PolicyIn, hub: Parts, _: Reader, project: str = "") -> Vali
         table = table_of(policy)
         made = hub.policies.with_stored(table, project)
     except ConfigError as error:
-        return Valid(valid=False, field=_short(error.key), message=f"{error.value!r}: allowed is {error.allowed}")
+        return Valid(valid=False, field=_short(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}")
     stored = hub.policies.stored(project)
     return Valid(valid=True, policy=policy_out(made, project or "default", stored._replace(body=table)))
 

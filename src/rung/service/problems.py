@@ -107,7 +107,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(ConfigError)
     async def _config(_: Request, error: ConfigError) -> Response:
         key = "cursor" if error.key == "after" else error.key  # its name on the wire
-        text = f"{key} = {clip(repr(error.value), 200)}: allowed is {error.allowed}"
+        text = f"{key}: {clip(repr(error.value), 200)} is invalid; must be {error.allowed}"
         return answer(422, text, field=key, errors=[FieldError(field=key, message=error.allowed)])
 
     @app.exception_handler(Stale)

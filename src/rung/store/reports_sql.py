@@ -193,4 +193,4 @@ def choose(where: Filter, *sources: Source, but: tuple[Field, ...] = ()) -> Sour
             return source
     known = sources[-1].columns
     name = next(n for n in ("session", "kind", "model") if getattr(where, n) is not None and n not in known)
-    raise ConfigError(name, getattr(where, name), f"to leave it out: this is kept by {', '.join(known)} and time only")
+    raise ConfigError(name, getattr(where, name), f"left out: this is kept by {', '.join(known)} and time only")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from rung.core.classify import use_rules
 from rung.core.config import book_from
 from rung.core.errors import ConfigError, FileError
+from rung.core.keys import read_rows
 from rung.core.stop_gate import stop_from
-from rung.core.user_hooks import hooks_from
 
 if TYPE_CHECKING:
+    from rung.adapters.user_hooks import Hook
     from rung.core.config import PolicyBook
     from rung.detectors.watching import Watching
 
@@ -24,7 +25,7 @@ def load_policy(path: str | Path) -> PolicyBook:
             _watching(table)
         if "stop" in table:
             stop_from(table["stop"])
-        hooks_from(table.get("hooks", []))
+        _hooks(table)
         return book_from(table)
     except ConfigError as error:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None
@@ -36,17 +37,25 @@ def load_watching(path: str | Path) -> Watching:
     return _watching(read_table(path))
 
 
-def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
+def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[Hook, ...]]:
     """What a file says stands around an agent's work: its `[stop]` and its `[[hooks]]`."""
     load_policy(path)
     table = read_table(path)
-    return stop_from(table.get("stop", {})), hooks_from(table.get("hooks", []))
+    return stop_from(table.get("stop", {})), _hooks(table)
 
 
 def _watching(table: dict[str, Any]) -> Watching:
     from rung.detectors.watching import watching_from
 
     return watching_from(table.get("loops", {}))
+
+
+def _hooks(table: dict[str, Any]) -> tuple[Hook, ...]:
+    if "hooks" not in table:
+        return ()
+    from rung.adapters.user_hooks import Hook
+
+    return read_rows(Hook, table["hooks"], "hooks")
 
 
 def load_rules(path: str | Path) -> None:

@@ -90,5 +90,5 @@ def _in_file(path: Path) -> str:
 
     value = read_table(path).get(KEY, "")
     if not isinstance(value, str):
-        raise FileError(path, f"{KEY} = {value!r}: allowed is a path or URL", KEY, value, "a path or URL")
+        raise FileError(path, f"{KEY}: {value!r} is invalid; must be a path or URL", KEY, value, "a path or URL")
     return value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.adapters.claims import check_claims
 from rung.adapters.judge import CommandJudge
 from rung.core.failures import Kind, Phase
-from rung.core.stop_gate import JUDGE_SECONDS, SECONDS
+from rung.core.stop_gate import DEFAULTS
 from rung.detectors.claims import unverified
 from rung.detectors.finding import Finding
 from rung.detectors.judging import case_of
@@ -31,7 +31,7 @@ _FORM: Final = ("sections", "json")
 def claims_of(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[Check]:
     """What its claims come to: files that it says it changed, and the project's own check, run afresh."""
     command = stop.get("check") or None
-    return check_claims(answer, root, since=since, command=command, seconds=stop.get("seconds", SECONDS))
+    return check_claims(answer, root, since=since, command=command, seconds=stop.get("seconds", DEFAULTS.seconds))
 
 
 def contract_of(stop: Mapping[str, Any], *, evidence: bool = False) -> Contract:
@@ -45,7 +45,7 @@ def judged(
     """What the judge of the table finds wrong; None when it passes, or there is none. One that breaks raises."""
     if not stop.get("judge"):
         return None
-    judge = CommandJudge(stop["judge"], stop.get("judge_seconds", JUDGE_SECONDS))
+    judge = CommandJudge(stop["judge"], stop.get("judge_seconds", DEFAULTS.judge_seconds))
     evidence = judge(case_of(task, answer, steps, checks)).evidence
     if evidence is None:
         return None

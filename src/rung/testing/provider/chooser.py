@@ -88,7 +88,7 @@ def _overflow(rule: Rule, use: _Use, asked: Asked) -> dict[str, int] | None:
 
 
 def _fits(rule: Rule, number: int, asked: Asked, headers: Mapping[str, str]) -> bool:
-    if rule.requests and not any(first <= number <= last for first, last in rule.requests):
+    if rule.request and not any(first <= number <= last for first, last in rule.request):
         return False
     if rule.fault.needs == "stream" and not asked.stream:
         return False

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.errors import ConfigError
 from rung.core.failures import Kind
+from rung.core.keys import ANY_TEXT, COUNT, FLAG, SECONDS, Type, check_keys, one_of, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 FORMS: Final = ("seconds", "ms", "date", "text", "reset")
 HOWS: Final = ("reset", "close")
@@ -147,23 +148,18 @@ FAULTS: Final[Mapping[str, Fault]] = {fault.name: fault for fault in _ALL}
 COMMON: Final = tuple(fault.name for fault in _ALL if fault.common)
 
 
-def _one_of(*choices: str) -> tuple[Callable[[Any], bool], str]:
-    return (lambda value: value in choices), "one of " + ", ".join(choices)
-
-
-_IS_TEXT: Final = ((lambda value: isinstance(value, str)), "a text")
-_CHECKS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
-    "retry_after": (is_number, "seconds, 0 or more"),
-    "form": _one_of(*FORMS),
-    "message": _IS_TEXT,
-    "status": ((lambda value: is_whole(value, 400) and value < 600), "a status from 400 to 599"),  # noqa: PLR2004  # as it says
-    "to": _IS_TEXT,
-    "seconds": (is_number, "seconds, 0 or more"),
-    "after": ((lambda value: is_whole(value, -1)), "a number of tokens (no_end: -1 is all)"),
-    "pings": ((lambda value: isinstance(value, bool)), "true or false"),
-    "how": _one_of(*HOWS),
-    "error": _one_of(*INSIDE),
-    "window": ((lambda value: is_whole(value, 1)), "a number of tokens, 1 or more"),
+_TYPES: Final[Mapping[str, Type]] = {
+    "retry_after": SECONDS,
+    "form": one_of(FORMS),
+    "message": ANY_TEXT,
+    "status": whole(400, 599)._replace(allowed="a status from 400 to 599"),
+    "to": ANY_TEXT,
+    "seconds": SECONDS,
+    "after": whole(-1)._replace(allowed="a number of tokens (no_end: -1 is all)"),
+    "pings": FLAG,
+    "how": one_of(HOWS),
+    "error": one_of(INSIDE),
+    "window": COUNT._replace(allowed="a number of tokens, 1 or more"),
 }
 
 
@@ -175,11 +171,6 @@ def named(name: object) -> Fault:
 
 
 def told(fault: Fault, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a fault is told, checked, with what it assumes otherwise."""
-    for key, value in given.items():
-        if key not in fault.takes:
-            raise ConfigError(key, value, f"not for {fault.name}, which takes {', '.join(fault.takes) or 'nothing'}")
-        fits, allowed = _CHECKS[key]
-        if not fits(value):
-            raise ConfigError(key, value, allowed)
-    return {**fault.takes, **given}
+    """The parameters of a fault, checked, over its defaults."""
+    check_keys(given, fault.takes)
+    return {**fault.takes, **{key: _TYPES[key].read(value, key) for key, value in given.items()}}

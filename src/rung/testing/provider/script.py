@@ -7,35 +7,65 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import ConfigError, is_number, is_whole
+from rung.core.errors import ConfigError, is_number
+from rung.core.keys import (
+    ANY_TEXT,
+    COUNT,
+    FLAG,
+    SECONDS,
+    TEXTS,
+    WHOLE,
+    Type,
+    check_keys,
+    declared,
+    list_of,
+    one_of,
+    optional,
+    read_settings,
+    setting,
+    settings,
+)
 from rung.testing.provider.asked import Wire
 from rung.testing.provider.faults import COMMON, Fault, named, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Check = tuple[Callable[[Any], bool], str]
+    from collections.abc import Mapping
 
 WALL: Final = 600.0  # seconds a wall lasts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _spans(given: Any, key: str) -> tuple[tuple[int, int], ...]:
+    """Requests by number: 3, "2-4", or a list of such."""
+    spans = []
+    for one in given if isinstance(given, list | tuple) else (given,):
+        first, dash, last = str(one).partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or isinstance(one, bool):
+            raise ConfigError(key, given, 'a number from 1, a span like "2-4", or a list of them')
+        spans.append((int(first), int(last) if dash else int(first)))
+    return tuple(spans)
+
+
+@settings
 class Rule:
     """A fault, the requests it is meant for, and how often and how long it strikes."""
 
     fault: Fault
     given: Mapping[str, Any] = field(default_factory=dict)
-    requests: tuple[tuple[int, int], ...] = ()  # from the first to the last of each
-    model: str = ""
-    wire: str = ""
-    stream: bool | None = None
-    tools: bool | None = None
-    contains: str = ""
-    header: Mapping[str, str] = field(default_factory=dict)
-    times: int | None = None
-    every: int = 1
-    start: float | None = None
-    lasts: float | None = None
+    request: tuple[tuple[int, int], ...] = setting(
+        Type('a number from 1, a span like "2-4", or a list of them', parse=_spans), "Requests by number.", default=()
+    )
+    model: str = setting(ANY_TEXT._replace(allowed="a model's name, * for any letters"), "Model.", default="")
+    wire: str = setting(one_of(("", *Wire)), "API.", default="")
+    stream: bool | None = setting(optional(FLAG), "Whether the response is streamed.", default=None)
+    tools: bool | None = setting(optional(FLAG), "Whether the request has tools.", default=None)
+    contains: str = setting(ANY_TEXT, "Text in the body.", default="")
+    header: Mapping[str, str] = setting(
+        Type("a table of headers", lambda value: isinstance(value, dict)), "Headers.", default_factory=dict
+    )
+    times: int | None = setting(optional(COUNT), "How often the fault strikes.", default=None)
+    every: int = setting(COUNT, "Only every so many requests.", default=1)
+    start: float | None = setting(optional(SECONDS), "Seconds after the start of the lab.", default=None)
+    lasts: float | None = setting(optional(SECONDS), "Seconds for which it strikes.", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,33 +76,85 @@ class SaidTurn:
     tools: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Limits:
-    """What one model can take and give, in tokens."""
+    """Limits of one model, in tokens."""
 
-    window: int | None = None
-    max_output: int | None = None
+    window: int | None = setting(optional(COUNT), "Context window.", default=None)
+    max_output: int | None = setting(optional(COUNT), "Largest output.", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _read_models(given: Any, key: str) -> dict[str, Limits]:
+    if isinstance(given, list | tuple):
+        return {name: Limits() for name in TEXTS.read(given, key)}
+    if not isinstance(given, dict):
+        raise ConfigError(key, given, "a list of names, or a table of tables with window and max_output")
+    return {
+        name: limits if isinstance(limits, Limits) else read_settings(Limits, limits, f"{key}.{name}")
+        for name, limits in given.items()
+    }
+
+
+def _read_turn(given: Any, key: str) -> SaidTurn:
+    if isinstance(given, SaidTurn):
+        return given
+    if isinstance(given, str):
+        return SaidTurn(text=given)
+    if not isinstance(given, dict) or not set(given) <= {"text", "tool", "input", "tools"}:
+        raise ConfigError(key, given, "a text, or a table with text, tool and input, or tools")
+    calls = [given] if "tool" in given else given.get("tools", [])
+    tools = tuple((str(call.get("tool", "")), call.get("input") or {}) for call in calls)
+    return SaidTurn(text=str(given.get("text", "")), tools=tools)
+
+
+def _read_rule(given: Any, key: str) -> Rule:
+    """A rule from its table, or from the name of a fault alone."""
+    if isinstance(given, Rule):
+        return given
+    table = {"fault": given} if isinstance(given, str) else given
+    if not isinstance(table, dict) or "fault" not in table:
+        raise ConfigError(key, given, "a fault's name, or a table with fault")
+    try:
+        fault = named(table["fault"])
+        known = [each.name for each in declared(Rule)]
+        check_keys(table, ("fault", *known, *fault.takes))
+        parameters = told(fault, {name: table[name] for name in table if name not in ("fault", *known)})
+    except ConfigError as error:
+        raise error.under(key) from None
+    rule = {name: table[name] for name in known if name in table}
+    if fault.name == "wall":
+        rule.setdefault("lasts", WALL)
+    return read_settings(Rule, rule, key, fault=fault, given=parameters)
+
+
+_RULES: Final = list_of(Type("a rule", parse=_read_rule))
+
+
+@settings
 class Script:
     """Everything that can be said about a lab."""
 
-    words: int = 40
-    overlap: int = 3
-    thinking: int = 8
-    calls: int = 0
-    delay: float = 0.0
-    gap: float = 0.0
-    window: int | None = None
-    max_output: int | None = None
-    models: Mapping[str, Limits] = field(default_factory=dict)
-    keys: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    turns: tuple[SaidTurn, ...] = ()
-    rate: float = 0.0
-    seed: int = 0
-    faults: tuple[Rule, ...] = ()
+    words: int = setting(WHOLE, "Words of an answer.", default=40)
+    overlap: int = setting(WHOLE, "Words repeated when an answer is resumed.", default=3)
+    thinking: int = setting(WHOLE, "Words of thinking.", default=8)
+    calls: int = setting(WHOLE, "Tool calls before the answer.", default=0)
+    delay: float = setting(SECONDS, "Seconds before the first byte.", default=0.0)
+    gap: float = setting(SECONDS, "Seconds between two pieces.", default=0.0)
+    window: int | None = setting(optional(COUNT), "Context window in tokens.", default=None)
+    max_output: int | None = setting(optional(COUNT), "Largest output in tokens.", default=None)
+    models: Mapping[str, Limits] = setting(
+        Type("a list of names, or a table of tables", parse=_read_models), "Models that exist.", default_factory=dict
+    )
+    keys: tuple[str, ...] = setting(TEXTS, "API keys that are accepted. Empty: any.", default=())
+    rules: tuple[Rule, ...] = setting(_RULES, "Faults and the requests they strike.", default=())
+    turns: tuple[SaidTurn, ...] = setting(
+        list_of(Type("a turn", parse=_read_turn)), "Answers, turn by turn.", default=()
+    )
+    rate: float = setting(
+        Type("from 0 to 1", lambda value: is_number(value) and value <= 1), "Share of requests that fail.", default=0.0
+    )
+    seed: int = setting(WHOLE, "Seed of random faults.", default=0)
+    faults: tuple[Rule, ...] = setting(_RULES, "Faults that strike at random.", default=())
 
     def limits(self, model: str) -> Limits | None:
         """What this model can take and give; None when there is no such model."""
@@ -96,7 +178,11 @@ def script_from(given: Any, **settings: Any) -> Script:
         given = {}
     if not isinstance(given, dict):
         raise ConfigError("script", given, "a table, a list of rules, or the path of a TOML or JSON file")
-    return _script({**given, **{key: value for key, value in settings.items() if value is not None}})
+    table = {"faults": COMMON, **given, **{key: value for key, value in settings.items() if value is not None}}
+    check_keys(table, [each.name for each in declared(Script)])
+    return Script(
+        **{each.name: each.type.read(table[each.name], each.name) for each in declared(Script) if each.name in table}
+    )
 
 
 def read_script(path: str | Path) -> dict[str, Any]:
@@ -116,140 +202,3 @@ def read_script(path: str | Path) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError("script", str(path), "a file with a table or a list of rules")
     return table
-
-
-_WHOLE: Final[Check] = (is_whole, "a whole number, 0 or more")
-_ONE: Final[Check] = ((lambda value: is_whole(value, 1)), "a whole number, 1 or more")
-_SECONDS: Final[Check] = (is_number, "seconds, 0 or more")
-_SETTINGS: Final[Mapping[str, Check]] = {
-    "words": _WHOLE, "overlap": _WHOLE, "thinking": _WHOLE, "calls": _WHOLE, "seed": _WHOLE,
-    "delay": _SECONDS, "gap": _SECONDS, "window": _ONE, "max_output": _ONE,
-    "rate": ((lambda value: is_number(value) and value <= 1), "from 0 to 1"),
-}  # fmt: skip
-
-
-def _script(table: Mapping[str, Any]) -> Script:
-    names = [each.name for each in fields(Script)]
-    made: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in names:
-            raise ConfigError(key, value, "one of " + ", ".join(names))
-        if key in _SETTINGS:
-            fits, allowed = _SETTINGS[key]
-            if value is not None and not fits(value):
-                raise ConfigError(key, value, allowed)
-            made[key] = value
-    made["rules"] = _each("rules", table.get("rules", ()), rule_from)
-    made["turns"] = _each("turns", table.get("turns", ()), _turn)
-    made["faults"] = _each("faults", table.get("faults", COMMON), rule_from)
-    made["models"] = _models(table.get("models", {}))
-    made["keys"] = _texts("keys", table.get("keys", ()))
-    return Script(**made)
-
-
-def _each(key: str, given: Any, read: Any) -> tuple[Any, ...]:
-    if not isinstance(given, list | tuple):
-        raise ConfigError(key, given, "a list")
-    read_ones = []
-    for place, one in enumerate(given):
-        try:
-            read_ones.append(read(one))
-        except ConfigError as error:
-            raise error.under(f"{key}[{place}]") from None
-    return tuple(read_ones)
-
-
-def _texts(key: str, given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
-        raise ConfigError(key, given, "a list of texts")
-    return tuple(given)
-
-
-def _models(given: Any) -> dict[str, Limits]:
-    if isinstance(given, list | tuple):
-        return {name: Limits() for name in _texts("models", given)}
-    if not isinstance(given, dict):
-        raise ConfigError("models", given, "a list of names, or a table of tables with window and max_output")
-    made = {}
-    for name, limits in given.items():
-        if isinstance(limits, Limits):
-            made[name] = limits
-            continue
-        if not isinstance(limits, dict) or not set(limits) <= {"window", "max_output"}:
-            raise ConfigError(f"models.{name}", limits, "a table with window and max_output")
-        for key, value in limits.items():
-            if not is_whole(value, 1):
-                raise ConfigError(f"models.{name}.{key}", value, _ONE[1])
-        made[name] = Limits(**limits)
-    return made
-
-
-def _turn(given: Any) -> SaidTurn:
-    if isinstance(given, SaidTurn):
-        return given
-    if isinstance(given, str):
-        return SaidTurn(text=given)
-    if not isinstance(given, dict) or not set(given) <= {"text", "tool", "input", "tools"}:
-        raise ConfigError("turn", given, "a text, or a table with text, tool and input, or tools")
-    calls = [given] if "tool" in given else given.get("tools", [])
-    tools = tuple((str(call.get("tool", "")), call.get("input") or {}) for call in calls)
-    return SaidTurn(text=str(given.get("text", "")), tools=tools)
-
-
-_RULE: Final[Mapping[str, Check]] = {
-    "model": ((lambda value: isinstance(value, str)), "a model's name, * for any letters"),
-    "wire": ((lambda value: value in tuple(Wire)), "one of " + ", ".join(Wire)),
-    "stream": ((lambda value: isinstance(value, bool)), "true or false"),
-    "tools": ((lambda value: isinstance(value, bool)), "true or false"),
-    "contains": ((lambda value: isinstance(value, str)), "a text"),
-    "header": ((lambda value: isinstance(value, dict)), "a table of headers"),
-    "times": _ONE,
-    "every": _ONE,
-    "start": _SECONDS,
-    "lasts": _SECONDS,
-}
-
-
-def rule_from(given: Any) -> Rule:
-    """A rule from its table; a fault's name alone is one too."""
-    if isinstance(given, Rule):
-        return given
-    table = {"fault": given} if isinstance(given, str) else given
-    if not isinstance(table, dict) or "fault" not in table:
-        raise ConfigError("rule", given, "a fault's name, or a table with fault")
-    fault = named(table["fault"])
-    made: dict[str, Any] = {}
-    rest = {}
-    for key, value in table.items():
-        if key in _RULE:
-            fits, allowed = _RULE[key]
-            if not fits(value):
-                raise ConfigError(key, value, allowed)
-            made[key] = value
-        elif key == "request":
-            made["requests"] = _spans(value)
-        elif key != "fault":
-            rest[key] = value
-    unknown = next((key for key in rest if key not in fault.takes), None)
-    if unknown is not None:
-        allowed = ", ".join(["request", *_RULE, *fault.takes])
-        raise ConfigError(unknown, rest[unknown], f"for {fault.name} one of {allowed}")
-    if fault.name == "wall":
-        made.setdefault("lasts", WALL)
-    return Rule(fault=fault, given=told(fault, rest), **made)
-
-
-def _spans(given: Any) -> tuple[tuple[int, int], ...]:
-    """Requests by number: 3, "2-4", or a list of such."""
-    spans = []
-    for one in given if isinstance(given, list | tuple) else (given,):
-        first, dash, last = str(one).partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or isinstance(one, bool):
-            raise ConfigError("request", given, 'a number from 1, a span like "2-4", or a list of them')
-        spans.append((int(first), int(last) if dash else int(first)))
-    return tuple(spans)
-
-
-def rules_of(faults: Sequence[Any]) -> tuple[Rule, ...]:
-    """Rules from names and tables."""
-    return _each("faults", list(faults), rule_from)
