@@ -83,7 +83,7 @@ def test_recovery_begins_with_the_failure_of_the_first_attempt() -> None:
             first=failed,
             breakers=breakers,
             clock=clock,
-            key=lambda request: f"up/{request.model}",
+            key=lambda request: f"up/{request.model if request else ''}",
         )
     )
     opened, lost = outcome.events[:2]
@@ -112,7 +112,7 @@ def test_the_key_follows_the_request() -> None:
             policy=policy,
             breakers=breakers,
             clock=clock,
-            key=lambda request: f"up/{request.model}",
+            key=lambda request: f"up/{request.model if request else ''}",
         )
     )
     assert outcome.value == "large"

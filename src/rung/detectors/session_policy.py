@@ -28,13 +28,13 @@ def session_policy(loops: Watching | None = None, *, nudges: int = MAX_NUDGES, n
         name="session",
         about="A coding agent's own session, spoken to through its hooks.",
         rungs=(
-            Rung(action=Action.NUDGE, tries=nudges, helps=frozenset(Kind) - _LOOPS),
-            Rung(action=Action.REPLAN, tries=5, helps=_LOOPS),
-            Rung(action=Action.REPLAN, name="explore", tries=3, helps=_LOOPS),
+            Rung(action=Action.NUDGE, tries=nudges, applies_to=frozenset(Kind) - _LOOPS),
+            Rung(action=Action.REPLAN, tries=5, applies_to=_LOOPS),
+            Rung(action=Action.REPLAN, name="explore", tries=3, applies_to=_LOOPS),
             Rung(action=Action.FORCE_DONE, tries=1 + MAX_DENIALS),
         ),
         entry={Kind.LOOP_DETECTED: "replan"},
-        otherwise="nudge",
+        default_entry="nudge",
         loops=((loops.replan, "replan"), (loops.explore, "explore"), (loops.force_done, "force-done")),
     )
     budget = Budget(attempts=None, seconds=None)
