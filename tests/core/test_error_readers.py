@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.error_readers import READERS, reader_for, register_reader, register_table
+from rung.core.error_readers import READERS, reader_for, register_table
 from rung.core.failures import Evidence
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def own(_: object) -> Evidence:
 
 @pytest.fixture
 def table() -> Iterator[None]:
-    register_reader("pkg_b", own)
+    READERS["pkg_b"] = own
     register_table(f"{__name__}:TABLE")
     yield
     for package in TABLE:

@@ -16,7 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rung.core.classify import classify
-from rung.core.error_readers import READERS, register_reader
+from rung.core.error_readers import READERS
 from rung.core.errors import AttemptError, Refused, TimeUp
 from rung.core.evidence import (
     CHAIN_LIMIT,
@@ -496,7 +496,7 @@ def reader() -> Iterator[list[Any]]:
             raise answer
         return cast("Evidence | None", answer)
 
-    register_reader("foreign_pkg", read)
+    READERS["foreign_pkg"] = read
     yield answers
     del READERS["foreign_pkg"]
 

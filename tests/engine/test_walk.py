@@ -161,3 +161,14 @@ def test_the_outcome_of_a_loop() -> None:
     assert (outcome.status, outcome.reason, outcome.steps) == ("partial", "no time left", ("read the index",))
     assert outcome.attempts == 1
     assert (recovery.incident.terms.session, recovery.incident.terms.project) == ("s", "p")
+
+
+def test_a_rung_that_changes_nothing_the_driver_can_see() -> None:
+    """Where the caller holds the conversation, compaction changes no request here: nothing is recorded, advice is given."""
+    recovery = ExternalRecovery("call", request=Request(prompt="count the files"), retry_budget=None)
+    decision = recovery.failed(Evidence(text="prompt is too long", finding=Kind.CONTEXT_LIMIT))
+    assert isinstance(decision, ev.Change)
+    assert "prompt is too long" in recovery.change_request(decision)
+    assert names(recovery.events)[-1] == "Decided"
+    recovery.succeeded()
+    assert recovery.incident.status == "recovered"

@@ -1,7 +1,9 @@
 """Registry of error readers: functions that read evidence off the objects of one package.
 
-The core knows none by itself. Readers are registered as functions or as `module:name` strings, which are imported when
-the first object of their package is seen. Loaded by `import rung`, so this module imports nothing.
+The core knows none by itself. `READERS` has, by top-level package, the function that looks first at objects whose
+class, or a base of it, comes from there; or its `module:name`, imported when the first such object is seen. A reader
+reports what is in the object itself, not in its causes; None: nothing. `import rung` loads this module, so it imports
+nothing.
 """
 
 from __future__ import annotations
@@ -17,14 +19,6 @@ if TYPE_CHECKING:
 
 READERS: dict[str, Reader | str] = {}
 _TABLES: list[str] = []
-
-
-def register_reader(package: str, reader: Reader | str) -> None:
-    """Let `reader` look first at objects whose class, or a base of it, comes from this top-level package.
-
-    It reports what is in this one object, not in its causes; None: nothing it knows.
-    """
-    READERS[package] = reader
 
 
 def register_table(target: str) -> None:

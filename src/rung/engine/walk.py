@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from rung.core import events as ev
@@ -63,15 +64,9 @@ class ExternalRetryBudget:
     def affords(self, kind: Kind) -> bool:
         """Is there room for one more retry?"""
         now = self._clock()
-        while self._charges:
-            try:
-                charge = self._charges.popleft()
-            except IndexError:  # another thread took it
-                break
-            if charge[0] > now:
-                self._charges.appendleft(charge)
-                break
-            self.budget.credit(charge[1])
+        with suppress(IndexError):  # none is left
+            while self._charges[0][0] <= now:
+                self.budget.credit(self._charges.popleft()[1])
         return self.budget.affords(kind)
 
     def charge(self, kind: Kind) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from rung.detectors.session_policy import session_policy
 from rung.engine.walk import ExternalRecovery
 from rung.hooks.climbing import NAME
 from rung.hooks.crashes import crashed
+from rung.hooks.place import try_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,30 +48,17 @@ def take(place: str | Path, journal: str | None = None) -> int:
     return taken
 
 
-class _alone:  # noqa: N801  # used as a word
-    """Held by one process at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._handle = -1
-
-    def __enter__(self) -> bool:
-        if not self._folder.is_dir():
-            return False
-        self._handle = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            import fcntl
-
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:
-            return True
-        except BlockingIOError:
-            return False
-        return True
-
-    def __exit__(self, *_: object) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Hold the spool's lock; false where another process holds it, or there is no spool."""
+    if not folder.is_dir():
+        yield False
+        return
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield try_lock(handle)
+    finally:
+        os.close(handle)
 
 
 def _take(path: Path, journal_at: str | None) -> int:
@@ -98,12 +88,8 @@ def _move(path: Path, to: Path) -> None:
         path.rename(to)
         return
     with lock.open("rb") as handle:
-        try:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except ImportError:
-            pass
+        while not try_lock(handle.fileno()):
+            time.sleep(0.004)
         path.rename(to)
 
 

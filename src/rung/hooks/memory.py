@@ -7,6 +7,7 @@ import time
 from zlib import crc32
 
 from rung.hooks import quick
+from rung.hooks.place import try_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,20 +72,11 @@ class Memory:
 
 def _hold(handle: int) -> None:
     """Wait for the lock, not for long: another hook of this session is at work."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: what two hooks of one session do at the same moment may be counted once
-        return
     until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.004)
-        else:
-            return
+    while not try_lock(handle):
+        if time.monotonic() > until:
+            raise BlockingIOError(f"another hook of this session took longer than {PATIENCE:g} s")
+        time.sleep(0.004)
 
 
 def prune(place: str, now: float) -> None:

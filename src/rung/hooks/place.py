@@ -1,4 +1,4 @@
-"""Data directory of hooks, and the files in it that a shell leaves when a session breaks off."""
+"""Data directory of hooks: where it is, locks on its files, and what a shell leaves there when a session breaks off."""
 
 from __future__ import annotations
 
@@ -23,6 +23,19 @@ def directory() -> str:
         if not os.path.isabs(base):  # noqa: PTH117  # the standard says to ignore one that is not
             base = os.path.join(home, ".local", "share")  # noqa: PTH118
     return os.path.join(base, "rung", "hooks")  # noqa: PTH118
+
+
+def try_lock(handle: int) -> bool:
+    """Lock an open file for this process alone; false while another holds it. Windows has no such lock."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        return True
+    except BlockingIOError:
+        return False
+    return True
 
 
 def cut_folder(place: str) -> str:

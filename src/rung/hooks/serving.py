@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.errors import ConfigError
 from rung.hooks import asking, climbing, gate, noticing, words  # noqa: F401  # loaded now, so that no event waits for them
 from rung.hooks.crashes import crashed
+from rung.hooks.place import try_lock
 from rung.hooks.turn import answered
 
 if TYPE_CHECKING:
@@ -182,25 +183,13 @@ _HANDOVER: Final = 3.0  # seconds: one that a hook started makes room for one th
 def _lock(place: Path, patience: float) -> int:
     handle = os.open(place / "serve.lock", os.O_RDWR | os.O_CREAT, 0o600)
     until = time.monotonic() + patience
-    while not _held(handle):
+    while not try_lock(handle):
         if time.monotonic() >= until:
             os.close(handle)
             raise AlreadyThere("hooks", str(place), "one process that answers them; there is one already")
         (place / asking.FILE).unlink(missing_ok=True)  # one that a hook started looks for it, and ends without
         time.sleep(0.1)
     return handle
-
-
-def _held(handle: int) -> bool:
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        return True
-    except BlockingIOError:
-        return False
-    return True
 
 
 class Beside:
