@@ -17,7 +17,6 @@ from rung.core.ladder import Action, Ladder, Rung, Scope
 from rung.core.own_rules import OwnRules, rules_from
 from rung.core.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
 from rung.core.presets import LADDERS
-from rung.core.prompts import PROMPTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -227,6 +226,8 @@ def _part(default: Any, value: object, where: str) -> Any:
 
 def _prompts(value: object, where: str, policy: Policy) -> Mapping[str, str]:
     source = _table(value, where)
+    from rung.core.prompts import PROMPTS
+
     _known(source, tuple(PROMPTS), where)
     return MappingProxyType({**policy.prompts, **{key: _text(text, f"{where}.{key}") for key, text in source.items()}})
 
