@@ -25,9 +25,8 @@ from subjects import MEMORY, PEERS, SETUPS, YARDSTICK
 from tables import Results, cell, print_json, print_text
 from work import Mode, Scenario
 
-IMPORTS = {"rung": "import rung", "rung + first use": "import rung; rung.guarded; rung.recover"} | {
-    peer: f"import {peer}" for peer in PEERS
-}
+FIRST_USE = "import rung; rung.guarded(lambda: 1)(); rung.classify(Exception('x'))"
+IMPORTS = {"rung": "import rung", "rung + first use": FIRST_USE} | {peer: f"import {peer}" for peer in PEERS}
 ROUNDS, QUICK_ROUNDS = 5, 2
 IMPORTS_EACH_ROUND = 4
 

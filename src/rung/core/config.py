@@ -17,7 +17,6 @@ from rung.core.ladder import Action, Ladder, Rung, Scope
 from rung.core.own_rules import OwnRules, rules_from
 from rung.core.policy import TEMPLATES, Policy, preset
 from rung.core.presets import LADDERS
-from rung.core.prompts import PROMPTS
 
 Table = dict[str, Any]
 
@@ -125,6 +124,8 @@ def _with_caps(budget: Budget, caps: Table) -> Budget:
 
 def _prompts(value: object) -> dict[str, str]:
     source = read_table(value, "prompts")
+    from rung.core.prompts import PROMPTS
+
     check_keys(source, PROMPTS, "prompts")
     return {key: ANY_TEXT.read(text, f"prompts.{key}") for key, text in source.items()}
 

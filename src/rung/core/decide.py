@@ -103,6 +103,7 @@ class FirstRepeats:
             and failure.retry_after is None
             and not evidence.output_started
             and not evidence.side_effects
+            and not policy.ladder.sizes  # with sizes, the entry rung also depends on the text
         ):
             key = (failure.kind, failure.retryable, evidence.phase, evidence.repeats)
             if key not in self._known:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rung.core.errors import AttemptError
@@ -197,6 +196,8 @@ def failed_at(incident: Incident) -> str:
 
 def level_records(events: tuple[Event, ...], ladder: Ladder, epoch: float = 0.0) -> list[dict[str, Any]]:
     """One record for each transition to another rung: schema `level-record`."""
+    from datetime import UTC, datetime
+
     records: list[dict[str, Any]] = []
     levels: list[int] = []
     kind = Kind.UNKNOWN.value
@@ -223,6 +224,8 @@ def level_records(events: tuple[Event, ...], ladder: Ladder, epoch: float = 0.0)
 
 def report_text(outcome: Outcome[Any], ladder: Ladder) -> str:
     """The report of a blocked incident, in Markdown."""
+    from datetime import UTC, datetime
+
     opened = outcome.events[0].at if outcome.events else 0.0
     when = datetime.fromtimestamp(opened + outcome.seconds, UTC).isoformat(timespec="seconds")
     kind = outcome.failure.kind if outcome.failure is not None else Kind.UNKNOWN

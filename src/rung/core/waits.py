@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from rung.core.patterns import Pattern
@@ -52,6 +51,8 @@ _HTTP_DATE: Final = Pattern(r"(?:\w+,? )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):
 
 def _date(said: str) -> float | None:
     """An HTTP date, an RFC 3339 time or seconds since 1970, as the last of these."""
+    from datetime import UTC, datetime
+
     try:
         match = _HTTP_DATE.match(said)
         if match is not None:

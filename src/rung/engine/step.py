@@ -10,16 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from rung.core import events as ev
-from rung.core.change import change
 from rung.core.classify import classify
 from rung.core.decide import seconds_left
 from rung.core.evidence import clip
 from rung.core.failures import Evidence, Failure, Kind, Phase
 from rung.core.ladder import Action
-from rung.core.orders import Act
 from rung.core.request import Request
-from rung.core.verdict import Verdict
-from rung.engine.moves import ATTEMPT, NOTHING, Call, Wait
+from rung.engine.moves import ATTEMPT, Call, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
     from rung.core.orders import Order
     from rung.engine.moves import Move, Reply, Steps
-    from rung.engine.ports import EventLog
+    from rung.engine.ports import Check, EventLog
     from rung.engine.run import Run
 
 # From here on a rung may turn the work upside down: keep what there is.
@@ -99,15 +96,23 @@ def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
         yield from _call(run, "journal", run.keeper.came_to, value, error)
     if error is not None:
         return run.failed(error)
-    found, _ = (yield from _call(run, "check", run.check, value)) if run.check is not None else NOTHING
-    if isinstance(found, Verdict):
-        found = found.evidence
+    found = None if run.check is None else (yield from _checked(run, run.check, value))
     if found is None:
         run.succeeded(value)
         return None
-    if not isinstance(found, Evidence | Failure):
-        found = Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
     return run.rejected(classify(found))
+
+
+def _checked(run: Run, check: Check, value: Any) -> Generator[Move, Reply, Evidence | Failure | None]:
+    """What a check finds wrong with a result; None when it is good."""
+    from rung.core.verdict import Verdict
+
+    found, _ = yield from _call(run, "check", check, value)
+    if isinstance(found, Verdict):
+        found = found.evidence
+    if found is None or isinstance(found, Evidence | Failure):
+        return found
+    return Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
 
 
 def _pause(run: Run, seconds: float) -> Generator[Move, Reply, bool]:
@@ -134,6 +139,8 @@ def _pause(run: Run, seconds: float) -> Generator[Move, Reply, bool]:
 
 def _obey(run: Run, order: Order) -> bool:
     """Do as a person ordered, and write it down first; True when that is the end."""
+    from rung.core.orders import Act
+
     now, before = run.clock.now(), run.incident.request
     run.record(ev.Ordered(now, order.action.value, order.by, order.model, order.prompt))
     if order.action is Act.CANCEL:
@@ -164,6 +171,8 @@ def _leave(run: Run) -> Steps:
 
 def _change(run: Run, decision: ev.Change | ev.HandOver, failure: Failure) -> Generator[Move, Reply, bool]:
     """Make the new request and prove that it is one; False (and recorded) when that does not come off."""
+    from rung.core.change import change
+
     incident = run.incident
     rung = run.policy.ladder.rungs[decision.rung]
     action = decision.action if isinstance(decision, ev.Change) else rung.action

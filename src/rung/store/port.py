@@ -90,6 +90,10 @@ class EventLog(Database, Protocol):
         """Order that a person gave to this incident."""
         ...
 
+    def model_for(self, session: str) -> str:
+        """Model that a person has put this session on; empty when there is none."""
+        ...
+
     def hint(self, project: str, failure: Failure) -> str | None:
         """Rung that resolved this failure before."""
         ...
