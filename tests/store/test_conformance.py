@@ -436,7 +436,7 @@ def test_rebuild_after_a_lost_connection(journal: Journal, monkeypatch: pytest.M
     """A transaction that failed and was done again is counted once."""
     keep(journal, "a", 0, opened("a"))
     broken = [True]
-    honest = journal._finish
+    honest = journal.read_models.update
 
     def finish(connection: Connection, results: list[Any]) -> None:
         honest(connection, results)

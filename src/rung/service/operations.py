@@ -19,7 +19,8 @@ from rung.service.schemas.base import Done
 from rung.service.schemas.operations import AuditOut, LoginIn, Me, TokenIn, TokenOut
 from rung.service.stream import EventStream, Only
 from rung.store import export as exporting
-from rung.store.queries_inbox import attempt_counts, incident_counts, known_models, known_projects, ping
+from rung.store import listing
+from rung.store.queries_inbox import attempt_counts, incident_counts, known_models, ping
 from rung.store.reports_sql import Filter
 from rung.store.settings import trail
 
@@ -31,6 +32,7 @@ MEDIA: Final = {
     exporting.Form.PARQUET: "application/vnd.apache.parquet",
 }
 CHUNK: Final = 64 * 1024
+MOST: Final = 200  # projects offered as filters
 _Short = Annotated[str, Query(max_length=300, pattern=NO_NUL)]
 
 
@@ -47,7 +49,7 @@ def me(request: Request, hub: Parts, who: Reader) -> Me:
         journal=hub.place,
         trouble=hub.journal.trouble,
         models=[name for name in dict.fromkeys([*known, *known_models(hub.journal)]) if name],
-        projects=known_projects(hub.journal),
+        projects=sorted(row.id for row in listing.projects(hub.journal) if row.id)[:MOST],
     )
 
 

@@ -48,12 +48,6 @@ def blocked_incidents(database: Readable, since: float, limit: int) -> list[Bloc
     return [BlockedIncident(*row) for row in rows]
 
 
-def known_projects(database: Readable, limit: int = 200) -> list[str]:
-    """Names of the projects that have sessions, sorted."""
-    rows = database.read("SELECT DISTINCT project FROM session ORDER BY 1 LIMIT ?", (limit,))
-    return [name for (name,) in rows if name]
-
-
 def known_models(database: Readable, limit: int = 200) -> list[str]:
     """Names of the models that sessions are on, sorted."""
     rows = database.read("SELECT DISTINCT model FROM session ORDER BY 1 LIMIT ?", (limit,))
