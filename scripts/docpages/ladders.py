@@ -101,7 +101,11 @@ def _restriction_table(ladder: Ladder) -> str:
     rows = []
     for rung in ladder.rungs:
         if rung.applies_to is not None:
-            limit = "" if rung.max_missing_sections is None else f", if at most {rung.max_missing_sections} parts are missing"
+            limit = (
+                ""
+                if rung.max_missing_sections is None
+                else f", if at most {rung.max_missing_sections} parts are missing"
+            )
             rows.append((code(rung.name), codes(kind for kind in Kind if kind in rung.applies_to) + limit))
     parts = [table(("rung", "applies only to"), rows)] if rows else []
     parts += [

@@ -191,5 +191,3 @@ class Gateway:
             terms = ev.Terms(policy.ladder.name, policy.name, False, False, rungs, call.project)
             self._terms[call.project] = terms
         return terms._replace(session=session) if session else terms
-
-

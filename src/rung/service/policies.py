@@ -78,7 +78,9 @@ def validate(policy: PolicyIn, hub: Parts, _: Reader, project: str = "") -> Vali
         table = table_of(policy)
         made = hub.policies.with_stored(table, project)
     except ConfigError as error:
-        return Valid(valid=False, field=_short(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}")
+        return Valid(
+            valid=False, field=_short(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}"
+        )
     stored = hub.policies.stored(project)
     return Valid(valid=True, policy=policy_out(made, project or "default", stored._replace(body=table)))
 
