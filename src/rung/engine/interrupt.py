@@ -90,8 +90,8 @@ class Watchdog:
         return self._thread is not None and getsignal(SIGNAL or 0) != self._handle
 
     def ready(self) -> bool:
-        """Whether it watches, with its own signal handler in place."""
-        return self._thread is not None and getsignal(SIGNAL or 0) is self._handler
+        """Whether it watches, with its own signal handler in place since it last warned."""
+        return self._thread is not None and not self._said and getsignal(SIGNAL or 0) is self._handler
 
     def say(self, *, displaced: bool) -> None:
         """Warn, once for each time that it happens."""
