@@ -10,12 +10,17 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import HealthCheck, settings
 
 import rung
 from rung.testing import FakeClock, Script
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and they would pass that on to every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Properties hold at any speed: a slow or busy machine fails none of them.
+settings.register_profile("rung", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rung")
 
 OUTCOME = jsonschema.Draft202012Validator(
     json.loads(resources.files("rung").joinpath("schemas/outcome.json").read_text())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -168,9 +167,7 @@ def test_questions_are_json(tmp_path: Path) -> None:
 def test_a_question_nobody_answers(tmp_path: Path) -> None:
     """A program that is not there is not asked three times; no program at all is a mistake."""
     report = tmp_path / "e.md"
-    began = time.monotonic()
     assert ask([str(tmp_path / "gone")], {"question": "review"}, report=report) is None
-    assert time.monotonic() - began < 5
     assert "failed once: the question 'review'" in report.read_text()
     with pytest.raises(ConfigError):
         ask([], {})
