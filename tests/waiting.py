@@ -13,7 +13,7 @@ T = TypeVar("T")
 DEADLINE_SECONDS = 60.0
 
 
-def wait_until(condition: Callable[[], T], pause: float = 0.02) -> T:
+def wait_until(condition: Callable[[], T | None], pause: float = 0.02) -> T:
     """Poll the condition until it is true, and return its value."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not (value := condition()):

@@ -192,7 +192,7 @@ def forget_the_end(journal: Journal) -> None:
         connection.execute("UPDATE run SET owner = '', lease = 0")
 
     journal.write(work, lambda _: True).result()
-    journal._stories.clear()
+    journal.clear_cache()
 
 
 def test_attended_in_the_terms(world: Callable[[list[Any]], World]) -> None:
@@ -303,7 +303,7 @@ def test_a_failure_nobody_decided_about(world: Callable[[list[Any]], World]) -> 
     here.journal.write(
         lambda connection: connection.execute("DELETE FROM event WHERE name = 'decided'"), lambda _: True
     ).result()
-    here.journal._stories.clear()
+    here.journal.clear_cache()
     dying(here.journal, 10_000)
     outcome = here.recover()
     assert (outcome.status, outcome.attempts, here.made) == ("recovered", 2, 2)

@@ -326,9 +326,9 @@ def test_an_end_that_cannot_be_kept(journal: Journal) -> None:
     """The user is told, and the run stays open: whoever takes it up comes to the same without a step."""
     claim = full(journal, len(PAUSES) + 1)
     with pytest.warns(RuntimeWarning, match="the end of run 'r' could not be kept: the disk is full"):
-        tasks._finish(claim, {"status": "succeeded"}, lambda _: None)
+        tasks.keep_end(claim, {"status": "succeeded"}, lambda _: None)
     assert [run.id for run in journal.runs.open_runs()] == ["r"]
-    tasks._finish(claim, {"status": "succeeded"})
+    tasks.keep_end(claim, {"status": "succeeded"})
     assert journal.runs.open_runs() == []
 
 

@@ -50,7 +50,7 @@ class Behind:
             )
         }
         self.lab = Lab(script, **lab)
-        self._policy = {**QUICK, **(policy or {})}
+        self.policy_table = {**QUICK, **(policy or {})}
         self._settings = settings
         self._journal = journal
         self._detectors = detectors
@@ -69,7 +69,7 @@ class Behind:
             **more,
         }
         loops = table.pop("loops", None)
-        return settings_from(table, book_from({"policy": self._policy}), loops=loops)
+        return settings_from(table, book_from({"policy": self.policy_table}), loops=loops)
 
     def __enter__(self) -> Self:
         self.lab.__enter__()

@@ -157,7 +157,7 @@ def test_settings_are_read_again() -> None:
     with Behind([{"fault": "model_gone", "model": "small"}]) as behind:
         with pytest.raises(anthropic.NotFoundError):
             ask(behind, "messages", stream=False)
-        behind._policy["models"] = ["small", "large"]
+        behind.policy_table["models"] = ["small", "large"]
         assert behind.served.read_again(behind.settings)
         assert ask(behind, "messages", stream=False).text == WHOLE
         assert not behind.served.read_again(lambda: behind.settings(port=-1))

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 import jsonschema
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rung
@@ -184,7 +184,7 @@ cases = {
 def many(number: int) -> settings:
     """So many examples in the gate; a fifth of them in the quick tier."""
     number = number // 5 if os.environ.get("RUNG_QUICK") else number
-    return settings(max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    return settings(max_examples=number)
 
 
 @many(400)

@@ -115,7 +115,7 @@ def emptied(journal: Journal) -> None:
             connection.execute(f"DELETE FROM {table}")
 
     journal.write(work, lambda _: False).result(30)
-    journal._stories.clear()
+    journal.clear_cache()
 
 
 def tables(journal: Journal) -> dict[str, list[Row]]:

@@ -151,9 +151,9 @@ def test_what_is_spent_within_when_the_story_was_forgotten(journal: Journal) -> 
     """The same when the outer incident had to be read again in between."""
     inner = opened("in")._replace(parent="out")
     keep(journal, "out", 0, opened("out"), failed(NOON + 1, dollars=1.0), AGAIN)
-    journal._stories.clear()
+    journal.clear_cache()
     keep(journal, "in", 0, inner, succeeded(NOON + 2, dollars=0.25))
-    journal._stories.clear()
+    journal.clear_cache()
     keep(journal, "out", 3, succeeded(NOON + 3, dollars=0.75))
     assert one(journal, "sum(dollars)", "by_day") == (1.75,)
     assert journal.read("SELECT id, own_dollars FROM incident ORDER BY id") == [("in", 0.25), ("out", 1.5)]

@@ -18,7 +18,7 @@ from rung.store.fitting import fitted
 from rung.store.port import ReadOnly
 from rung.store.projection import READ_MODELS, Changes
 from rung.store.story import Story, Told, again, replay
-from rung.store.writer import Item, Writer
+from rung.store.writer import NOTES, SPOOL, Item, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,15 +76,29 @@ class Journal:
     It is the engine's port: give it to `recover`, `guarded` or a session as `journal=`.
     """
 
-    def __init__(self, backend: Backend, *, project: str = "", tell: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        project: str = "",
+        tell: Callable[[str], object] | None = None,
+        room: int = NOTES,
+        spool: int = SPOOL,
+    ) -> None:
         self.backend = backend
         self.project = project
         self._stories: OrderedDict[str, Story] = OrderedDict()
-        self._writer = Writer(backend, tell or _warn, self._do, self._finish, self._stories.clear, self._unfold)
+        self._writer = Writer(
+            backend, tell or _warn, self._do, self._finish, self.clear_cache, self._unfold, room=room, spool=spool
+        )
         try:
             backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
         except ReadOnly:  # it can be looked at; whoever writes is told
             backend.connect(write=False).close()
+
+    def clear_cache(self) -> None:
+        """Forget the open incidents held in memory; each is read from the store again when it is needed."""
+        self._stories.clear()
 
     # -- the engine's port ----------------------------------------------------------------------------
 
