@@ -10,7 +10,7 @@ GATE := $(filter-out tests/browser/ tests/old_sdks/ tests/other_agents/ tests/__
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal run test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
 	@$(BIN)/rung up --demo
@@ -70,23 +70,26 @@ storm-journal: $(VENV)/.ready  ## both stores through 600 power cuts, 600 faults
 	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) --durations=10 tests/store_faults tests/durable tests/store/test_model.py tests/store/test_model_runs.py
 
 bench-journal: $(VENV)/.ready  ## what a journal costs: appends beside raw SQLite, callers with and without, reports over a million events
-	@$(BIN)/python bench/journal.py
-	@$(BIN)/python bench/journal_reports.py $(REPORTS)
+	@$(BIN)/python -m bench.journal
+	@$(BIN)/python -m bench.journal.reports $(REPORTS)
 
 storm-service: $(VENV)/.ready  ## 200 dashboards listen while 500 sessions fail and recover, and the service is killed half-way
-	@$(BIN)/python bench/service_load.py
-	@$(BIN)/python bench/service_load.py --restart
+	@$(BIN)/python -m bench.service.load
+	@$(BIN)/python -m bench.service.load --restart
 
 wheel: $(VENV)/.ready  ## what people install: built, put into an empty environment, used
 	@$(BIN)/python scripts/try_wheel.py
 
 bench: $(VENV)/.ready  ## us and our peers in one run, as ratios to a bare loop
 	@$(BIN)/python -m pip install -q --group bench 2>/dev/null || uv pip install -q --python $(BIN)/python --group bench
-	@$(BIN)/python bench/overhead.py
+	@$(BIN)/python -m bench.overhead
+
+bench-compare: $(VENV)/.ready  ## the quick benchmarks of this tree and of BASE in one run, as ratios; BENCHMARKS="overhead loops" for some
+	@$(BIN)/python scripts/compare_benchmarks.py $(or $(BASE),HEAD~1) $(BENCHMARKS)
 
 corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## how many real errors are named right and loops noticed, beside our peers
-	@$(VENV)/corpus/bin/python bench/corpus.py $(FILE) --speed
-	@$(BIN)/python bench/loops.py $(TRAJECTORIES) --speed
+	@$(VENV)/corpus/bin/python -m bench.corpus $(FILE) --speed
+	@$(BIN)/python -m bench.loops $(TRAJECTORIES) --speed
 
 # LiteLLM wants an older openai than the SDKs' own tests: beside them it would take theirs away.
 $(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready
@@ -112,7 +115,7 @@ $(VENV)/portkey/.ready: | $(VENV)/.ready
 PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_modules/@portkey-ai/gateway/build/start-server.js
 
 matrix: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## every fault of the lab by the real SDKs and plain HTTP: no gateway, ours, LiteLLM, Portkey; half an hour
-	@$(BIN)/python bench/matrix.py $(PEERS) $(MATRIX)
+	@$(BIN)/python -m bench.gateway.matrix $(PEERS) $(MATRIX)
 
 $(VENV)/codex/.ready: | $(VENV)/.ready
 	@echo "setting up $(VENV)/codex"
@@ -121,7 +124,7 @@ $(VENV)/codex/.ready: | $(VENV)/.ready
 	@touch $@
 
 cli-matrix: $(VENV)/codex/.ready  ## the real Claude Code and Codex behind the gateway through every fault, beside themselves without it
-	@RUNG_CODEX=$(CURDIR)/$(VENV)/codex/node_modules/.bin/codex $(BIN)/python bench/agents.py claude codex --bare $(CLI)
+	@RUNG_CODEX=$(CURDIR)/$(VENV)/codex/node_modules/.bin/codex $(BIN)/python -m bench.gateway.agents claude codex --bare $(CLI)
 
 storm-crew: $(VENV)/.ready  ## crews in a storm: 1,000 seeds in simulated time, three with real processes; their table against its model, and raced
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/conductor/test_simulated.py
@@ -138,13 +141,13 @@ fuzz: $(VENV)/fuzz/.ready  ## bytes made up by atheris through every reader of a
 	@$(VENV)/fuzz/bin/python scripts/fuzz_wires.py $(or $(SECONDS),60)
 
 storm-gateway: $(VENV)/.ready  ## 128 clients, 30 % of the calls failing for two minutes, an outage of one, SIGTERM; STORM="--seconds 20 --outage 15" for a glance
-	@$(BIN)/python bench/gateway_storm.py $(STORM)
+	@$(BIN)/python -m bench.gateway.storm $(STORM)
 
 bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## requests per second of processor time, added latency, memory: ours, a minimal pass-through, LiteLLM, Portkey; GATEWAY=--quick for a glance
-	@$(BIN)/python bench/gateway.py $(PEERS) $(GATEWAY)
+	@$(BIN)/python -m bench.gateway $(PEERS) $(GATEWAY)
 
 bench-crew: $(VENV)/.ready  ## one conductor, 10,000 tasks, 500 workers: what its turns cost, how soon a silent worker is found; two minutes
-	@$(BIN)/python bench/crew_scale.py $(CREW)
+	@$(BIN)/python -m bench.crew.scale $(CREW)
 
 old-sdks: $(VENV)/.ready  ## the adapters against the major versions before today's, each in an environment of its own
 	@$(BIN)/python scripts/try_old_sdks.py

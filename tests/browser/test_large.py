@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from bench.journal import reports
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ROOT, up
+from tests.browser.conftest import up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,13 +36,7 @@ PAGES = {
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service over a generated journal."""
     place = tmp_path_factory.mktemp("large") / "journal.db"
-    found = importlib.util.spec_from_file_location("journal_reports", ROOT / "bench" / "journal_reports.py")
-    assert found is not None
-    assert found.loader is not None
-    bench: Any = importlib.util.module_from_spec(found)
-    sys.modules["journal_reports"] = bench
-    found.loader.exec_module(bench)
-    journal, events = bench.generate(place, EVENTS, time.time() - bench.DAYS * bench.DAY)
+    journal, events = reports.generate(place, EVENTS, time.time() - reports.DAYS * reports.DAY)
     assert events >= EVENTS
     ((sessions,),) = journal.read("SELECT count(*) FROM session")
     assert sessions >= EVENTS // 100
