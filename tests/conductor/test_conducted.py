@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import Task
 
 LONG = 90.0
+pytestmark = pytest.mark.usefixtures("measured_processes")  # the conductor is a process of its own
 RUNG = [sys.executable, "-m", "rung"]
 GOOD = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sh", "-c", "cat >/dev/null; echo done"]
 SLOW = [*RUNG, "worker", "run", "--check", "true", "--poll", "0.1", "--", "sleep", "600"]
