@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from importlib import resources
 from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import HealthCheck, settings
 
 import rung
 from rung.testing import FakeClock, Script
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and they would pass that on to every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Properties hold at any speed: a slow or busy machine fails none of them. The quick tier tries a fifth of the examples.
+settings.register_profile("gate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("gate"), max_examples=20)
+settings.load_profile("quick" if os.environ.get("RUNG_QUICK") else "gate")
+
+# Coverage is measured in this process. It takes 0.15 s to start, so the processes that tests start are measured only
+# in the folders whose conftest asks for it. The first process of a parallel run hands the variable on to its workers.
+WORKER = "PYTEST_XDIST_WORKER" in os.environ
+COVERAGE_CONFIG = os.environ.pop("COVERAGE_PROCESS_START", "") if WORKER else ""
+
+
+@pytest.fixture
+def measured_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the coverage of the Python processes that a test starts."""
+    if COVERAGE_CONFIG:
+        monkeypatch.setenv("COVERAGE_PROCESS_START", COVERAGE_CONFIG)
+
 
 OUTCOME = jsonschema.Draft202012Validator(
     json.loads(resources.files("rung").joinpath("schemas/outcome.json").read_text())

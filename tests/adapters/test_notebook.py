@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.adapters import notebook
-from rung.adapters.notebook import ISSUES, LEARNINGS, Issue, Notebook, known
+from rung.adapters.notebook import ISSUES, LEARNINGS, Issue, Notebook, known, write_entry
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def recover(folder: Path, *script: Any, **ports: Any) -> rung.Outcome[Any]:
         Script(*script),
         rung.Request(prompt="do it", model="small"),
         policy=policy,
-        listeners=[Notebook(folder)],
+        listeners=[Notebook(folder, write=ports.pop("write", None))],
         clock=FakeClock(NOW),
         jitter=lambda: 0.5,
         retry_budget=None,
@@ -248,37 +247,33 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         assert recover(tmp_path / "file", LOST, "done").ok
 
 
-def test_a_file_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_replaced_meanwhile(tmp_path: Path) -> None:
     """What an editor puts in the place of the file while we write is added to: what we wrote is not lost with the old."""
     (tmp_path / ISSUES).write_text("old\n")
-    write = notebook._write
     times: list[int] = []
 
     def meanwhile(*arguments: Any) -> None:
-        write(*arguments)
+        write_entry(*arguments)
         if not times:
             (tmp_path / "new").write_text("a person's new text\n")
             (tmp_path / "new").replace(tmp_path / ISSUES)
         times.append(1)
 
-    monkeypatch.setattr(notebook, "_write", meanwhile)
-    recover(tmp_path, loop(), "what I did")
+    recover(tmp_path, loop(), "what I did", write=meanwhile)
     text = (tmp_path / ISSUES).read_text()
     assert text.startswith("a person's new text\n\n## [ISSUE-001]")
     assert len(times) == 3  # twice the issue, once the learning
 
 
-def test_a_file_that_is_never_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_never_there(tmp_path: Path) -> None:
     """A file that goes away each time is given up, and said."""
-    write = notebook._write
 
     def gone(*arguments: Any) -> None:
-        write(*arguments)
+        write_entry(*arguments)
         (tmp_path / ISSUES).unlink(missing_ok=True)
 
-    monkeypatch.setattr(notebook, "_write", gone)
     with pytest.warns(RuntimeWarning, match="again and again"):
-        recover(tmp_path, loop(), "what I did")
+        recover(tmp_path, loop(), "what I did", write=gone)
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
@@ -286,7 +281,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     end, other = os.pipe()
     os.set_blocking(other, False)
     with pytest.raises(OSError, match="only a part"):
-        notebook._write(other, "", "x" * 10_000_000)
+        write_entry(other, "", "x" * 10_000_000)
     os.close(end)
     os.close(other)
 

@@ -53,7 +53,7 @@ def call(ask: Callable[[Any], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         if OLD:
             connect = import_module("mcp.shared.memory").create_connected_server_and_client_session
-            async with connect(make_server()._mcp_server) as client:
+            async with connect(make_server()._mcp_server) as client:  # noqa: SLF001  # the old SDK has no other way
                 return await ask(client)
         async with import_module("mcp.client.client").Client(make_server()) as client:
             return await ask(client)

@@ -51,7 +51,7 @@ def test_a_body_that_was_not_read_stays_unread(provider: Provider) -> None:
     evidence = seen(error)
     assert evidence.status == 503
     assert "unread words" not in evidence.text
-    assert error.response._content_consumed is False
+    assert error.response._content_consumed is False  # noqa: SLF001  # requests has no other way
 
 
 @pytest.mark.parametrize("ending", ["cut", "reset"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent.parent
 FINDER = runpy.run_path(str(ROOT / "scripts" / "find_chromium.py"))
 TOKEN = "a-token-for-tests-only"
+TIMEOUT_MS = 60_000  # only a page that is broken takes so long, however busy the machine is
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Service:
         """Ctrl-C: with pages listening too, it is over in a moment."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=60)
 
 
 @contextmanager
@@ -122,7 +123,9 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("RUNG_REQUIRE_BROWSER") or os.environ.get("CI"):
             pytest.fail("no Chromium: `make browser` installs one")
         pytest.skip("no Chromium: `make browser` installs one")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=TIMEOUT_MS)
 
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -158,7 +161,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         watch.over(context)
         watches.append((watch, expects))
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(TIMEOUT_MS)
         page.goto(service.sign_in)
         page.goto(service.url(place))
         homes.add(service.address.split("/")[2])

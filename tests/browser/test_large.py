@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from bench.journal import reports
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ROOT, up
+from rung.store.projection import DAY
+from tests.browser.conftest import up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Service
 
 EVENTS = int(os.environ.get("RUNG_EVENTS", "1000000"))
-# A second on a machine that has nothing else to do; the gate shares its cores with whatever runs beside it.
-SECONDS = float(os.environ.get("RUNG_SECONDS", "2.5"))
+SECONDS = float(os.environ.get("RUNG_SECONDS", "1.0"))
 PAGES = {
     "/sessions": ".grid-row",
     "/incidents": "tbody tr",
@@ -37,13 +37,7 @@ PAGES = {
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service over a generated journal."""
     place = tmp_path_factory.mktemp("large") / "journal.db"
-    found = importlib.util.spec_from_file_location("journal_reports", ROOT / "bench" / "journal_reports.py")
-    assert found is not None
-    assert found.loader is not None
-    bench: Any = importlib.util.module_from_spec(found)
-    sys.modules["journal_reports"] = bench
-    found.loader.exec_module(bench)
-    journal, events = bench.generate(place, EVENTS, time.time() - bench.DAYS * bench.DAY)
+    journal, events = reports.generate(place, EVENTS, time.time() - reports.DAYS * DAY)
     assert events >= EVENTS
     ((sessions,),) = journal.read("SELECT count(*) FROM session")
     assert sessions >= EVENTS // 100
@@ -52,18 +46,24 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield service
 
 
-def quickest(look: Callable[[], None], rounds: int = 4) -> float:
-    """Seconds; the machine may have something else to do, once or twice."""
+def processor_seconds(process: int) -> float:
+    """User and system time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def least_work(service: Service, look: Callable[[], None], rounds: int = 4) -> float:
+    """Seconds of processor time that the service needs for a page: the same beside other work as without."""
     times = []
     for _ in range(rounds):
-        began = time.perf_counter()
+        began = processor_seconds(service.process.pid)
         look()
-        times.append(time.perf_counter() - began)
+        times.append(processor_seconds(service.process.pid) - began)
     return min(times)
 
 
 def test_every_page_within_a_second(large: Service, open_page: Callable[..., Page]) -> None:
-    """From nothing to rows and charts."""
+    """From nothing to rows and charts, the service works less than a second."""
     page = open_page(large)
     took = {}
     for place, sign in PAGES.items():
@@ -71,10 +71,10 @@ def test_every_page_within_a_second(large: Service, open_page: Callable[..., Pag
         def look(place: str = place, sign: str = sign) -> None:
             page.goto("about:blank")
             page.goto(large.url(place))
-            expect(page.locator(sign).first).to_be_visible(timeout=20_000)
-            expect(page.locator(".skeleton")).to_have_count(0, timeout=20_000)
+            expect(page.locator(sign).first).to_be_visible()
+            expect(page.locator(".skeleton")).to_have_count(0)
 
-        took[place] = quickest(look)
+        took[place] = least_work(large, look)
     assert max(took.values()) <= SECONDS, took
 
 

@@ -22,3 +22,8 @@ def _own_journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del os.environ["RUNG_JOURNAL"]
     else:
         os.environ["RUNG_JOURNAL"] = before
+
+
+@pytest.fixture(autouse=True)
+def _measured(measured_processes: None) -> None:
+    """The commands run in processes of their own: measure those."""

@@ -13,7 +13,9 @@ import rung
 from rung.cli.backtest import command
 from rung.core.backtest import CANNOT_KNOW
 from rung.core.errors import ConfigError, StoreError
+from rung.core.incident import Incident
 from rung.store import open_journal
+from rung.store.recorded import ended_incidents
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -170,11 +172,12 @@ def test_a_limit(path: Path, tmp_path: Path) -> None:
     assert "What would have been different" not in shown(path, "--policy", file, "--limit", "0")
 
 
-def test_more_incidents_than_a_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_incidents_than_a_page(path: Path) -> None:
     """Events are read by the page, and none is missed."""
-    monkeypatch.setattr("rung.store.recorded.PAGE", 2)
     names = [record(path, BUSY, "done", at=NOW + n) for n in range(5)]
-    assert [one["incident"] for one in table(path, "--policy", "task")["incidents"]] == names
+    with open_journal(path) as journal:
+        found = [Incident.of(events).id for events in ended_incidents(journal, [], page_size=2)]
+    assert found == names
 
 
 def test_what_cannot_be_read_is_left_out_and_said(path: Path) -> None:

@@ -152,7 +152,7 @@ def test_every_rule_is_explained(rule: Any) -> None:
         rule.why,
         rule.retryable,
     )
-    assert table["example"] == json.loads(json.dumps(explain._facts(rule.example)))
+    assert table["example"] == json.loads(json.dumps(explain.facts_table(rule.example)))
     assert rule.kind in run("explain", rule.id).output
 
 

@@ -317,12 +317,11 @@ def test_the_journal_is_chosen_in_order(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("platform", "base"), [("darwin", "Library/Application Support"), ("win32", "AppData/Local")])
 def test_the_data_directory_of_other_platforms(platform: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On macOS and Windows a user's data are elsewhere."""
-    monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    assert default_path() == Path.home() / base / "rung" / "journal.db"
+    assert default_path(platform) == Path.home() / base / "rung" / "journal.db"
     if platform == "win32":
         monkeypatch.setenv("LOCALAPPDATA", "/local")
-        assert default_path() == Path("/local/rung/journal.db")
+        assert default_path(platform) == Path("/local/rung/journal.db")
 
 
 def test_a_password_is_not_shown() -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.waiting import is_running, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RUNG = [sys.executable, "-m", "rung", "run"]
 
@@ -141,21 +142,11 @@ def test_a_check_must_pass(tmp_path: Path) -> None:
 def test_an_attempt_is_ended_with_all_it_started(tmp_path: Path) -> None:
     """A command that overruns its time is ended, its children too."""
     pid = tmp_path / "pid"
-    words = f"sleep 60 & echo $! > {pid}; wait"
-    began = time.monotonic()
-    done = run("--policy", "call", "--retries", "0", "--attempt-seconds", "0.5", "--", "sh", "-c", words)
-    assert time.monotonic() - began < 20
+    words = f"sleep 600 & echo $! > {pid}; wait"
+    done = run("--policy", "call", "--retries", "0", "--attempt-seconds", "1", "--", "sh", "-c", words)
     assert done.returncode == 1
     assert json.loads(done.stdout)["errorType"] == "timeout"
-    assert not _alive(int(pid.read_text()))
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    wait_until(lambda: not is_running(int(pid.read_text())))
 
 
 @pytest.mark.parametrize("when", ["attempt", "backoff"])
@@ -163,7 +154,7 @@ def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
     """Ctrl-C stops at once, in an attempt or in a backoff, and leaves a partial outcome; exit 130."""
     ready = tmp_path / "ready"
     words = (
-        f"touch {ready}; sleep 60"
+        f"touch {ready}; sleep 600"
         if when == "attempt"
         else f"touch {ready}; echo 'API Error: 529 Overloaded' >&2; exit 1"
     )
@@ -177,17 +168,12 @@ def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
         text=True,
     )
     assert process.stderr is not None
-    deadline = time.monotonic() + 20
     if when == "backoff":
-        while "again in" not in process.stderr.readline():
-            assert time.monotonic() < deadline
-    while not ready.exists():
-        time.sleep(0.02)
-        assert time.monotonic() < deadline
-    began = time.monotonic()
+        while "again in" not in (line := process.stderr.readline()):
+            assert line, "it ended without a pause"
+    wait_until(ready.exists)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
-    assert time.monotonic() - began < 5
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     contract: dict[str, Any] = json.loads(out)
     assert contract["status"] == "partial"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import Task
 
 LONG = 90.0
+pytestmark = pytest.mark.usefixtures("measured_processes")  # the conductor is a process of its own
 RUNG = [sys.executable, "-m", "rung"]
 GOOD = [
     *RUNG,
@@ -94,9 +95,9 @@ class Place:
             time.sleep(0.05)
 
     def until_state(self, name: str, *states: State) -> None:
-        self.until(lambda: self.db.exists() and self.db.stat().st_size and self._state(name) in states)
+        self.until(lambda: self.db.exists() and self.db.stat().st_size and self.state(name) in states)
 
-    def _state(self, name: str) -> State | None:
+    def state(self, name: str) -> State | None:
         try:
             return self.task(name).state
         except Exception:  # it is only being made
@@ -227,7 +228,7 @@ def test_a_person_answers(place: Place) -> None:
     command = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sh", str(script)]
     place.plan([{"id": "task-01", "command": command}], attended=True)
     place.start()
-    place.until(lambda: place._state("task-01") is State.ERROR and place.task("task-01").note.startswith("asks:"))
+    place.until(lambda: place.state("task-01") is State.ERROR and place.task("task-01").note.startswith("asks:"))
     assert "asks" in place.say("crew", "status").stdout
     told = place.say("crew", "reply", "task-01", "use port 8", "--fix")
     assert told.returncode == 0, told.stderr

@@ -60,7 +60,7 @@ class Storm:
         """Now and then somebody is killed, or stopped for a moment that is shorter than patience."""
         for until, number in [one for one in self.stopped if one[0] < time.monotonic()]:
             self.stopped.remove((until, number))
-            self._signal(number, signal.SIGCONT)
+            self.send_signal(number, signal.SIGCONT)
         workers = sorted(self.pids.glob("task-*.pid"))
         if not workers or self.chance.random() > 0.15:
             return
@@ -68,12 +68,12 @@ class Storm:
         if pid is None or not is_alive(pid):
             return
         if self.chance.random() < 0.4:
-            self._signal(pid.number, signal.SIGKILL)
+            self.send_signal(pid.number, signal.SIGKILL)
         else:
-            self._signal(pid.number, signal.SIGSTOP)
+            self.send_signal(pid.number, signal.SIGSTOP)
             self.stopped.append((time.monotonic() + 1.0, pid.number))
 
-    def _signal(self, number: int, what: int) -> None:
+    def send_signal(self, number: int, what: int) -> None:
         try:
             os.kill(number, what)
         except ProcessLookupError:
@@ -96,9 +96,9 @@ def storm(tmp_path: Path) -> Iterator[Storm]:
     made = Storm(tmp_path)
     yield made
     for _, number in made.stopped:
-        made._signal(number, signal.SIGCONT)
+        made.send_signal(number, signal.SIGCONT)
     for number in mine(made.db):
-        made._signal(number, signal.SIGKILL)
+        made.send_signal(number, signal.SIGKILL)
 
 
 def mine(db: Path) -> list[int]:

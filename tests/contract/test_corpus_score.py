@@ -1,4 +1,4 @@
-"""`bench/corpus.py` counts right, says what is wrong with a file, and can be held against needs."""
+"""`bench.corpus` counts right, says what is wrong with a file, and can be held against needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "bench" / "corpus.py"
 
 
 def row(number: int, label: str, retryable: bool, **facts: Any) -> dict[str, Any]:
@@ -51,7 +50,7 @@ def written(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def corpus(*arguments: object, start: tuple[str, ...] = (str(SCRIPT),)) -> subprocess.CompletedProcess[str]:
+def corpus(*arguments: object, start: tuple[str, ...] = ("-m", "bench.corpus")) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *start, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
@@ -136,8 +135,8 @@ def test_speed(tmp_path: Path) -> None:
 def test_litellm_missing(tmp_path: Path) -> None:
     """Where LiteLLM is not installed the table says so, and how to install it."""
     code = (
-        "import runpy, sys; sys.modules['litellm'] = None; sys.path.insert(0, 'bench');"
-        "sys.argv[0] = 'bench/corpus.py'; runpy.run_path(sys.argv[0], run_name='__main__')"
+        "import runpy, sys; sys.modules['litellm'] = None; sys.path.insert(0, '.');"
+        "runpy.run_module('bench.corpus', run_name='__main__')"
     )
     done = corpus(written(tmp_path / "rows.jsonl", OBVIOUS), start=("-c", code))
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`bench/loops.py` counts right, says what is wrong with a file, and can be held against needs."""
+"""`bench.loops` counts right, says what is wrong with a file, and can be held against needs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ROWS: list[dict[str, Any]] = [
 def score(tmp_path: Path, rows: list[dict[str, Any]], *options: str) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command = [sys.executable, str(ROOT / "bench" / "loops.py"), str(path), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "bench.loops", str(path), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
 def test_the_sums(tmp_path: Path) -> None:

@@ -63,15 +63,24 @@ def test_a_dead_process_is_dead_in_every_state(signals: Signals) -> None:
     """No state, paused ones neither, hides a death or a missing beat."""
     assert look(replace(signals, process_alive=False), PATIENCE) is Liveness.DEAD
     assert look(replace(signals, heartbeat_age=None), PATIENCE) in {Liveness.DEAD, Liveness.HUNG}
-    assert PAUSED
 
 
-@given(SIGNALS, st.floats(0, 10_000))
+@pytest.mark.parametrize("state", sorted(PAUSED))
+def test_a_paused_worker_that_does_not_beat_is_hung(state: str) -> None:
+    """A paused worker need not get on, but a missing beat is found in each paused state."""
+    paused = Signals(process_alive=True, heartbeat_age=1.0, progress_age=9_999.0, state=state)
+    assert look(paused, PATIENCE) is Liveness.WELL
+    assert look(replace(paused, heartbeat_age=PATIENCE.stale + 1), PATIENCE) is Liveness.HUNG
+
+
+IN_TROUBLE = SIGNALS.filter(lambda signals: signals.heartbeat_age is not None and look(signals, PATIENCE) in TROUBLE)
+
+
+@given(IN_TROUBLE, st.floats(0, 10_000))
 def test_silence_never_helps(signals: Signals, longer: float) -> None:
     """A longer silence never turns trouble into health."""
-    if look(signals, PATIENCE) in TROUBLE and signals.heartbeat_age is not None:
-        later = replace(signals, heartbeat_age=signals.heartbeat_age + longer)
-        assert look(later, PATIENCE) in TROUBLE
+    later = replace(signals, heartbeat_age=(signals.heartbeat_age or 0.0) + longer)
+    assert look(later, PATIENCE) in TROUBLE
 
 
 @pytest.mark.parametrize(

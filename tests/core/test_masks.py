@@ -57,7 +57,7 @@ PARTS = st.sampled_from(
 
 
 def all_masks(text: str) -> str:
-    for pattern, name in failures._MASKS:
+    for pattern, name in failures.MASKS:
         text = pattern.sub(name, text)
     return re.sub(r"\s+", " ", text).strip().lower()
 

@@ -14,7 +14,6 @@ import pytest
 from rung.core.crew import MessageType, State
 from rung.core.errors import Busy, ClaimBlocked, ConfigError, IllegalMove, StoreError
 from rung.store import open_journal
-from rung.store.crew import connection
 from rung.store.crew.connection import SqliteTable
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
@@ -133,10 +132,13 @@ def test_another_versions_table_is_refused(file: Path) -> None:
         Table.open(str(file))
 
 
-def test_a_lock_that_stays_is_busy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_stays_is_busy(file: Path) -> None:
     """Whoever holds it too long is said, not waited for without end."""
-    monkeypatch.setattr(connection, "WAIT", 50)
-    with Table.open(str(file), create=True) as table:
+
+    def connect(*, create: bool = False) -> SqliteTable:
+        return SqliteTable(str(file), create=create, clock=None, wait_ms=50)
+
+    with Table(connect(create=True), connect) as table:
         table.add(NewTask(task_id=TASK))
         # Another process: within one, two copies of SQLite do not see each other's locks.
         command = [sys.executable, "-c", HOLDS, str(file)]

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +14,9 @@ import pytest
 from rung.core.errors import Fenced, Taken
 from rung.engine import process_identity
 from rung.store import open_journal
-from rung.store.runs import Runs
+from rung.store.runs import Claim, Runs
+from rung.testing import FakeClock
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +76,14 @@ def test_two_processes_race(url: str) -> None:
     assert set(pids) == {process.pid for process in racers}, "it was no race: one won them all"
 
 
+def claimed(runs: Runs, run: str) -> Claim | None:
+    """The run, unless somebody else has it."""
+    try:
+        return runs.claim(run)
+    except Taken:
+        return None
+
+
 def test_a_sleeper_is_fenced(url: str) -> None:
     """Stopped, overtaken, woken: whatever it writes then is refused, and it ends."""
     code = """
@@ -109,8 +118,7 @@ for write in late:
     assert sleeper.stdout.readline() == "working\n"
     sleeper.send_signal(signal.SIGSTOP)
     with open_journal(url) as journal:
-        time.sleep(0.35)
-        claim = Runs(journal, lease=LONG).claim("r")
+        claim = wait_until(lambda: claimed(Runs(journal, lease=LONG), "r"))
         assert claim.epoch == 2
         claim.record("two", "from the new owner")
         sleeper.send_signal(signal.SIGCONT)
@@ -167,7 +175,7 @@ def test_who_is_dead() -> None:
     assert process_identity.is_gone(mine._replace(boot="before").text())
     assert json.loads(mine.text())[3] == os.getpid()
     child = subprocess.Popen(["true"])
-    time.sleep(0.2)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert process_identity.is_gone(mine._replace(pid=child.pid, start="5").text())  # a zombie writes nothing any more
     child.wait()
 
@@ -175,9 +183,12 @@ def test_who_is_dead() -> None:
 def test_the_lease_is_kept_while_we_work(tmp_path: Path) -> None:
     """Working longer than the lease lasts, nobody takes it over; afterwards it can be had."""
     with open_journal(tmp_path / "journal.db") as journal:
-        runs = Runs(journal, lease=0.2)
+        clock = FakeClock()
+        runs = Runs(journal, lease=0.5, now=clock.now)
         with runs.claim("r") as claim:
-            time.sleep(0.5)
+            for _ in range(3):
+                clock.advance(0.25)
+                wait_until(lambda: journal.read("SELECT lease FROM run") == [(clock.now() + 0.5,)])
             with pytest.raises(Taken):
                 runs.claim("r")
             claim.release()

@@ -216,9 +216,7 @@ def test_cancel_threads() -> None:
             waiting.set()
 
     policy = rung.policy("call", backoff={"base": LONG, "jitter": False})
-    began = time.monotonic()
     outcomes = fan("sync", fail, late, siblings="cancel", policy=policy, listeners=[heard])
-    assert time.monotonic() - began < LONG / 2
     assert [outcome.status.value for outcome in outcomes] == ["failed", "partial"]
     assert names(outcomes[1]) == ["Opened", "AttemptFailed", "Decided", "Cancelled"]
     assert ears.heard["job 1"] == list(outcomes[1].events)

@@ -304,7 +304,7 @@ class Opening(Breaker):
 def test_a_circuit_that_opens_while_a_call_begins() -> None:
     """A circuit that opens in another thread, while a call asks for it, is open for the calls after that one."""
     breakers = rung.Breakers()
-    breakers._by_key["the same"] = breaker = Opening()
+    breakers._by_key["the same"] = breaker = Opening()  # noqa: SLF001  # no public way to add a breaker of another class
     call = rung.guarded(STEADY, **alone(breakers=breakers))(time.monotonic)
     breaker.armed = True
     for _ in range(3):

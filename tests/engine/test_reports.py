@@ -297,10 +297,10 @@ def test_completed_wants_a_text() -> None:
 def test_many_sums() -> None:
     """However many sums are reported, no cent is lost, and memory does not grow without end."""
     kept = Reports()
-    for n in range(3 * reports._SUMS):
+    for n in range(3 * reports.SUMS):
         kept.spent((float(n), 1.0))
-    assert len(kept.dollars) == reports._SUMS
-    assert sum(dollars for _, dollars in kept.dollars) == 3 * reports._SUMS
+    assert len(kept.dollars) == reports.SUMS
+    assert sum(dollars for _, dollars in kept.dollars) == 3 * reports.SUMS
 
 
 def test_who_is_above() -> None:

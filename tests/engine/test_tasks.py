@@ -14,6 +14,7 @@ from rung.engine import tasks
 from rung.engine.patience import PAUSES
 from rung.store import open_journal
 from rung.store.runs import Claim, Runs
+from rung.testing import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,22 +97,16 @@ def test_a_task_that_fails(journal: Journal) -> None:
 def test_sleep_keeps_its_moment(journal: Journal) -> None:
     """A sleep that was begun before a crash ends when it would have ended."""
     claim = journal.runs.claim("r")
-    clock = [100.0]
-    work = tasks.Work(claim, lambda _: None, lambda: clock[0])
+    clock = FakeClock(100.0)
+    work = tasks.Work(claim, lambda _: None, clock.now, clock.sleep)
     work.done["nap"] = 99.0
-    begun = time.monotonic()
     work.sleep("nap", 60.0)  # its moment has passed
     work.step("short", lambda: 100.0, ())
     work.sleep("short", 0.0)
-    assert time.monotonic() - begun < 1
-
-    def later() -> float:
-        clock[0] += 0.01
-        return clock[0]
-
-    work._now = later
-    work.sleep("new", 0.02)
-    assert claim.steps()["new"] == pytest.approx(100.03, abs=0.02)
+    assert clock.sleeps == []
+    work.sleep("new", 0.25)
+    assert claim.steps()["new"] == 100.25
+    assert clock.sleeps == [0.25]
 
 
 def test_wait_for_a_word(journal: Journal) -> None:
@@ -331,9 +326,9 @@ def test_an_end_that_cannot_be_kept(journal: Journal) -> None:
     """The user is told, and the run stays open: whoever takes it up comes to the same without a step."""
     claim = full(journal, len(PAUSES) + 1)
     with pytest.warns(RuntimeWarning, match="the end of run 'r' could not be kept: the disk is full"):
-        tasks._finish(claim, {"status": "succeeded"}, lambda _: None)
+        tasks.keep_end(claim, {"status": "succeeded"}, lambda _: None)
     assert [run.id for run in journal.runs.open_runs()] == ["r"]
-    tasks._finish(claim, {"status": "succeeded"})
+    tasks.keep_end(claim, {"status": "succeeded"})
     assert journal.runs.open_runs() == []
 
 

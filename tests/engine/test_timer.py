@@ -44,7 +44,7 @@ def make_overdue(*tasks: asyncio.Task[Any]) -> None:
     for work, (_, task, cancels) in RUNNING.copy().items():
         if task in tasks:
             RUNNING[work] = (0.0, task, cancels)
-    sweeper_here()._look()
+    sweeper_here().sweep_now()
 
 
 async def begun(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -260,7 +260,7 @@ class TestSweeper:
             ((work, _),) = RUNNING.items()
             began = time.monotonic()
             RUNNING[work] = (began + SHORT, task, 0)
-            sweeper_here()._look()
+            sweeper_here().sweep_now()
             with pytest.raises(TimeUp):
                 await task
             return time.monotonic() - began
@@ -352,7 +352,7 @@ class TestSweeper:
             task = await begun(call())
             make_overdue(task)
             await asyncio.sleep(0)
-            sweeper_here()._look()
+            sweeper_here().sweep_now()
             assert await other() == "good"  # and what ends meanwhile is not taken for it
             return await task
 
@@ -390,7 +390,7 @@ class TestSweeper:
 
         async def main() -> None:
             task = await begun(call())
-            sweeper_here()._look()
+            sweeper_here().sweep_now()
             both = [make_overdue, lambda task: task.cancel()]
             for cancel in both if first == "ours" else reversed(both):
                 cancel(task)
@@ -517,8 +517,8 @@ class TestSweeper:
         async def main() -> None:
             task = await begun(asyncio.sleep(LONG))
             RUNNING["other"] = (0.0, task, 0)
-            sweeper_here()._look()
-            sweeper_here()._look()
+            sweeper_here().sweep_now()
+            sweeper_here().sweep_now()
             assert task.cancelling() == 1
             assert await Attempts(good).guarded()() == "good"
             assert OVERDUE == {"other": 0}
@@ -555,7 +555,7 @@ class TestSweeper:
         async def main() -> None:
             RUNNING[work] = (0.0, None, 0)
             try:
-                Sweeper(asyncio.get_running_loop())._look()
+                Sweeper(asyncio.get_running_loop()).sweep_now()
                 assert work not in OVERDUE
             finally:
                 del RUNNING[work]
@@ -579,7 +579,7 @@ class TestLoops:
         asyncio.run(call())
         asyncio.run(call())  # the same function, in another loop
         assert first is not second
-        assert first not in timer._SWEEPERS.values()
+        assert first not in timer.SWEEPERS.values()
 
     def test_loops_in_turn(self) -> None:
         """A loop keeps its one sweeper, whatever other loop was run in the same thread in between."""
@@ -632,7 +632,7 @@ class TestLoops:
             waiting.set()
             await asyncio.to_thread(looked.wait)
             assert not task.cancelling()
-            sweeper_here()._look()
+            sweeper_here().sweep_now()
             return await task
 
         results: list[Any] = []
@@ -641,7 +641,7 @@ class TestLoops:
         assert waiting.wait(LONG)
 
         async def main() -> None:
-            sweeper_here()._look()
+            sweeper_here().sweep_now()
 
         asyncio.run(main())
         looked.set()

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 # Waits short enough for a test, and still waits.
 QUICK = {"retries": 3, "backoff": {"base": 0.02, "cap": 0.1}}
-TIMEOUTS = {"connect": 2.0, "headers": 1.0, "total": 1.0, "first_token": 1.0, "idle": 0.5, "last_resort_factor": 1.0}
+# Timeouts that no good answer reaches, however busy the machine is; and those for upstreams that hang on purpose.
+TIMEOUTS = {
+    "connect": 60.0,
+    "headers": 60.0,
+    "total": 60.0,
+    "first_token": 60.0,
+    "idle": 60.0,
+    "last_resort_factor": 1.0,
+}
+IMPATIENT = {"connect": 60.0, "headers": 2.0, "total": 2.0, "first_token": 2.0, "idle": 1.0, "last_resort_factor": 1.0}
+LONG = 60.0
 
 
 class Behind:
@@ -50,7 +60,7 @@ class Behind:
             )
         }
         self.lab = Lab(script, **lab)
-        self._policy = {**QUICK, **(policy or {})}
+        self.policy_table = {**QUICK, **(policy or {})}
         self._settings = settings
         self._journal = journal
         self._detectors = detectors
@@ -69,21 +79,21 @@ class Behind:
             **more,
         }
         loops = table.pop("loops", None)
-        return settings_from(table, book_from({"policy": self._policy}), loops=loops)
+        return settings_from(table, book_from({"policy": self.policy_table}), loops=loops)
 
     def __enter__(self) -> Self:
         self.lab.__enter__()
         self.served = Served(self.settings(), self._journal, self._tell, self._detectors)
         self.thread = threading.Thread(target=lambda: uvloop.run(self.served.run()), daemon=True)
         self.thread.start()
-        assert self._told.wait(10)
+        assert self._told.wait(LONG)
         return self
 
     def __exit__(self, *_: object) -> None:
         for client in self._clients:
             client.close()
         self.served.stop()
-        self.thread.join(10)
+        self.thread.join(LONG)
         assert not self.thread.is_alive()
         self.lab.__exit__()
 
@@ -110,16 +120,16 @@ class Behind:
 
     def claude(self, **options: Any) -> anthropic.Anthropic:
         return self._closed(
-            anthropic.Anthropic(base_url=self.url, api_key="sk-ant-test", max_retries=0, timeout=20, **options)
+            anthropic.Anthropic(base_url=self.url, api_key="sk-ant-test", max_retries=0, timeout=LONG, **options)
         )
 
     def gpt(self, **options: Any) -> openai.OpenAI:
         return self._closed(
-            openai.OpenAI(base_url=f"{self.url}/v1", api_key="sk-test", max_retries=0, timeout=20, **options)
+            openai.OpenAI(base_url=f"{self.url}/v1", api_key="sk-test", max_retries=0, timeout=LONG, **options)
         )
 
     def http(self, **options: Any) -> httpx.Client:
-        return self._closed(httpx.Client(base_url=self.url, **{"timeout": 20, **options}))
+        return self._closed(httpx.Client(base_url=self.url, **{"timeout": LONG, **options}))
 
 
 ASK: Any = [{"role": "user", "content": "count to 40 as apple"}]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -14,21 +13,14 @@ import pytest
 
 import rung
 from rung.core import events as ev
-from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask, messages
+from tests.gateway.behind import ASK, LONG, WHOLE, WIRES, Behind, ask, messages
 from tests.gateway.strict import PATHS
+from tests.waiting import wait_until as until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 GOOD: Any = {"model": "small", "max_tokens": 500, "messages": ASK}
-
-
-def until(true: Any, seconds: float = 5.0) -> None:
-    """Wait until something is so."""
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
 
 
 def body(wire: str, **more: Any) -> dict[str, Any]:
@@ -52,9 +44,8 @@ def test_a_client_that_leaves_takes_its_attempt_along(wire: str) -> None:
 def test_a_client_that_leaves_before_there_is_an_answer(wire: str) -> None:
     """One that goes away while nothing has come yet, streamed or not, is not asked for any more."""
     with Behind([{"fault": "slow", "seconds": 60}], timeouts={"headers": 90.0, "total": 90.0}) as behind:
-        for stream in (False, True):
-            with pytest.raises(httpx.ReadTimeout):
-                httpx.post(behind.url + PATHS[wire], json=body(wire, stream=stream), timeout=1.0)
+        for calls, stream in enumerate((False, True), 1):
+            leave_after(behind, wire, calls, stream=stream)
             until(lambda: behind.gateway.running == 0)
         until(lambda: [call.ended for call in behind.lab.calls] == ["left", "left"])
 
@@ -64,8 +55,7 @@ def test_a_client_that_leaves_while_it_waits(wire: str) -> None:
     """A client that goes away during a pause before a repeat is not repeated for."""
     rule = {"fault": "rate_limit", "retry_after": 20}
     with Behind([rule]) as behind:
-        with pytest.raises(httpx.ReadTimeout):
-            httpx.post(behind.url + PATHS[wire], json=body(wire), timeout=0.5)
+        leave_after(behind, wire, 1, stream=False)
         until(lambda: behind.gateway.running == 0)
         assert behind.attempts == 1
 
@@ -157,7 +147,7 @@ def test_settings_are_read_again() -> None:
     with Behind([{"fault": "model_gone", "model": "small"}]) as behind:
         with pytest.raises(anthropic.NotFoundError):
             ask(behind, "messages", stream=False)
-        behind._policy["models"] = ["small", "large"]
+        behind.policy_table["models"] = ["small", "large"]
         assert behind.served.read_again(behind.settings)
         assert ask(behind, "messages", stream=False).text == WHOLE
         assert not behind.served.read_again(lambda: behind.settings(port=-1))
@@ -170,13 +160,13 @@ def test_it_drains() -> None:
     with Behind(delay=0.5) as behind:
         got: list[Any] = []
         work = threading.Thread(
-            target=lambda: got.append(httpx.post(f"{behind.url}/v1/messages", json=GOOD, timeout=9))
+            target=lambda: got.append(httpx.post(f"{behind.url}/v1/messages", json=GOOD, timeout=LONG))
         )
         work.start()
         until(lambda: behind.attempts == 1)
         behind.served.stop()
         work.join()
-        behind.thread.join(10)
+        behind.thread.join(LONG)
         assert got[0].status_code == 200
         assert not behind.thread.is_alive()
 
@@ -188,15 +178,15 @@ def test_a_resend_joins_what_is_running(wire: str, stream: bool) -> None:
     with Behind([{"fault": "slow", "seconds": 600}], timeouts={"headers": 900.0, "total": 900.0}) as behind:
         tasks = [Resending(behind, wire, stream=stream, count=count) for count in (0, 1)]
         tasks[0].start()
-        until(lambda: len(behind.gateway.joining) == 1, 30)  # after a moment: what is over sooner nobody sends again
+        until(lambda: len(behind.gateway.joining) == 1)  # after a moment: what is over sooner nobody sends again
         tasks[1].start()
-        until(lambda: behind.gateway.metrics.counts["rung_joined_total", ""] == 1, 30)
-        assert behind.attempts == 1
+        until(lambda: behind.gateway.metrics.counts["rung_joined_total", ""] == 1)
+        until(lambda: behind.attempts == 1)
         tasks[0].leave()
         assert behind.lab.calls[0].ended != "left"
         tasks[1].leave()
-        until(lambda: behind.lab.calls[0].ended == "left", 30)
-        until(lambda: behind.gateway.running == 0, 30)
+        until(lambda: behind.lab.calls[0].ended == "left")
+        until(lambda: behind.gateway.running == 0)
 
 
 class Resending:
@@ -216,6 +206,14 @@ class Resending:
 
     def leave(self) -> None:
         self._socket.close()
+
+
+def leave_after(behind: Behind, wire: str, calls: int, *, stream: bool) -> None:
+    """Ask, and leave when the upstream has been called so often."""
+    client = Resending(behind, wire, stream=stream, count=0)
+    client.start()
+    until(lambda: len(behind.lab.calls) == calls)
+    client.leave()
 
 
 def test_both_get_the_answer() -> None:

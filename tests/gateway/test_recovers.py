@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask
+from tests.gateway.behind import ASK, TIMEOUTS, IMPATIENT, WHOLE, WIRES, Behind, ask
 from tests.gateway.strict import PATHS, ErrorEvent, streamed
 
 # One bad request, then good ones: the fault, what it is told, whether it is for streams alone.
@@ -20,7 +20,7 @@ ONCE: dict[str, dict[str, Any]] = {
     "overloaded": {},
     "reset": {},
     "reset_headers": {},
-    "slow": {"seconds": 3.0},
+    "slow": {"seconds": 30.0},
     "stall": {"after": 7, "seconds": 30.0},
     "cut": {"after": 7},
     "no_end": {"after": 7},
@@ -30,6 +30,7 @@ ONCE: dict[str, dict[str, Any]] = {
     "empty": {},
     "max_tokens": {"after": 7},
 }
+HANGS = ("slow", "stall")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -38,7 +39,7 @@ ONCE: dict[str, dict[str, Any]] = {
 def test_one_fault_is_survived(fault: str, wire: str, stream: bool) -> None:
     """Whatever goes wrong once, an SDK without retries of its own gets the whole answer in two attempts."""
     rule = {"fault": fault, "request": 1, **ONCE[fault]}
-    with Behind([rule]) as behind:
+    with Behind([rule], timeouts=IMPATIENT if fault in HANGS else TIMEOUTS) as behind:
         got = ask(behind, wire, stream=stream)
         assert got.text == WHOLE
         assert got.stop in ("end_turn", "stop", "completed")
@@ -50,7 +51,7 @@ def test_one_fault_is_survived(fault: str, wire: str, stream: bool) -> None:
 def test_a_stream_broken_twice(fault: str, wire: str) -> None:
     """A stream that breaks in its second attempt, too, is spliced twice."""
     rule = {"fault": fault, "request": "1-2", "after": 9, **({"seconds": 30.0} if fault == "stall" else {})}
-    with Behind([rule]) as behind:
+    with Behind([rule], timeouts=IMPATIENT if fault in HANGS else TIMEOUTS) as behind:
         got = ask(behind, wire, stream=True)
         assert got.text == WHOLE
         assert behind.attempts == 3

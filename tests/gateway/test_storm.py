@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 
 from tests.gateway.behind import ASK, WHOLE, Behind
+from tests.waiting import wait_until
 
 # Faults a repeat, a splice or a resume can mend.
 FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]
@@ -59,10 +59,7 @@ def test_an_outage_is_not_made_worse() -> None:
         assert {answer.status_code for answer in got} <= {503, 529}
         assert behind.attempts <= 1.2 * 160
         behind.lab.use()
-        until = time.monotonic() + 10
-        while answers(behind, 1)[0].status_code != 200:
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        wait_until(lambda: answers(behind, 1)[0].status_code == 200, pause=0.1)
         assert {said(answer) for answer in answers(behind, 32)} == {WHOLE}
 
 

@@ -38,7 +38,9 @@ MISSING = "cat: notes.txt: No such file or directory"
 
 
 def environment(tmp_path: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "RUNG_JOURNAL": str(tmp_path / "journal.db")}
+    coverage = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    own = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "RUNG_JOURNAL": str(tmp_path / "journal.db")}
+    return {**coverage, **own}
 
 
 @asynccontextmanager

@@ -66,7 +66,7 @@ def test_one_that_has_ended_is_made_again(service: Running, past: None) -> None:
 def test_again_with_another_model(service: Running, past: None) -> None:
     """And with recovery: it fails once more, and is retried as the policy says."""
     service.admin.put("/api/retry-policy", json={"backoffBase": 0}, headers={"if-match": '"0"'})
-    service.hub.policies._known.clear()
+    eventually(lambda: service.hub.policies.pick().backoff.base == 0)
     service.echo.fails = [HttpError(503, "busy")]
     done = service.post("/api/sessions/lost/retry", {"mode": "model", "model": "large"}, 202)
     eventually(lambda: _result(service, done["incident"]) == "done by large")

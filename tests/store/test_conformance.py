@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,17 +24,19 @@ from rung.core import events as ev
 from rung.core.errors import Busy, StoreError
 from rung.core.request import Request
 from rung.store import open_journal
+from rung.store.journal import Journal
 from rung.store.migrations import LATEST
+from rung.store.writer import LINGER
 from rung.testing import FakeClock, HttpError, Script
 from tests.properties.test_recovery import World, policies, steps
 from tests.store.stories import NOON, differences, emptied, everything, failed, opened, stories, succeeded, tables
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rung.core.policy import Policy
-    from rung.store.journal import Journal
-    from rung.store.port import Connection
+    from rung.store.port import Backend, Connection
 
 LONG = 30.0
 _NUMBERS = count()
@@ -432,24 +435,43 @@ def test_rebuild_with_two_models_in_a_batch(journal: Journal) -> None:
     assert not differences(before, tables(journal))
 
 
-def test_rebuild_after_a_lost_connection(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+class LosesItsConnection:
+    """A backend whose next commit fails once, as if the server went away before it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.fails = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.backend, name)
+
+    def connect(self, *, write: bool) -> Any:
+        connection = self.backend.connect(write=write)
+        commit = connection.commit
+
+        def commit_or_fail() -> None:
+            if self.fails:
+                self.fails = False
+                connection.rollback()
+                raise Busy("the server went away")
+            commit()
+
+        connection.commit = commit_or_fail  # type: ignore[method-assign]
+        return connection
+
+
+def test_rebuild_after_a_lost_connection(journal: Journal) -> None:
     """A transaction that failed and was done again is counted once."""
-    keep(journal, "a", 0, opened("a"))
-    broken = [True]
-    honest = journal.read_models.update
-
-    def finish(connection: Connection, results: list[Any]) -> None:
-        honest(connection, results)
-        if broken.pop() if broken else False:
-            raise Busy("the server went away")
-
-    monkeypatch.setattr(journal._writer, "_finish", finish)
-    monkeypatch.setattr(journal._writer, "_tell", lambda _: None)
-    keep(journal, "a", 1, failed())
-    assert journal.flush(LONG)
-    before = tables(journal)
-    journal.rebuild()
-    assert not differences(before, tables(journal))
+    backend = LosesItsConnection(journal.backend)
+    with Journal(backend, tell=lambda _: None) as other:
+        keep(other, "a", 0, opened("a"))
+        backend.fails = True
+        keep(other, "a", 1, failed())
+        assert other.flush(LONG)
+        assert not backend.fails
+        before = tables(other)
+        other.rebuild()
+        assert not differences(before, tables(other))
 
 
 # -- what must not be in it --------------------------------------------------------------------------
@@ -665,23 +687,21 @@ def test_notes(make_journal: Callable[[], Journal]) -> None:
 def test_a_note_arrives_by_itself(journal: Journal) -> None:
     """Without a flush, too, and soon."""
     journal.append_later(story, "a", NOON)
-    until = time.monotonic() + LONG
-    while not journal.events("a") and time.monotonic() < until:
-        time.sleep(0.01)
-    assert len(journal.events("a")) == 2
+    wait_until(lambda: len(journal.events("a")) == 2)
 
 
-def test_how_it_ended(journal: Journal) -> None:
+def test_how_it_ended(url: str) -> None:
     """The last events of an incident come by themselves, whatever room there is for notes: at once, and after a rest."""
-    journal._writer.room = 0
-    for name in ("a", "b"):
-        keep(journal, name, 0, opened(name), failed())
-        journal.append_last(name, 2, [succeeded()])
-        until = time.monotonic() + LONG
-        while len(journal.events(name)) < 3 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert journal.read("SELECT status FROM incident WHERE id = ?", (name,)) == [("recovered",)]
-        time.sleep(0.1)
+    with open_journal(url, room=0) as journal:
+        for name in ("a", "b"):
+            keep(journal, name, 0, opened(name), failed())
+            journal.append_last(name, 2, [succeeded()])
+            wait_until(partial(recovered, journal, name))
+            time.sleep(2 * LINGER)  # the writer rests
+
+
+def recovered(journal: Journal, name: str) -> bool:
+    return journal.read("SELECT status FROM incident WHERE id = ?", (name,)) == [("recovered",)]
 
 
 def test_a_bad_note(url: str) -> None:
@@ -699,10 +719,9 @@ def test_a_bad_note(url: str) -> None:
 def test_more_notes_than_can_be_kept(url: str) -> None:
     """Whoever is too fast for the journal does not wait, nor fills the memory: what is left out is counted and told."""
     said: list[str] = []
-    with open_journal(url, tell=said.append) as journal:
+    with open_journal(url, tell=said.append, room=50) as journal:
         go = threading.Event()
         journal.write(lambda _: go.wait(LONG), lambda _: True)
-        journal._writer.room = 50
         for number in range(60):
             journal.append_later(story, f"{number}", NOON)
         go.set()

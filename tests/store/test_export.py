@@ -181,14 +181,13 @@ def test_one_project_is_pruned_alone(recorded: Recorded) -> None:
     assert {row[0] for row in recorded.journal.read("SELECT project FROM incident")} == {"api"}
 
 
-def test_more_than_one_batch(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_one_batch(url: str) -> None:
     """Many incidents are taken out in many short transactions, all of them."""
-    monkeypatch.setattr("rung.store.retention.BATCH", 3)
     with open_journal(url) as journal:
         made = Recorded(journal)
         for _ in range(10):
             made.recover("fine")
-        assert prune(journal, older_than=made.clock.now() + 1).incidents == 10
+        assert prune(journal, older_than=made.clock.now() + 1, batch=3).incidents == 10
         assert left(journal) == set()
 
 

@@ -28,8 +28,6 @@ from rung.store import open_journal
 from tests.store.stories import NOON, differences, emptied, failed, opened, succeeded, tables
 
 if TYPE_CHECKING:
-    import pytest
-
     from rung.store.journal import Journal
     from rung.store.port import Connection
 
@@ -190,7 +188,6 @@ def test_sqlite() -> None:
     run_state_machine_as_test(Machine, settings=small)
 
 
-def test_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgres(postgres_url: str) -> None:
     """So does one on a server."""
-    monkeypatch.setattr(Machine, "url", postgres_url)
-    run_state_machine_as_test(Machine, settings=small)
+    run_state_machine_as_test(type("PostgresMachine", (Machine,), {"url": postgres_url}), settings=small)

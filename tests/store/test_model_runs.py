@@ -20,8 +20,6 @@ from tests.store.stories import NOON, emptied, failed, opened, succeeded
 from tests.store.test_model import LONG, small
 
 if TYPE_CHECKING:
-    import pytest
-
     from rung.store.journal import Journal
 
 LEASE = 100.0
@@ -197,7 +195,6 @@ def test_sqlite() -> None:
     run_state_machine_as_test(Machine, settings=small)
 
 
-def test_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgres(postgres_url: str) -> None:
     """So are those on a server."""
-    monkeypatch.setattr(Machine, "url", postgres_url)
-    run_state_machine_as_test(Machine, settings=small)
+    run_state_machine_as_test(type("PostgresMachine", (Machine,), {"url": postgres_url}), settings=small)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from rung.core.errors import Busy, StoreError
-from rung.store import open_journal, postgres
+from rung.store import open_journal
 from rung.store.postgres import PostgresBackend
 from tests.store import postgres as real
 from tests.store.stories import failed, opened, succeeded
@@ -128,10 +128,9 @@ def test_all_begin_at_once(postgres_url: str) -> None:
     assert wrong == []
 
 
-def test_writers_take_turns(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writers_take_turns(postgres_url: str) -> None:
     """While one writes, another waits; for so long only, then it is told to come again."""
-    monkeypatch.setattr(postgres, "WRITER", "SET lock_timeout = '50ms'")
-    backend = PostgresBackend(postgres_url)
+    backend = PostgresBackend(postgres_url, writer_settings="SET lock_timeout = '50ms'")
     first, second = backend.connect(write=True), backend.connect(write=True)
     first.begin()
     with pytest.raises(Busy, match="lock timeout"):

@@ -127,7 +127,7 @@ def test_a_loop_that_is_closed() -> None:
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     assert ticket.set_result(1)
-    waiting._log_destroy_pending = False  # type: ignore[attr-defined]  # left behind on purpose
+    waiting._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # left behind on purpose
 
 
 async def _ask(ticket: Ticket[int]) -> int:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core import events as ev
-from rung.store import writer
 from rung.store.journal import Journal
 from rung.store.sqlite import SqliteBackend
 from tests.store_faults.disk import Disk, broken, full
@@ -119,16 +118,14 @@ def whole(number: int) -> Part:
     return Part(name, 0, (ev.Opened(at, name, ev.Terms("call", "call")), ev.AttemptSucceeded(at, 0.5, 0.0)))
 
 
-def test_bound_of_what_waits(disk: Disk, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bound_of_what_waits(disk: Disk, path: Path) -> None:
     """Only so much waits in memory; what is beyond it is lost, and how much that was is told."""
-    monkeypatch.setattr(writer, "SPOOL", 50)
     told: list[str] = []
-    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=told.append)
+    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=told.append, spool=50)
     switch = DiskSwitch(disk)
     switch.on("write", "ENOSPC")
     for number in range(80):
         journal.append(*whole(number)).result(LONG)
-    assert len(journal._writer._spool) == 50
     switch.off()
     assert journal.flush(LONG)
     journal.append(*whole(80)).result(LONG)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from rung.core.incident import Incident
 
+    WriteEntry = Callable[[int, str, str], None]
+
 LEARNINGS: Final = "learnings.md"
 ISSUES: Final = "issues.md"
 TITLE: Final = 80
@@ -81,8 +83,9 @@ def known(folder: str | Path) -> tuple[list[Learning], list[Issue]]:
 class Notebook:
     """A listener that keeps a project's notes: `recover(…, listeners=[Notebook("notes")])`."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, write: WriteEntry | None = None) -> None:
         self.folder = Path(folder)
+        self._write = write or write_entry
         self._noted: set[Kind] = set()  # kinds that are known to be in the file: most incidents need no look
 
     def __call__(self, event: ev.Event, incident: Incident) -> None:
@@ -91,11 +94,11 @@ class Notebook:
             return
         date = datetime.fromtimestamp(event.at, UTC).date().isoformat()
         if incident.status is ev.Status.PARTIAL and not isinstance(event, ev.Cancelled):
-            _append(self.folder / ISSUES, "# Issues", partial(_issue_entry, incident, date))
+            _append(self.folder / ISSUES, "# Issues", partial(_issue_entry, incident, date), self._write)
         for place, failure in enumerate(incident.failures):
             if failure.kind not in self._noted:
                 entry = partial(_learning_entry, incident, place, date)
-                _append(self.folder / LEARNINGS, "# Learnings", entry)
+                _append(self.folder / LEARNINGS, "# Learnings", entry, self._write)
                 self._noted.add(failure.kind)
 
 
@@ -210,7 +213,7 @@ def _helped(incident: Incident, place: int) -> tuple[str, str]:
             return "What helped: trying again.", "LOW"
 
 
-def _append(path: Path, heading: str, make: Callable[[str], str]) -> None:
+def _append(path: Path, heading: str, make: Callable[[str], str], write: WriteEntry) -> None:
     """Add what is made of the text as it now is, in one write at its end; nobody else of us writes meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for _ in range(_TRIES):
@@ -221,7 +224,7 @@ def _append(path: Path, heading: str, make: Callable[[str], str]) -> None:
             text = _text(path)
             entry = make(text)
             if entry:
-                _write(file, text, entry if text else f"{heading}\n\n{entry}")
+                write(file, text, entry if text else f"{heading}\n\n{entry}")
             if _is_still(file, path):
                 return
         finally:
@@ -229,7 +232,8 @@ def _append(path: Path, heading: str, make: Callable[[str], str]) -> None:
     raise OSError(f"{path}: is replaced again and again")
 
 
-def _write(file: int, text: str, entry: str) -> None:
+def write_entry(file: int, text: str, entry: str) -> None:
+    """Append an entry to an open file that has this text, in one write, and sync it."""
     lines = text.replace("\r", "")
     whole = ("" if not text or lines.endswith("\n\n") else "\n" if lines.endswith("\n") else "\n\n") + entry
     data = (whole.replace("\n", "\r\n") if "\r\n" in text else whole).encode("utf-8", "replace")

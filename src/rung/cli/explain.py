@@ -92,11 +92,11 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "why": rule.why,
         "retryable": rule.retryable,
         "asks_for": asked_by(rule),
-        "example": _facts(rule.example),
+        "example": facts_table(rule.example),
     }
 
 
-def _facts(evidence: Evidence) -> dict[str, Any]:
+def facts_table(evidence: Evidence) -> dict[str, Any]:
     """What the evidence says, without the fields it leaves out."""
     return {name: value for name, value in evidence._asdict().items() if value != evidence._field_defaults[name]}
 
@@ -137,5 +137,5 @@ def _show_rule(rule: Rule) -> None:
     row("kind", rule.kind)
     row("retryable", "yes" if rule.retryable else "no")
     row("asks for", [f"{name}: {', '.join(values)}" for name, values in asked_by(rule).items()])
-    facts = _facts(rule.example).items()
+    facts = facts_table(rule.example).items()
     row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])

@@ -212,7 +212,7 @@ def first_line(text: str, length: int = 160) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-_MASKS: Final = (
+MASKS: Final = (
     (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+){2,}[\\/]?"), "<path>"),  # first: with all the ids and dates in it
     (re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "<time>"),
@@ -228,7 +228,7 @@ _MASKS: Final = (
     (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
 )
 # Where a mask can find anything at all, by what is quickly seen: most texts have neither paths nor dashes in them.
-_PATH, _UUID, _TIME, _ID, _HEX, _NUMBER = _MASKS
+_PATH, _UUID, _TIME, _ID, _HEX, _NUMBER = MASKS
 _DIGIT: Final = re.compile(r"\d")
 # Looked for around digits, of which prose has few: an x after one, an exponent before, seven hex digits with it.
 _HEXED: Final = re.compile(

@@ -37,7 +37,7 @@ MAIN: Final = threading.main_thread().ident
 # The watchdog looks at least this often, so an attempt with a longer limit need not wake it.
 LOOK_EVERY: Final = 5.0
 # What an attempt does in its `finally` when it is ended has so long, before it is ended once more.
-_INSIST_EVERY: Final = 1.0
+INSIST_EVERY: Final = 1.0
 _NEVER: Final = float("inf")
 
 
@@ -82,7 +82,7 @@ class Watchdog:
         former = signal.signal(SIGNAL, self._handler)
         self._former = former if callable(former) else None
         self._begin()
-        os.register_at_fork(after_in_child=self._begin_in_child)
+        os.register_at_fork(after_in_child=self.begin_in_child)
 
     @property
     def displaced(self) -> bool:
@@ -124,8 +124,8 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="rung-watchdog", daemon=True)
         self._thread.start()
 
-    def _begin_in_child(self) -> None:
-        # A process forked inside an attempt is not that attempt: it may live on when its time is up.
+    def begin_in_child(self) -> None:
+        """Watch in a forked process: it is not its parent's attempt, and lives on when that one's time is up."""
         self.due[:] = [_NEVER] * len(self.due)
         self._begin()
 
@@ -140,7 +140,7 @@ class Watchdog:
                 self._evict()
             elif len(soon) < len(due):
                 if now >= self._insists_at or any(looked < at <= now for at in due):
-                    self._insists_at = now + _INSIST_EVERY
+                    self._insists_at = now + INSIST_EVERY
                     signal.pthread_kill(MAIN or 0, SIGNAL or 0)
                 soon.append(self._insists_at)
             looked = now

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _STEPS: Final = 100
-_SUMS: Final = 1_000
+SUMS: Final = 1_000
 
 
 class Reports:
@@ -40,7 +40,7 @@ class Reports:
         """So much, at this moment."""
         self.at = sum_[0]
         self.dollars.append(sum_)
-        if len(self.dollars) > _SUMS:  # the oldest become one: most likely of a call that is long over
+        if len(self.dollars) > SUMS:  # the oldest become one: most likely of a call that is long over
             self.dollars[1] = self.dollars[1][0], self.dollars[0][1] + self.dollars[1][1]
             self.dollars.popleft()
 

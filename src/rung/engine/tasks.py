@@ -238,11 +238,11 @@ def _carry(journal: DurableJournal, run: str, name: str, arguments: dict[str, An
         except Busy:
             raise  # a step could not be kept: the run stays open, and only that step may be done again
         except Exception as error:
-            _finish(claim, _failure(error))
+            keep_end(claim, _failure(error))
             raise
         finally:
             WORK.reset(token)
-        _finish(claim, {"status": "succeeded", "value": value})
+        keep_end(claim, {"status": "succeeded", "value": value})
     return value
 
 
@@ -260,11 +260,11 @@ async def _acarry(journal: DurableJournal, run: str, name: str, arguments: dict[
         except Busy:
             raise  # as above
         except Exception as error:
-            await to_thread(_finish, claim, _failure(error))
+            await to_thread(keep_end, claim, _failure(error))
             raise
         finally:
             WORK.reset(token)
-        await to_thread(_finish, claim, {"status": "succeeded", "value": value})
+        await to_thread(keep_end, claim, {"status": "succeeded", "value": value})
     return value
 
 
@@ -279,7 +279,7 @@ def _failure(error: Exception) -> dict[str, Any]:
     return {"status": "failed", "kind": failure.kind.value, "reason": failure.message}
 
 
-def _finish(claim: Claim, ended: dict[str, Any], sleep: Callable[[float], None] = time.sleep) -> None:
+def keep_end(claim: Claim, ended: dict[str, Any], sleep: Callable[[float], None] = time.sleep) -> None:
     """Keep how it ended; if that cannot be, the run stays open, and comes to the same without doing a step."""
     try:
         patiently(partial(claim.finish, ended), sleep)

@@ -79,7 +79,7 @@ class Sweeper:
         # is looked at on every call, so that a caller's cancellation is never taken for ours.
         self.task: Task | None = None
         self.cancels = 0
-        loop.call_later(LOOK_EVERY, self._look)
+        loop.call_later(LOOK_EVERY, self.sweep_now)
 
     def attend(self, task: Task | None) -> None:
         """Another task than the last makes a call: count its cancellations, and let it hear its children."""
@@ -92,7 +92,8 @@ class Sweeper:
         if here is None or here.owner is None or here.owner() is not task:
             equip(task)
 
-    def _look(self) -> None:
+    def sweep_now(self) -> None:
+        """Cancel overdue attempts, and schedule the next sweep."""
         now = monotonic()
         soon = now + LOOK_EVERY
         self.task = None  # it may have ended: do not keep it
@@ -105,7 +106,7 @@ class Sweeper:
             elif work not in OVERDUE:
                 OVERDUE[work] = cancels
                 task.cancel()
-        self.loop.call_later(soon - now, self._look)
+        self.loop.call_later(soon - now, self.sweep_now)
 
 
 def was_ours(work: object, task: Task | None) -> bool:
@@ -114,17 +115,17 @@ def was_ours(work: object, task: Task | None) -> bool:
     return before is not None and task is not None and task.uncancel() <= before
 
 
-_SWEEPERS: Final[dict[asyncio.AbstractEventLoop, Sweeper]] = {}
+SWEEPERS: Final[dict[asyncio.AbstractEventLoop, Sweeper]] = {}
 
 
 def sweeper_here() -> Sweeper:
     """The sweeper of the running event loop."""
     loop = asyncio.get_running_loop()
-    sweeper = _SWEEPERS.get(loop)
+    sweeper = SWEEPERS.get(loop)
     if sweeper is None:
-        for former in list(_SWEEPERS):
+        for former in list(SWEEPERS):
             if former.is_closed():
-                _SWEEPERS.pop(former, None)
-        sweeper = _SWEEPERS[loop] = Sweeper(loop)
+                SWEEPERS.pop(former, None)
+        sweeper = SWEEPERS[loop] = Sweeper(loop)
     sweeper.thread = get_ident()
     return sweeper

@@ -31,7 +31,7 @@ async def send_final_error(exchange: Exchange, failure: Failure) -> None:
         await writer.reply(Answer(_OK, [_JSON], orjson.dumps(wire.bodies.joined(exchange.parts))))
     elif writer.begun:
         stream = exchange.stream or wire.splice()
-        await writer.write(stream.failed(status, _words(failure)), last=True)
+        await writer.write(stream.failed(status, failure.headline(500)), last=True)
     else:
         await writer.reply(_final(exchange, failure, status))
 
@@ -43,12 +43,7 @@ def _final(exchange: Exchange, failure: Failure, status: int) -> Answer:
     if last is None:
         wait = failure.retry_after
         more = [] if wait is None else [(b"retry-after", str(int(wait) + 1).encode())]
-        return answers.error(exchange.call.wire, status, _words(failure), *more)
+        return answers.error(exchange.call.wire, status, failure.headline(500), *more)
     if last.status == 0:  # of an event: it had no status of its own
         last = last._replace(status=failure.evidence.status or status)
     return last._replace(headers=[*last.headers, _NO_RETRY])
-
-
-def _words(failure: Failure) -> str:
-    first = next(iter(failure.message.strip().splitlines()), "")[:500]
-    return f"{failure.kind}: {first}" if first else str(failure.kind)

@@ -13,7 +13,7 @@ from rung.core.events import Opened
 from rung.store.bodies import kept
 from rung.store.queries_incidents import event_bodies
 from rung.store.read_model_writer import Fresh, ReadModelWriter
-from rung.store.writer import Item, Writer
+from rung.store.writer import NOTES, SPOOL, Item, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,12 +55,22 @@ class Journal:
     It is the engine's port: give it to `recover`, `guarded` or a session as `journal=`.
     """
 
-    def __init__(self, backend: Backend, *, project: str = "", tell: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        project: str = "",
+        tell: Callable[[str], object] | None = None,
+        room: int = NOTES,
+        spool: int = SPOOL,
+    ) -> None:
         self.backend = backend
         self.project = project
         self.read_models = ReadModelWriter()
         models = self.read_models
-        self._writer = Writer(backend, tell or _warn, self._do, models.update, models.forget, self._unfold)
+        self._writer = Writer(
+            backend, tell or _warn, self._do, models.update, models.forget, self._unfold, room=room, spool=spool
+        )
         try:
             backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
         except ReadOnly:  # it can be looked at; whoever writes is told

@@ -45,7 +45,8 @@ READER: Final = "SET default_transaction_read_only = on; SET statement_timeout =
 class PostgresBackend:
     """One schema of one database. Other processes, here and elsewhere, may use it as well."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, writer_settings: str = WRITER) -> None:
+        self._writer_settings = writer_settings
         self._options = _options(url)
         self.url = _without_password(self._options)
         self.schema = _schema(str(self._options.get("options", "")), self.url)
@@ -106,7 +107,7 @@ class PostgresBackend:
         if encoding != "UTF8":
             raise StoreError(f"{self.url}: the database's encoding is {encoding}; a journal needs UTF8")
         raw.adapters.register_loader("numeric", _number_loader())
-        raw.execute(f"SET search_path TO {self.schema}; {WRITER if write else READER}")
+        raw.execute(f"SET search_path TO {self.schema}; {self._writer_settings if write else READER}")
         if write:
             self._own_schema(connection)
             migrate(connection, self.url, WORDS)

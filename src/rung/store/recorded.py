@@ -19,7 +19,12 @@ PAGE: Final = 200  # incidents whose events are read at once
 
 
 def ended_incidents(
-    journal: Journal, unreadable: list[str], *, since: float | None = None, project: str | None = None
+    journal: Journal,
+    unreadable: list[str],
+    *,
+    since: float | None = None,
+    project: str | None = None,
+    page_size: int = PAGE,
 ) -> Iterator[list[Event]]:
     """The events of each incident that has ended and in which something failed, oldest first."""
     terms, values = ["status <> 'open'", "failures > 0"], []
@@ -29,8 +34,8 @@ def ended_incidents(
             values.append(value)
     chosen = f"SELECT id FROM incident WHERE {' AND '.join(terms)} ORDER BY opened_at, id"  # noqa: S608  # our own names
     ids = [name for (name,) in journal.read(chosen, values)]
-    for start in range(0, len(ids), PAGE):
-        page = ids[start : start + PAGE]
+    for start in range(0, len(ids), page_size):
+        page = ids[start : start + page_size]
         marks = ", ".join("?" * len(page))
         bodies: dict[str, list[str]] = {name: [] for name in page}
         read = f"SELECT incident, body FROM event WHERE incident IN ({marks}) ORDER BY incident, n"  # noqa: S608  # marks

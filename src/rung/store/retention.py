@@ -37,7 +37,12 @@ class Finding(NamedTuple):
 
 
 def prune(
-    journal: Journal, *, older_than: float | None = None, max_bytes: int | None = None, project: str | None = None
+    journal: Journal,
+    *,
+    older_than: float | None = None,
+    max_bytes: int | None = None,
+    project: str | None = None,
+    batch: int = BATCH,
 ) -> Pruned:
     """Take out closed incidents: those last touched before a moment, and the oldest until it is small enough.
 
@@ -46,7 +51,7 @@ def prune(
     """
     if older_than is None and max_bytes is None:
         raise ConfigError("prune", None, "an age, a size, or both")
-    gone = Pruned(0, 0) if older_than is None else _before(journal, older_than, project)
+    gone = Pruned(0, 0) if older_than is None else _before(journal, older_than, project, batch)
     if max_bytes is not None:
         more = _down_to(journal, max_bytes, project)
         gone = Pruned(gone.incidents + more.incidents, gone.events + more.events)
@@ -125,26 +130,26 @@ def _counts(what: str, counted: int, rows: int, noun: str) -> Finding:
     return Finding(what, counted >= rows, f"{counted} counted, {rows} {noun} kept{more}")
 
 
-def _before(journal: Journal, moment: float, project: str | None) -> Pruned:
+def _before(journal: Journal, moment: float, project: str | None, batch: int) -> Pruned:
     incidents = events = 0
     for status in Status:  # one at a time: so the index knows which are next
         while True:
             gone = journal.write(
-                lambda connection, status=status: _take_out(connection, status, moment, project),  # type: ignore[misc]  # a default binds
+                lambda connection, status=status: _take_out(connection, status, moment, project, batch),  # type: ignore[misc]  # a default binds
                 lambda _: False,
             ).result()
             incidents, events = incidents + gone.incidents, events + gone.events
-            if gone.incidents < BATCH:
+            if gone.incidents < batch:
                 break
     return Pruned(incidents, events)
 
 
-def _take_out(connection: Connection, status: str, moment: float, project: str | None) -> Pruned:
+def _take_out(connection: Connection, status: str, moment: float, project: str | None, batch: int) -> Pruned:
     """One batch, whole. A request goes when nobody has made it since."""
     whose, values = ("", []) if project is None else (" AND project = ?", [project])
     rows = connection.execute(
         "SELECT id, request, pattern, touched_at FROM incident"  # noqa: S608  # our own names
-        f" WHERE status = ? AND touched_at < ? AND ended_at IS NOT NULL{whose} ORDER BY touched_at LIMIT {BATCH}",
+        f" WHERE status = ? AND touched_at < ? AND ended_at IS NOT NULL{whose} ORDER BY touched_at LIMIT {batch}",
         [status, moment, *values],
     )
     events = 0
@@ -173,7 +178,7 @@ def _down_to(journal: Journal, max_bytes: int, project: str | None) -> Pruned:
             break
         surplus = min(int(closed), 1 + int(closed * (1 - max_bytes / size)))
         rows: list[Any] = journal.read(_SIZED, (surplus,))
-        gone = _before(journal, rows[0][0] if rows else float("inf"), project)
+        gone = _before(journal, rows[0][0] if rows else float("inf"), project, BATCH)
         incidents, events = incidents + gone.incidents, events + gone.events
         if not gone.incidents:
             break

@@ -53,6 +53,9 @@ class Writer:
         finish: Callable[[Connection, list[Any]], object],
         undone: Callable[[], object] = lambda: None,
         unfold: Callable[[Any], Item] | None = None,
+        *,
+        room: int = NOTES,
+        spool: int = SPOOL,
     ) -> None:
         self._backend = backend
         self._tell = tell
@@ -63,7 +66,8 @@ class Writer:
         self.trouble = ""  # why the store does not take anything now; empty: it does
         self._told = False  # that something waits; whoever must know at once is given an error instead
         self.dropped = 0
-        self.room = NOTES
+        self.room = room
+        self._spool_size = spool
         self.missed = 0  # good calls there was no room for
         self._fresh()
 
@@ -340,7 +344,7 @@ class Writer:
         if not self._told:
             self._told = True
             self._say(f"the journal cannot be written ({self.trouble}): the work goes on, events wait in memory")
-        if len(self._spool) < SPOOL:
+        if len(self._spool) < self._spool_size:
             self._spool.append(item)
         else:
             self.dropped += 1

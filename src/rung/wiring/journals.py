@@ -41,11 +41,11 @@ def place(option: str | None) -> Place:
     return Place(str(default_path()), "the default")
 
 
-def default_path() -> Path:
-    """Where this platform keeps a user's data."""
-    if sys.platform == "win32":
+def default_path(platform: str = sys.platform) -> Path:
+    """Where a platform keeps a user's data."""
+    if platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
+    elif platform == "darwin":
         base = str(Path.home() / "Library" / "Application Support")
     else:
         base = os.environ.get("XDG_DATA_HOME") or ""

@@ -73,7 +73,16 @@ def transaction(connection: Transacting) -> Iterator[None]:
 class SqliteTable:
     """One file, by apsw or by Python's own module."""
 
-    def __init__(self, place: str, *, create: bool, clock: Callable[[], float] | None, standard: bool = False) -> None:
+    def __init__(
+        self,
+        place: str,
+        *,
+        create: bool,
+        clock: Callable[[], float] | None,
+        standard: bool = False,
+        wait_ms: int = WAIT,
+    ) -> None:
+        self._wait_ms = wait_ms
         self.path = Path(place).expanduser()
         self.url = str(self.path)
         self._fresh = _prepare(self.path, create=create)
@@ -92,11 +101,11 @@ class SqliteTable:
     def _opened(self) -> Any:
         if self._driver is not None:
             return self._driver.open(self.path, write=True).raw
-        return sqlite3.connect(self.url, isolation_level=None, check_same_thread=False, timeout=WAIT / 1_000)
+        return sqlite3.connect(self.url, isolation_level=None, check_same_thread=False, timeout=self._wait_ms / 1_000)
 
     def _set_up(self, *, create: bool, clock: Callable[[], float] | None) -> None:
         try:
-            self._execute(f"PRAGMA busy_timeout={WAIT}")
+            self._execute(f"PRAGMA busy_timeout={self._wait_ms}")
             self._look()
             if self._execute("PRAGMA journal_mode") != [("delete",)]:
                 self._execute("PRAGMA journal_mode=DELETE")

@@ -15,23 +15,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import corpus_print as shown
-from corpus_peers import Rung, StatusTable
-from corpus_rows import FORMS, BadFile, read
-from corpus_score import NEEDS, judge, missed, tallies
-from corpus_speed import measure
+from bench.corpus import printing as shown
+from bench.corpus.peers import Rung, StatusTable
+from bench.corpus.rows import FORMS, BadFile, read
+from bench.corpus.score import NEEDS, judge, missed, tallies
+from bench.corpus.speed import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpus_peers import Classifier
+    from bench.corpus.peers import Classifier
 
-DEFAULT: Final = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "errors_public.jsonl"
+DEFAULT: Final = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "errors_public.jsonl"
 NOT_INSTALLED: Final = "not installed: `make corpus` does it, or pip install --group corpus"
 
 
 def _litellm() -> Classifier:
-    from corpus_litellm import LiteLLM
+    from bench.corpus.litellm_mapping import LiteLLM
 
     return LiteLLM()
 

@@ -6,14 +6,14 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus_rows import FORMS
-from corpus_score import GROUPS, confusions, kind_scores
+from bench.corpus.rows import FORMS
+from bench.corpus.score import GROUPS, confusions, kind_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpus_score import Judged, Tally
-    from corpus_speed import Speed
+    from bench.corpus.score import Judged, Tally
+    from bench.corpus.speed import Speed
 
 WIDTH: Final = 100
 _TEXT: Final = 160

@@ -1,6 +1,6 @@
 """How fast the lab answers: requests per second and per second of its own CPU, over plain sockets.
 
-python bench/lab.py [--requests 20000] [--connections 32]
+python -m bench.gateway.lab [--requests 20000] [--connections 32]
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from rung.core.classify import forget
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpus_peers import Classifier
-    from corpus_rows import Row
+    from bench.corpus.peers import Classifier
+    from bench.corpus.rows import Row
 
 ROUNDS: Final = 15  # a round takes milliseconds: one of them falls between what else the machine does
 _CALLS: Final = 10  # of one row in a block: a single fast call is lost in the clock's own cost

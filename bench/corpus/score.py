@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpus_rows import FORMS
+from bench.corpus.rows import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpus_peers import Answer, Classifier
-    from corpus_rows import Row
+    from bench.corpus.peers import Answer, Classifier
+    from bench.corpus.rows import Row
     from rung.core.failures import Kind
 
 CALLS: Final = "http+exception"

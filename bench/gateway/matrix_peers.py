@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from rung.testing.provider import Lab
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.gateway.cells import Cell, Found, measure
 
 RETRIES = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from corpus_rows import FORMS
+from bench.corpus.rows import FORMS
 from rung.core.failures import Failure, Kind
 
 if TYPE_CHECKING:

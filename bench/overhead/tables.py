@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from statistics import median
 
-from subjects import LABELS, PEERS, SETUPS, YARDSTICK
-from work import Mode, Scenario
+from bench.overhead.subjects import LABELS, PEERS, SETUPS, YARDSTICK
+from bench.overhead.work import Mode, Scenario
 
 
 @dataclass(frozen=True, slots=True)

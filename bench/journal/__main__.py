@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from journal_work import Speed, alone, by_tasks, by_threads, handing_over, naively, paid, work_of
+from bench.journal.work import Speed, alone, by_tasks, by_threads, handing_over, naively, paid, work_of
 from rung.store.journal import Journal
 from rung.store.sqlite import SqliteBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from journal_work import Part, Write
+    from bench.journal.work import Part, Write
 
 WAYS: dict[str, tuple[Callable[[Path, list[list[Part]]], tuple[Speed, list[list[Write]]]], int]] = {
     "1 thread": (by_threads, 1),

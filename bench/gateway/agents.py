@@ -1,6 +1,6 @@
 """Real coding agents and every fault of the lab, with the gateway (their own tries off) and without (their own tries on).
 
-    python bench/agents.py claude [codex] [--case cut] [--bare]
+    python -m bench.gateway.agents claude [codex] [--case cut] [--bare]
 
 Codex is the program that RUNG_CODEX names. A task of three commands and a last word; every second request of it fails.
 """
@@ -13,7 +13,6 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.gateway.agents import SAID, Task, as_good_as_can_be, rules, task
 from tests.gateway.cells import CASES
 

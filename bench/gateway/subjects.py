@@ -68,7 +68,7 @@ def lab(delay: float, scratch: Path) -> Subject:
 
 def minimal(url: str) -> Subject:
     port = free_port()
-    return start(MINIMAL, port, sys.executable, str(HERE / "gateway_minimal.py"), url, str(port))
+    return start(MINIMAL, port, sys.executable, str(HERE / "minimal.py"), url, str(port))
 
 
 def ours(url: str, scratch: Path) -> Subject:

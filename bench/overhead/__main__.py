@@ -21,9 +21,9 @@ import subprocess
 import sys
 from time import perf_counter
 
-from subjects import MEMORY, PEERS, SETUPS, YARDSTICK
-from tables import Results, cell, print_json, print_text
-from work import Mode, Scenario
+from bench.overhead.subjects import MEMORY, PEERS, SETUPS, YARDSTICK
+from bench.overhead.tables import Results, cell, print_json, print_text
+from bench.overhead.work import Mode, Scenario
 
 FIRST_USE = "import rung; rung.guarded(lambda: 1)(); rung.classify(Exception('x'))"
 IMPORTS = {"rung": "import rung", "rung + first use": FIRST_USE} | {peer: f"import {peer}" for peer in PEERS}
@@ -49,7 +49,7 @@ def measure(rounds: int) -> Results:
 
 
 def _worker(name: str, mode: str, scenario: str) -> dict[str, float]:
-    done = _run(__file__, "--worker", name, mode, scenario)
+    done = _run("-m", "bench.overhead", "--worker", name, mode, scenario)
     found: dict[str, float] = json.loads(done)
     return found
 
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        import worker
+        from bench.overhead import worker
 
         print(json.dumps(worker.measure(*options.worker)))
         return

@@ -1,6 +1,6 @@
 """Gateways in one run: requests per second of processor time, what they add to a call, what they keep in memory.
 
-    python bench/gateway.py [--quick] [--seconds 2] [--litellm PYTHON] [--portkey SCRIPT] [--requests 100000]
+    python -m bench.gateway [--quick] [--seconds 2] [--litellm PYTHON] [--portkey SCRIPT] [--requests 100000]
 
 All on loopback: the lab answers, this process loads, each subject is a process of its own. Subjects take turns, so that
 what else this machine does hits all of them alike; ratios are what counts. Latency is added to the direct one of the
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from gateway_load import Measured, load, memory_of, send
-from gateway_subjects import DIRECT, LITELLM, MINIMAL, OURS, PORTKEY, Subject, end, lab, ours, running
+from bench.gateway.load import Measured, load, memory_of, send
+from bench.gateway.subjects import DIRECT, LITELLM, MINIMAL, OURS, PORTKEY, Subject, end, lab, ours, running
 
 ROUNDS = 4
 WARM = 3.0  # seconds

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from loops_peers import Detector
+    from bench.loops.peers import Detector
 
 
 class BadFile(Exception):

@@ -1,4 +1,4 @@
-"""How long every report takes over a large journal: `python bench/journal_reports.py [--quick | --big]`.
+"""How long every report takes over a large journal: `python -m bench.journal.reports [--quick | --big]`.
 
 What is generated: a block of realistic incidents over 90 days (three projects, six models, a session for every
 25 incidents; 70 % succeed at once, the rest fail by Zipf's law in one of 900 ways and climb up to three rungs),

@@ -191,7 +191,7 @@ def measure(place: str, options: argparse.Namespace) -> Found:
     print(f"filling {options.tasks:,} tasks, launching {options.workers} workers", file=sys.stderr)
     conductor.care()
     _claim_all(place)
-    command = [sys.executable, __file__, "--work", place, *(f"--{name}={getattr(options, name)}" for name in ("workers", "beat", "seconds", "silent", "stale", "seed"))]  # fmt: skip
+    command = [sys.executable, "-m", "bench.crew.scale", "--work", place, *(f"--{name}={getattr(options, name)}" for name in ("workers", "beat", "seconds", "silent", "stale", "seed"))]  # fmt: skip
     workers = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         return _watched(conductor, options, workers)

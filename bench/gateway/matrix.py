@@ -1,6 +1,6 @@
 """The recovery matrix: every fault of the lab, streamed and not, over each wire, with and without a gateway.
 
-    python bench/matrix.py [--wire messages] [--case cut] [--driver sdk] [--litellm PYTHON] [--portkey SCRIPT] [--json FILE]
+    python -m bench.gateway.matrix [--wire messages] [--case cut] [--driver sdk] [--litellm PYTHON] [--portkey SCRIPT] [--json FILE]
 
 Each cell is one request against a lab that fails once, or for good where the fault never goes away by itself: by the
 real SDK of the wire (its own retries off) and by plain HTTP, read strictly. A cell says what the client got (the whole
@@ -21,12 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.gateway.behind import WIRES
 from tests.gateway.cells import CASES, CELLS, DRIVERS, POLICY, TIMEOUTS, Cell, Found, as_good_as_can_be, measure
 
-from matrix_peers import LiteLLM, Portkey
+from bench.gateway.matrix_peers import LiteLLM, Portkey
 from rung.core.config import book_from
 from rung.gateway.serve import Served
 from rung.gateway.settings import settings_from

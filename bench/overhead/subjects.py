@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from work import Call, Mode, Scenario, adecorated, aloop, decorated, loop
+from bench.overhead.work import Call, Mode, Scenario, adecorated, aloop, decorated, loop
 
 Decorator: TypeAlias = Callable[[Call], Call]
 

@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from loops_peers import DETECTORS
-from loops_score import BadFile, Score, read, score
-from loops_speed import measure
+from bench.loops.peers import DETECTORS
+from bench.loops.score import BadFile, Score, read, score
+from bench.loops.speed import measure
 
-DEFAULT: Final = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "traj_public.jsonl"
+DEFAULT: Final = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "traj_public.jsonl"
 
 
 def _options() -> argparse.Namespace:

@@ -7,7 +7,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from corpus_peers import Answer, by_status
+from bench.corpus.peers import Answer, by_status
 from rung.core.failures import Kind
 
 if TYPE_CHECKING:

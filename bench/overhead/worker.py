@@ -10,8 +10,8 @@ from statistics import median
 from time import process_time
 from typing import Any
 
-from subjects import MEMORY, SETUPS, YARDSTICK, Decorator
-from work import ATTEMPTS, VALUE, WORKS, Call, Mode, Scenario, copies, disable_sleep
+from bench.overhead.subjects import MEMORY, SETUPS, YARDSTICK, Decorator
+from bench.overhead.work import ATTEMPTS, VALUE, WORKS, Call, Mode, Scenario, copies, disable_sleep
 
 TURNS = 7
 LOOP = 0.04

@@ -1,6 +1,6 @@
 """A storm: many clients, a provider that fails by chance, then an outage, then good weather again, then the end.
 
-    python bench/gateway_storm.py [--seconds 120] [--connections 128] [--rate 0.3] [--outage 60] [--no-journal]
+    python -m bench.gateway.storm [--seconds 120] [--connections 128] [--rate 0.3] [--outage 60] [--no-journal]
 
 What must hold: no client sees a failure the ladder could have prevented, the upstream's load stays near the number of
 requests (at most 1.5 of it in the storm, 1.2 in the outage), service is normal within seconds of the outage's end, and a
@@ -23,8 +23,8 @@ from typing import Any
 import aiohttp
 import uvloop
 
-from gateway_load import memory_of
-from gateway_subjects import end, free_port, start
+from bench.gateway.load import memory_of
+from bench.gateway.subjects import end, free_port, start
 
 # Faults a repeat, a splice or a resume can mend.
 FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]

@@ -1,0 +1,1 @@
+"""Benchmarks. Run one with `python -m bench.<folder>` in the root of the repository."""

@@ -1,0 +1,1 @@
+"""How many real errors are classified right."""

@@ -1,0 +1,1 @@
+"""Throughput, latency and recovery of the gateway, beside its peers."""

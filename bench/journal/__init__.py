@@ -1,0 +1,1 @@
+"""Cost of the journal: appends and reports."""

@@ -1,0 +1,1 @@
+"""How well loops are told from work."""

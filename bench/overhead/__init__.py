@@ -1,0 +1,1 @@
+"""Cost of a guarded call, beside its peers."""
