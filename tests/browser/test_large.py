@@ -1,4 +1,4 @@
-"""The dashboard over a large journal: ten thousand sessions, a million events; no page takes longer than a second."""
+"""The dashboard over a large journal with ten thousand sessions and a million events."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def quickest(look: Callable[[], None], rounds: int = 4) -> float:
-    """Seconds; the machine may have something else to do, once or twice."""
+    """Return the fastest of several measurements, in seconds, to exclude other load."""
     times = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -63,7 +63,7 @@ def quickest(look: Callable[[], None], rounds: int = 4) -> float:
 
 
 def test_every_page_within_a_second(large: Service, open_page: Callable[..., Page]) -> None:
-    """From nothing to rows and charts."""
+    """Every page shows its rows and charts within the time limit."""
     page = open_page(large)
     took = {}
     for place, sign in PAGES.items():
@@ -79,7 +79,7 @@ def test_every_page_within_a_second(large: Service, open_page: Callable[..., Pag
 
 
 def test_the_list_goes_on(large: Service, open_page: Callable[..., Page]) -> None:
-    """Scrolled for long, rows come as they are wanted, and the page holds only those in sight."""
+    """Scrolling loads more rows, and the document contains only the visible ones."""
     page = open_page(large)
     expect(page.locator(".grid-row").first).to_be_visible()
     for _ in range(30):
