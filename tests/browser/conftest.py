@@ -1,4 +1,4 @@
-"""The service as people start it, and a real Chromium that looks at it."""
+"""Fixtures: the service as `rung up` starts it, and a real Chromium."""
 
 from __future__ import annotations
 
@@ -32,60 +32,60 @@ TIMEOUT_MS = 60_000  # only a page that is broken takes so long, however busy th
 
 @dataclass
 class Service:
-    """A running `rung serve`."""
+    """A running `rung serve` process."""
 
     process: subprocess.Popen[str]
     address: str
     journal: Path | None = None
 
     def url(self, place: str = "") -> str:
-        """The address of a page, as a signed-in browser has it."""
+        """Return the URL of a page for a signed-in browser."""
         return f"{self.address}#{place}"
 
     @property
     def sign_in(self) -> str:
-        """The address that was printed."""
+        """Return the URL with the token, as printed by `rung up`."""
         return f"{self.address}?token={TOKEN}"
 
-    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
-        """Use the API without a browser."""
-        asked = urllib.request.Request(
+    def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+        """Send an API request without a browser and return the decoded response."""
+        api_request = urllib.request.Request(
             f"{self.address}api/{path}",
             None if body is None else json.dumps(body).encode(),
             {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **(headers or {})},
             method=method,
         )
-        with urllib.request.urlopen(asked, timeout=20) as answer:
-            return json.loads(answer.read())
+        with urllib.request.urlopen(api_request, timeout=20) as response:
+            return json.loads(response.read())
 
     def end(self) -> int:
-        """Ctrl-C: with pages listening too, it is over in a moment."""
+        """Interrupt the process, also while pages are connected, and return its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout=60)
 
 
 @contextmanager
-def up(*words: str, journal: Path | None = None, command: Sequence[str] = ("rung", "up")) -> Iterator[Service]:
-    """Start it; end it. The command is a module and its words."""
-    given = [] if journal is None else ["--journal", str(journal)]
-    port = [] if "--port" in words else ["--port", "0"]
+def up(*arguments: str, journal: Path | None = None, command: Sequence[str] = ("rung", "serve")) -> Iterator[Service]:
+    """Start the service and stop it afterwards. The command is a module and its arguments."""
+    journal_option = [] if journal is None else ["--journal", str(journal)]
+    port = [] if "--port" in arguments else ["--port", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", *command, *port, "--token", TOKEN, *given, *words],
+        [sys.executable, "-m", *command, *port, "--token", TOKEN, *journal_option, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)},
     )
     assert process.stdout is not None
-    said = []
+    output = []
     for line in process.stdout:
-        said.append(line)
-        if found := re.search(r"(http://\S+/)\?token=", line):
-            service = Service(process, found[1], journal)
+        output.append(line)
+        if match := re.search(r"(http://\S+/)\?token=", line):
+            service = Service(process, match[1], journal)
             break
     else:
-        raise AssertionError(f"rung serve did not start: {''.join(said)}")
+        raise AssertionError(f"rung serve did not start: {''.join(output)}")
     try:
         yield service
     finally:
@@ -95,29 +95,29 @@ def up(*words: str, journal: Path | None = None, command: Sequence[str] = ("rung
 
 @pytest.fixture(scope="session")
 def demo() -> Iterator[Service]:
-    """The demo's live world."""
+    """The service with the demo."""
     with up(command=["examples.demo_world"]) as service:
         yield service
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A journal that the tests themselves write to, while the service shows it."""
+    """Scripted agents that write to the journal of the running service."""
     with Stage(tmp_path_factory.mktemp("stage") / "journal.db") as stage:
         yield stage
 
 
 @pytest.fixture(scope="module")
 def service(stage: Stage) -> Iterator[Service]:
-    """The service over the stage's journal."""
+    """The service over the journal of the scripted agents."""
     with up(journal=stage.place) as service:
-        service.ask("PUT", "retry-policy", {"settings": {"ladder": "model", "models": MODELS}}, {"If-Match": '"0"'})
+        service.request("PUT", "retry-policy", {"settings": {"ladder": "model", "models": MODELS}}, {"If-Match": '"0"'})
         yield service
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A Chromium. A laptop may have none; the gate must."""
+    """Chromium; tests are skipped without one, except in continuous integration."""
     chromium = FINDER["find"]()
     if chromium is None:
         if os.environ.get("RUNG_REQUIRE_BROWSER") or os.environ.get("CI"):
@@ -128,49 +128,49 @@ def browser() -> Iterator[Browser]:
     expect.set_options(timeout=TIMEOUT_MS)
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield found
-        found.close()
+        chromium_browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield chromium_browser
+        chromium_browser.close()
 
 
 @dataclass
-class Watch:
-    """What a page said and asked for while it was looked at."""
+class PageMonitor:
+    """Console errors and requested hosts of a browser context."""
 
     errors: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
 
-    def over(self, context: BrowserContext) -> None:
-        """Watch every page of a context."""
-        context.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+    def attach(self, context: BrowserContext) -> None:
+        """Record the errors and requests of every page of a context."""
+        context.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
         context.on("weberror", lambda error: self.errors.append(str(error.error)))
         context.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
 
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens signed-in pages; afterwards none may have complained, or asked another host for anything."""
-    watches: list[tuple[Watch, str]] = []
+    """Open signed-in pages; afterwards, fail on console errors and on requests to other hosts."""
+    monitors: list[tuple[PageMonitor, str]] = []
     contexts: list[BrowserContext] = []
-    homes: set[str] = set()
+    own_hosts: set[str] = set()
 
-    def opened(service: Service, place: str = "/sessions", *, expects: str = "", **settings: Any) -> Page:
+    def open_signed_in(service: Service, place: str = "/sessions", *, expects: str = "", **settings: Any) -> Page:
         context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1360, "height": 860}, **settings})
         contexts.append(context)
-        watch = Watch()
-        watch.over(context)
-        watches.append((watch, expects))
+        monitor = PageMonitor()
+        monitor.attach(context)
+        monitors.append((monitor, expects))
         page = context.new_page()
         page.set_default_timeout(TIMEOUT_MS)
         page.goto(service.sign_in)
         page.goto(service.url(place))
-        homes.add(service.address.split("/")[2])
+        own_hosts.add(service.address.split("/")[2])
         return page
 
-    yield opened
+    yield open_signed_in
     for context in contexts:
         context.close()
-    for watch, expects in watches:
-        unexpected = [text for text in watch.errors if not expects or not re.search(expects, text)]
+    for monitor, expects in monitors:
+        unexpected = [text for text in monitor.errors if not expects or not re.search(expects, text)]
         assert not unexpected
-        assert watch.hosts <= homes
+        assert monitor.hosts <= own_hosts

@@ -1,4 +1,4 @@
-"""Agents played by the tests: real recoveries, written to the journal that the service shows."""
+"""Scripted agents: real recoveries that write to the journal of the running service."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>'
 
 
 class Stage:
-    """A journal, and whoever plays on it."""
+    """A journal and the scripted agents that write to it."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -46,10 +46,10 @@ class Stage:
             player.join(timeout=20)
         self.journal.close()
 
-    # -- stories --------------------------------------------------------------------------------------
+    # -- scenarios --------------------------------------------------------------------------------------
 
     def recovered(self, session: str, project: str = "shop") -> Outcome[Any]:
-        """Fails, is told what was wrong, and succeeds."""
+        """Run a recovery that fails once and then succeeds with the error in its prompt."""
 
         def attempt(request: rung.Request) -> str:
             spend(0.02)
@@ -60,7 +60,7 @@ class Stage:
         return self._play(attempt, session, project, ladder="task")
 
     def failed(self, session: str, project: str = "shop") -> Outcome[Any]:
-        """Refused for good."""
+        """Run a recovery that fails with 401."""
 
         def attempt(request: rung.Request) -> str:
             raise HttpError(401, "invalid x-api-key")
@@ -68,7 +68,7 @@ class Stage:
         return self._play(attempt, session, project, ladder="call")
 
     def hostile(self) -> Outcome[Any]:
-        """Every text that an agent can choose holds a script."""
+        """Run a recovery in which every text from the agent contains a script."""
 
         def attempt(request: rung.Request) -> str:
             if not request.recovery:
@@ -79,7 +79,7 @@ class Stage:
         return self._play(attempt, f"hostile {HOSTILE}", HOSTILE, ladder="task", request=request)
 
     def asks(self, session: str) -> None:
-        """Wants a dearer model, and waits for somebody's leave."""
+        """Start a recovery that waits for confirmation of a more expensive model."""
 
         def attempt(request: rung.Request) -> str:
             spend(0.01)
@@ -90,7 +90,7 @@ class Stage:
         self._begin(attempt, session, ladder="model", confirm="always", ask=self.journal.asker(60.0))
 
     def waits(self, session: str, seconds: float = 45.0) -> threading.Event:
-        """Rate-limited, and waiting; the event is set when it is tried again."""
+        """Start a rate-limited recovery; the returned event is set by its second attempt."""
         again = threading.Event()
         tried = []
 
@@ -104,11 +104,11 @@ class Stage:
         self._begin(attempt, session, ladder="model")
         return again
 
-    # -- how ------------------------------------------------------------------------------------------
+    # -- helpers ------------------------------------------------------------------------------------------
 
     def _begin(self, attempt: Callable[[rung.Request], str], session: str, **settings: Any) -> None:
         def play() -> None:
-            with suppress(Exception):  # the stage is taken down around it
+            with suppress(Exception):  # the journal closes while the thread runs
                 self._play(attempt, session, "shop", **settings)
 
         player = threading.Thread(target=play, name=f"stage-{session}", daemon=True)
@@ -140,7 +140,7 @@ class Stage:
 
 
 class View:
-    """The journal as a project sees it."""
+    """The journal port of one project."""
 
     def __init__(self, journal: Any, project: str) -> None:
         self.project = project

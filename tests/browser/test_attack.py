@@ -1,4 +1,4 @@
-"""A page of another site, open in the same browser as the dashboard, gets nothing and does nothing."""
+"""Cross-site and DNS-rebinding attacks from the browser that runs the dashboard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def evil() -> Iterator[str]:
-    """Another origin on this machine, by a name that a browser takes for another site."""
+    """A server on this machine under a host name that the browser treats as another site."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -32,7 +32,7 @@ def evil() -> Iterator[str]:
             self.wfile.write(b"<!doctype html><title>evil</title><body></body>")
 
         def log_message(self, *_: object) -> None:
-            """Nothing to say."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -51,7 +51,7 @@ TRY = """async ([url, method, type, body]) => {
 
 
 def test_another_sites_page(service: Service, stage: Stage, evil: str, browser: Browser) -> None:
-    """It reads nothing, and what it sends blindly changes nothing: not with JSON, a form or a plain text."""
+    """A page of another site can neither read responses nor change anything with JSON, forms or plain text."""
     context = browser.new_context()
     session = stage.failed("target-1")
     ours = context.new_page()
@@ -59,7 +59,7 @@ def test_another_sites_page(service: Service, stage: Stage, evil: str, browser: 
     expect(ours.locator(".grid-row").first).to_be_visible()
     page = context.new_page()
     page.goto(evil)
-    acts = len(service.ask("GET", "audit"))
+    acts = len(service.request("GET", "audit"))
     for mode in ("cors", "no-cors"):
         for path, method, kind, body in (
             ("api/me", "GET", "", None),
@@ -72,7 +72,7 @@ def test_another_sites_page(service: Service, stage: Stage, evil: str, browser: 
         ):
             said = page.evaluate(TRY.replace("MODE", mode), [service.address + path, method, kind, body])
             assert said in ("refused", "opaque"), (path, said)
-    assert len(service.ask("GET", "audit")) == acts
+    assert len(service.request("GET", "audit")) == acts
     page.set_content(f'<iframe src="{service.address}"></iframe>')
     page.wait_for_timeout(500)
     assert not page.frames[-1].url.startswith("http")  # nothing of ours is shown inside another page
@@ -80,7 +80,7 @@ def test_another_sites_page(service: Service, stage: Stage, evil: str, browser: 
 
 
 def test_a_name_bent_to_this_machine(service: Service, browser: Browser) -> None:
-    """Rebinding: the browser believes that evil.example is here, and the service does not answer to it."""
+    """The service rejects requests for a host name that was rebound to its address."""
     context = browser.new_context(extra_http_headers={"Authorization": f"Bearer {TOKEN}"})
     try:
         answer = context.request.get(service.address + "api/me", headers={"Host": "evil.example"})

@@ -1,4 +1,4 @@
-"""What the build makes: small, under the strictest content policy, at home under any address."""
+"""The built bundle: its size, its content security policy and its relative URLs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_LOAD = 80 * 1024
 
 
 def test_the_first_load_is_small() -> None:
-    """The page, its style sheet and every script of every page weigh at most 80 KB compressed."""
+    """The page, its style sheet and all scripts take at most 80 KB compressed."""
     sizes = {
         path.name: len(gzip.compress(path.read_bytes(), 9)) for path in STATIC.rglob("*.*") if path.suffix != ".txt"
     }
@@ -25,7 +25,7 @@ def test_the_first_load_is_small() -> None:
 
 
 def test_the_page_has_nothing_inline_and_no_absolute_address() -> None:
-    """No script, style or handler stands in the page itself, and every address in it is relative."""
+    """The page contains no inline script, style or handler, and only relative URLs."""
     page = (STATIC / "index.html").read_text()
     assert not re.search(r"<script(?![^>]*\bsrc=)", page)
     assert not re.search(r"<style|\sstyle=|\son\w+=", page)
@@ -38,7 +38,7 @@ def test_the_page_has_nothing_inline_and_no_absolute_address() -> None:
 
 
 def test_the_lock_names_no_host() -> None:
-    """Packages come from whatever registry npm is set to; the lock holds their digests alone."""
+    """The lock file contains digests but no registry URLs."""
     lock = json.loads((ROOT / "dashboard" / "package-lock.json").read_text())
     packages = {name: entry for name, entry in lock["packages"].items() if name}
     assert packages
@@ -48,7 +48,7 @@ def test_the_lock_names_no_host() -> None:
 
 @pytest.mark.parametrize("change", ["src/main.tsx", "index.html", "package-lock.json"])
 def test_a_changed_source_is_built_again_and_nothing_else(change: str, tmp_path: Path) -> None:
-    """A build that changed nothing is skipped; one changed byte of a source is not."""
+    """A build is skipped if no source changed, and runs if one byte changed."""
     skip = shutil.ignore_patterns("node_modules")
     shutil.copytree(ROOT / "dashboard", tmp_path / "dashboard", ignore=skip)
     shutil.copytree(STATIC, tmp_path / "src/rung/service/static")
@@ -61,5 +61,5 @@ def test_a_changed_source_is_built_again_and_nothing_else(change: str, tmp_path:
 
 
 def test_without_its_sources_there_is_nothing_to_build(tmp_path: Path) -> None:
-    """A wheel built from a tree without the dashboard's sources does not ask for Node."""
+    """A wheel built without the dashboard's sources does not require Node."""
     assert Dashboard(tmp_path).is_fresh()

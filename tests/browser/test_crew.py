@@ -1,4 +1,4 @@
-"""A crew on the page: a board with what needs a person on top, and a task that is answered with one click."""
+"""The crew pages: the board and the actions of a task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[Table]:
-    """A task that asks, one at work, one that was given up, one whose every word is hostile, one to be begun."""
+    """A crew with a task in each state: needs review, working, escalated, with hostile texts, and watching."""
     with Table.open(str(tmp_path / "move.db"), create=True) as opened:
         for name, title in (("asks", "Move the prices"), ("works", "Write the guide"), ("lost", "Port the parser"),
                             ("hostile", HOSTILE), ("waits", "Tidy up")):  # fmt: skip
@@ -41,13 +41,13 @@ def table(tmp_path: Path) -> Iterator[Table]:
 
 @pytest.fixture
 def crew(table: Table, tmp_path: Path) -> Iterator[Service]:
-    """The service beside that crew."""
+    """The service with that crew."""
     with up("--no-gateway", "--crew", table.place, journal=tmp_path / "journal.db") as service:
         yield service
 
 
 def test_a_review_is_approved_on_the_page(crew: Service, table: Table, open_page: Callable[..., Page]) -> None:
-    """On top stands what needs a person; the click reaches the worker; the page follows the table by itself."""
+    """Tasks that need attention come first, an approval reaches the worker, and the page follows the table."""
     page = open_page(crew, "/crew")
     top = page.get_by_role("region", name="Needs attention")
     expect(top.locator("li")).to_have_count(2)
@@ -71,7 +71,7 @@ def test_a_review_is_approved_on_the_page(crew: Service, table: Table, open_page
 def test_a_lost_task_begins_again_and_a_late_word_is_refused(
     crew: Service, table: Table, open_page: Callable[..., Page]
 ) -> None:
-    """With a confirmation; and who decides about what has moved on is told so, and changes nothing."""
+    """A task is restarted after a confirmation, and an action on an outdated state is rejected."""
     page = open_page(crew, "/crew/move/lost", expects="412|ERR_FAILED")
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_label("Message to the worker").fill("mind the door")
@@ -89,7 +89,7 @@ def test_a_lost_task_begins_again_and_a_late_word_is_refused(
 
 
 def table_claim(table: Table, name: str) -> Claim:
-    """The claim that somebody has."""
+    """Return the current claim of a task."""
     row = table.known(name)
     return Claim(task_id=name, session=row.session_id, generation=row.generation)
 
@@ -98,7 +98,7 @@ def table_claim(table: Table, name: str) -> Claim:
 def test_the_board_and_a_task_can_be_used_by_everybody(
     looks: str, crew: Service, open_page: Callable[..., Page]
 ) -> None:
-    """In both themes and widths: fits, nothing grave by axe, and hostile words are words."""
+    """The crew pages fit both widths, pass axe in both themes, and show hostile texts as text."""
     page = open_page(crew, "/crew", **LOOKS[looks])
     expect(page.locator(".task-card").first).to_be_visible()
     look(page, f"crew-board-{looks}")
@@ -109,7 +109,7 @@ def test_the_board_and_a_task_can_be_used_by_everybody(
 
 
 def test_without_a_crew_the_page_says_how_to_have_one(service: Service, open_page: Callable[..., Page]) -> None:
-    """And the menu has no place for it."""
+    """Without a crew, the page explains how to start one and the menu has no entry."""
     page = open_page(service, "/crew")
     expect(page.locator(".empty")).to_contain_text("rung serve --crew plan.db")
     expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Crew")).to_have_count(0)

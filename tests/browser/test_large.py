@@ -1,4 +1,4 @@
-"""The dashboard over a large journal: ten thousand sessions, a million events; no page takes longer than a second."""
+"""The dashboard over a large journal with ten thousand sessions and a million events."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_every_page_within_a_second(large: Service, open_page: Callable[..., Pag
 
 
 def test_the_list_goes_on(large: Service, open_page: Callable[..., Page]) -> None:
-    """Scrolled for long, rows come as they are wanted, and the page holds only those in sight."""
+    """Scrolling loads more rows, and the document contains only the visible ones."""
     page = open_page(large)
     expect(page.locator(".grid-row").first).to_be_visible()
     for _ in range(30):

@@ -1,4 +1,4 @@
-"""The line between browser and service: one stream for many tabs, honest when it is cut, safe from what agents write."""
+"""The connection between browser and service: one stream for all tabs, stale and lost states, hostile content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABS = 12
 
 
 def test_twelve_tabs_share_one_stream(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
-    """Each of twelve tabs is live over one connection, and the next takes over when its tab is closed."""
+    """Twelve tabs share one event stream, and another tab takes over when its tab closes."""
     first = open_page(service)
     expect(first.locator(".connection")).to_have_text("live")
     streams: list[str] = []
@@ -51,7 +51,7 @@ def test_twelve_tabs_share_one_stream(service: Service, stage: Stage, open_page:
 
 
 def test_silence_is_called_stale(service: Service, open_page: Callable[..., Page]) -> None:
-    """When nothing came for thirty seconds the page says so, and its clocks stand still."""
+    """After thirty seconds without data, the page shows a banner and pauses its countdowns."""
     page = open_page(service)
     expect(page.locator(".connection")).to_have_text("live")
     page.clock.install()
@@ -62,7 +62,7 @@ def test_silence_is_called_stale(service: Service, open_page: Callable[..., Page
 
 
 def test_a_service_that_comes_back_is_found_again(tmp_path: Path, open_page: Callable[..., Page]) -> None:
-    """Killed, it is said to be lost; started again on its port, the page goes on and has missed nothing."""
+    """The page reports a lost connection, and after a restart of the service shows all missed changes."""
     with Stage(tmp_path / "journal.db") as stage:
         with up(journal=stage.place) as service:
             port = service.address.rsplit(":", 1)[1].rstrip("/")
@@ -80,7 +80,7 @@ def test_a_service_that_comes_back_is_found_again(tmp_path: Path, open_page: Cal
 
 
 def test_the_first_load_is_small_and_quick(demo: Service, open_page: Callable[..., Page]) -> None:
-    """Everything the first page loads is at most 80 KB on the wire, and comes from the service itself."""
+    """The first page loads at most 80 KB, all of it from the service."""
     page = open_page(demo)
     sizes: dict[str, int] = {}
     line = page.context.new_cdp_session(page)
@@ -100,7 +100,7 @@ def test_the_first_load_is_small_and_quick(demo: Service, open_page: Callable[..
 
 
 def test_nothing_an_agent_writes_runs(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
-    """A script in a prompt, an error, a model, an agent, a project, a session's name or a tool is shown, and is only text."""
+    """Scripts in prompts, errors and names of models, agents, projects, sessions and tools are shown as text."""
     ended = stage.hostile()
     page = open_page(service)
     places = (
@@ -123,7 +123,7 @@ def test_nothing_an_agent_writes_runs(service: Service, stage: Stage, open_page:
 
 
 def test_ctrl_c_ends_it_with_pages_open(tmp_path: Path, open_page: Callable[..., Page]) -> None:
-    """With a page listening the service ends cleanly when it is told to."""
+    """The service shuts down cleanly while a page is connected."""
     with up(journal=tmp_path / "journal.db") as service:
         page = open_page(service, expects="ERR_|Failed to load|net::")
         expect(page.locator(".connection")).to_have_text("live")

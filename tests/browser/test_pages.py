@@ -1,4 +1,4 @@
-"""Every page, in both themes and at a phone's width: loads, fits, can be used by everybody."""
+"""Layout and accessibility of every page, in both themes and at phone width."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def audit(page: Page) -> list[str]:
-    """What axe finds serious or worse. Injected past the content policy, as only a debugger can."""
+    """Return axe's serious and critical violations. The debugger injects axe past the content security policy."""
     page.context.new_cdp_session(page).send("Runtime.evaluate", {"expression": AXE.read_text()})
     found = page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
     grave = [one for one in found if one["impact"] in ("serious", "critical")]
@@ -47,14 +47,14 @@ def audit(page: Page) -> list[str]:
 
 
 def settle(page: Page) -> None:
-    """All there is to show is shown."""
+    """Wait until the page has loaded and is connected."""
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator(".skeleton")).to_have_count(0)
     expect(page.locator(".connection.recovered")).to_have_text("live")
 
 
 def look(page: Page, name: str) -> None:
-    """It fits, it is kept as a picture, and axe has nothing grave to say."""
+    """Take a screenshot and check that the page fits and has no serious accessibility violation."""
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, "wider than the screen"
     SHOTS.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def look(page: Page, name: str) -> None:
 def test_every_page_fits_and_can_be_used_by_everybody(
     looks: str, demo: Service, open_page: Callable[..., Page]
 ) -> None:
-    """No page is wider than the screen, none has a serious fault of access, in either theme or width."""
+    """No page is wider than the screen or has a serious accessibility violation, in any theme and width."""
     page = open_page(demo, **LOOKS[looks])
     for place, title in PAGES.items():
         page.goto(demo.url(f"/{place}"))
@@ -78,7 +78,7 @@ def test_every_page_fits_and_can_be_used_by_everybody(
 def test_a_session_and_its_incident_can_be_used_by_everybody(
     looks: str, demo: Service, open_page: Callable[..., Page]
 ) -> None:
-    """From the list to a session, from there to its ladder, with the dialogs on the way."""
+    """A session, its dialogs and its incident are accessible, in any theme and width."""
     page = open_page(demo, "/sessions?status=recovered&sort=failures", **LOOKS[looks])
     page.locator(".grid-row .row-name").first.click()
     expect(page.locator(".turn").first).to_be_visible()
@@ -100,7 +100,7 @@ def test_a_session_and_its_incident_can_be_used_by_everybody(
 
 
 def test_the_whole_page_is_reached_by_keyboard(demo: Service, open_page: Callable[..., Page]) -> None:
-    """Keys go to every page, and Tab never leaves the reader without a visible focus."""
+    """Shortcuts open every page, and Tab always leaves a visible focus."""
     page = open_page(demo)
     expect(page.locator(".grid-row").first).to_be_visible()
     for keys, title in (
@@ -127,7 +127,7 @@ def test_the_whole_page_is_reached_by_keyboard(demo: Service, open_page: Callabl
 
 
 def test_the_theme_chosen_stays(demo: Service, open_page: Callable[..., Page]) -> None:
-    """A theme chosen by hand holds against the system's, and after a reload."""
+    """A chosen theme overrides the system's theme and survives a reload."""
     page = open_page(demo, color_scheme="light")
     page.get_by_role("button", name="Use the dark theme").click()
     dark = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
@@ -137,7 +137,7 @@ def test_the_theme_chosen_stays(demo: Service, open_page: Callable[..., Page]) -
 
 
 def test_times_are_in_the_readers_zone(demo: Service, open_page: Callable[..., Page]) -> None:
-    """The same moment reads differently in Tokyo and in New York."""
+    """Times are shown in the time zone of the browser."""
     said = []
     for zone in ("Asia/Tokyo", "America/New_York"):
         page = open_page(demo, "/incidents?status=failed", timezone_id=zone)

@@ -1,4 +1,4 @@
-"""The live list and a session's page, clicked through."""
+"""The session list and the session page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def row(page: Page, name: str) -> Locator:
 
 
 def test_a_session_appears_while_one_looks(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
-    """What an agent does is on the page moments later, without a reload."""
+    """A new session appears in the list without a reload."""
     page = open_page(service)
     expect(row(page, "mended-1")).to_contain_text("recovered")
     stage.recovered("fresh-1")
@@ -31,7 +31,7 @@ def test_a_session_appears_while_one_looks(service: Service, stage: Stage, open_
 def test_a_retry_is_counted_down_and_can_be_hastened(
     service: Service, stage: Stage, open_page: Callable[..., Page]
 ) -> None:
-    """A waiting retry shows which attempt comes next and when; retried by hand, it goes on at once, with the edited prompt."""
+    """A waiting retry shows a countdown, and a manual retry runs immediately with the edited prompt."""
     again = stage.waits("limited-1")
     page = open_page(service)
     expect(row(page, "limited-1")).to_contain_text(re.compile(r"attempt \d of \d+ in \d+ s"))
@@ -51,7 +51,7 @@ def test_a_retry_is_counted_down_and_can_be_hastened(
 
 
 def test_a_retry_that_is_not_possible_says_why(service: Service, open_page: Callable[..., Page]) -> None:
-    """Nothing here can reach the model: the button is off, and the reason stands beside it."""
+    """Without access to the model, the retry button is disabled and the reason is shown."""
     page = open_page(service, "/sessions/broken-1")
     page.get_by_role("button", name="Retry with error context").click()
     expect(page.get_by_role("button", name="Retry", exact=True)).to_be_disabled()
@@ -61,7 +61,7 @@ def test_a_retry_that_is_not_possible_says_why(service: Service, open_page: Call
 def test_an_escalation_is_priced_before_it_is_done(
     service: Service, stage: Stage, open_page: Callable[..., Page]
 ) -> None:
-    """The dialog says from which model to which and for how much; once confirmed, the session is on the other."""
+    """The escalation dialog shows both models and the cost, and confirming it switches the session."""
     stage.waits("limited-2")
     page = open_page(service, "/sessions/limited-2")
     page.get_by_role("button", name="Escalate").click()
@@ -77,7 +77,7 @@ def test_an_escalation_is_priced_before_it_is_done(
 
 
 def test_a_recovery_can_be_stopped(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
-    """Stop ends what is waiting, and then says that nothing is running."""
+    """Stop ends a waiting recovery and is then disabled."""
     stage.waits("limited-3")
     page = open_page(service, "/sessions/limited-3")
     page.on("dialog", lambda asked: asked.accept())
@@ -87,7 +87,7 @@ def test_a_recovery_can_be_stopped(service: Service, stage: Stage, open_page: Ca
 
 
 def test_filters_are_in_the_address(service: Service, open_page: Callable[..., Page]) -> None:
-    """Search, status and order survive a reload, and an address with them can be sent to somebody."""
+    """Search, status and sort order are part of the URL and survive a reload."""
     page = open_page(service)
     page.get_by_role("button", name="failed", exact=True).click()
     page.keyboard.press("/")
@@ -107,7 +107,7 @@ def test_filters_are_in_the_address(service: Service, open_page: Callable[..., P
 
 
 def test_a_paused_list_stands_still(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
-    """Paused, the list counts what changed and shows it only when it goes on."""
+    """A paused list counts changes and shows them when it resumes."""
     page = open_page(service)
     expect(row(page, "mended-1")).to_be_visible()
     page.get_by_role("button", name="Pause").click()
@@ -119,7 +119,7 @@ def test_a_paused_list_stands_still(service: Service, stage: Stage, open_page: C
 
 
 def test_keys_choose_and_open_a_session(service: Service, open_page: Callable[..., Page]) -> None:
-    """J and k move, Enter opens."""
+    """The keys j and k move the selection, and Enter opens the session."""
     page = open_page(service)
     expect(page.locator(".grid-row").nth(1)).to_be_visible()
     page.keyboard.press("p")  # else the list may move under the keys
@@ -133,7 +133,7 @@ def test_keys_choose_and_open_a_session(service: Service, open_page: Callable[..
 
 
 def test_a_change_of_model_is_marked(service: Service, open_page: Callable[..., Page], stage: Stage) -> None:
-    """The list shows both models where one took over from another."""
+    """After a hand-over, the list shows both models."""
     stage.asks("asking-0")
     page = open_page(service)
     expect(row(page, "asking-0")).to_contain_text("needs input")
@@ -146,7 +146,7 @@ def test_a_change_of_model_is_marked(service: Service, open_page: Callable[..., 
 
 
 def test_what_does_not_exist_says_so(service: Service, open_page: Callable[..., Page]) -> None:
-    """An unknown session is told as such, with no blank page."""
+    """An unknown session shows a not-found message."""
     page = open_page(service, "/sessions/nobody", expects="404")
     expect(page.get_by_role("alert")).to_contain_text("Not found")
     expect(page.get_by_role("alert")).to_contain_text("nobody")

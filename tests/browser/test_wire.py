@@ -1,4 +1,4 @@
-"""The dashboard's types are those of the API."""
+"""The generated TypeScript types of the API."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ WRITER = runpy.run_path(str(Path(__file__).parent.parent.parent / "scripts" / "w
 
 
 def test_the_types_are_those_of_the_api() -> None:
-    """What the dashboard believes about the API is what its OpenAPI document says; `make wire` writes it anew."""
+    """The dashboard's types match the API's OpenAPI document; `make wire` regenerates them."""
     assert WRITER["TARGET"].read_text() == WRITER["types"](WRITER["document"]())
 
 
 def test_schemas_become_types() -> None:
-    """References, choices, constants, lists, maps and optional fields keep their meaning."""
+    """References, unions, constants, arrays, maps and optional fields are translated."""
     document = {
         "components": {
             "schemas": {

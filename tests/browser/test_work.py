@@ -1,4 +1,4 @@
-"""Incident, inbox, analytics and policies, clicked through."""
+"""The incident, inbox, analytics and policy pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_an_incident_is_drawn_as_a_ladder(service: Service, open_page: Callable[..., Page]) -> None:
-    """The rung that helped is lit, the ones ahead are not; what it changed in the request is a diff; the contract is there."""
+    """An incident shows the rung that recovered it, the request changes as a diff, and the outcome."""
     page = open_page(service, "/sessions/mended-1")
     page.locator(".sidebar .list-link").first.click()
     expect(page.locator(".rung.ended-success")).to_contain_text("nudge")
@@ -32,7 +32,7 @@ def test_an_incident_is_drawn_as_a_ladder(service: Service, open_page: Callable[
 
 
 def test_an_incident_is_live(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
-    """While it waits its rung glows and the next attempt is counted down; then it ends before one's eyes."""
+    """A running incident shows its current rung and a countdown, and updates when it ends."""
     again = stage.waits("limited-9", seconds=8)
     page = open_page(service, "/sessions/limited-9")
     page.locator(".sidebar .list-link").first.click()
@@ -44,7 +44,7 @@ def test_an_incident_is_live(service: Service, stage: Stage, open_page: Callable
 
 
 def test_a_question_is_answered_in_the_inbox(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
-    """It appears with a number in the menu; one click, and the agent that waited goes on."""
+    """A question appears in the inbox, and its answer resumes the waiting agent."""
     stage.asks("asking-1")
     page = open_page(service, "/inbox")
     question = page.locator(".inbox-item", has_text="hand over from small to large")
@@ -61,7 +61,7 @@ def test_a_question_is_answered_in_the_inbox(service: Service, stage: Stage, ope
 def test_a_group_that_comes_back_is_in_the_inbox(
     service: Service, stage: Stage, open_page: Callable[..., Page]
 ) -> None:
-    """Resolved in analytics, seen again: it waits for a person, and can be resolved there."""
+    """A resolved failure group that recurs appears in the inbox and can be resolved there."""
     page = open_page(service, "/analytics")
     group = page.locator(".groups tr", has_text="invalid x-api-key").first
     group.get_by_role("button", name="Resolve").click()
@@ -75,7 +75,7 @@ def test_a_group_that_comes_back_is_in_the_inbox(
 
 
 def test_a_webhook_can_be_set(service: Service, open_page: Callable[..., Page]) -> None:
-    """A wrong address is refused beside the field; a right one is kept."""
+    """An invalid webhook URL shows an error beside the field; a valid one is saved."""
     page = open_page(service, "/inbox", expects="422")
     field = page.get_by_label("Webhook URL")
     field.fill("ftp://example.invalid/hook")
@@ -89,7 +89,7 @@ def test_a_webhook_can_be_set(service: Service, open_page: Callable[..., Page]) 
 
 
 def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[..., Page]) -> None:
-    """A tile, a day, a bar, a rung, a group, an ending and a hand-over are links to the incidents behind them."""
+    """Every tile, bar and row links to its incidents."""
     charts = {
         ".tile": "status=recovered",
         ".days a": "since=",
@@ -108,7 +108,7 @@ def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[.
 
 
 def test_failures_can_be_told_apart_by_anything(demo: Service, open_page: Callable[..., Page]) -> None:
-    """By kind, model, project, prompt and tool, over any time, in the address."""
+    """Failures can be grouped by kind, model, project, prompt and tool, and the choice is part of the URL."""
     page = open_page(demo, "/analytics?period=all")
     axes = {
         "model": ("model", "swift-1"), "project": ("project", "checkout"), "prompt": ("pattern", "review"),
@@ -132,7 +132,7 @@ def test_failures_can_be_told_apart_by_anything(demo: Service, open_page: Callab
 
 
 def test_the_journal_can_be_exported(demo: Service, open_page: Callable[..., Page]) -> None:
-    """The export button hands over a file."""
+    """The export menu downloads a file."""
     page = open_page(demo, "/analytics")
     page.locator(".menu summary").click()
     with page.expect_download() as loading:
@@ -143,7 +143,7 @@ def test_the_journal_can_be_exported(demo: Service, open_page: Callable[..., Pag
 
 
 def test_form_and_toml_are_one_draft(service: Service, open_page: Callable[..., Page]) -> None:
-    """Each follows the other; what is wrong is said beside the field; saving shows a diff first."""
+    """Form and TOML stay in sync, errors appear beside the field, and saving shows a diff first."""
     page = open_page(service, "/policies?project=shop")
     toml = page.get_by_label("Policy as TOML")
     page.get_by_label("Retries", exact=True).fill("5")
@@ -169,18 +169,18 @@ def test_form_and_toml_are_one_draft(service: Service, open_page: Callable[..., 
 
 
 def test_two_people_do_not_overwrite_each_other(service: Service, open_page: Callable[..., Page]) -> None:
-    """Who saves second is told that somebody else was first."""
+    """A concurrent change of the policy is reported when saving."""
     page = open_page(service, "/policies?project=team%2Frace", expects="412|409")
     page.get_by_label("Retries", exact=True).fill("4")
     expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile("retries = 4"))
-    service.ask("PUT", "projects/team%2Frace/retry-policy", {"settings": {"retries": 1}}, {"If-Match": '"0"'})
+    service.request("PUT", "projects/team%2Frace/retry-policy", {"settings": {"retries": 1}}, {"If-Match": '"0"'})
     page.get_by_role("button", name="Review and save").click()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator("dialog .error-text")).to_contain_text("Someone else")
 
 
 def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callable[..., Page]) -> None:
-    """A template fills the draft; the backtest says what it would have changed last week."""
+    """A template fills the draft, and the backtest reports on recorded incidents."""
     page = open_page(demo, "/policies")
     page.locator(".template", has_text="off").click()
     expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile('template = "off"'))
@@ -196,8 +196,8 @@ def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callab
 
 
 def test_whoever_may_only_read_is_told_so(service: Service, open_page: Callable[..., Page]) -> None:
-    """With a read token every button that acts is off, with the reason beside it."""
-    made = service.ask("POST", "tokens", {"name": "looker", "role": "read"})
+    """With a read-only token, action buttons are disabled and the reason is shown."""
+    made = service.request("POST", "tokens", {"name": "looker", "role": "read"})
     page = open_page(service, "/sessions/broken-1", expects="401|403")
     page.context.clear_cookies()
     page.goto(f"{service.address}?token={made['token']}")
@@ -212,7 +212,7 @@ def test_whoever_may_only_read_is_told_so(service: Service, open_page: Callable[
 
 
 def test_a_stranger_is_asked_for_a_token(service: Service, open_page: Callable[..., Page]) -> None:
-    """Without a cookie nothing is shown; a wrong token is refused; the right one opens the page."""
+    """Without a cookie, the page asks for a token, rejects a wrong one and accepts the right one."""
     from tests.browser.conftest import TOKEN
 
     page = open_page(service, expects="401")

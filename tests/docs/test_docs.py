@@ -1,4 +1,4 @@
-"""The reference says what the code does: pages are generated, complete and up to date."""
+"""The generated reference pages are complete and up to date."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def read(name: str) -> str:
 
 
 def test_every_kind_has_a_guide() -> None:
-    """Every kind is explained, in the order of the kinds, and nothing else is."""
+    """Every kind has a guide, in the order of the kinds."""
     assert list(GUIDES) == list(Kind)
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_guide_is_complete_and_short(kind: Kind) -> None:
-    """Each guide fills all its parts with sentences, its summary is one, and what it looks like takes at most three."""
+    """Every part of a guide is complete sentences; the summary is one, the symptoms are at most three."""
     guide = GUIDES[kind]
     for text in (guide.summary, guide.looks, guide.avoid, *guide.helps):
         assert text == text.strip()
@@ -61,20 +61,20 @@ def test_a_guide_is_complete_and_short(kind: Kind) -> None:
 
 
 def test_no_two_kinds_are_described_alike() -> None:
-    """No guide was copied from another and left as it was."""
+    """No two guides share a text."""
     for field in ("summary", "looks", "helps", "avoid"):
         texts = [getattr(guide, field) for guide in GUIDES.values()]
         assert len(set(texts)) == len(texts), field
 
 
 def test_the_pages_are_up_to_date() -> None:
-    """What lies in docs/reference is what `make docs` would write now."""
+    """The pages in docs/reference equal the output of `make docs`."""
     checked = write_docs("--check")
     assert checked.returncode == 0, checked.stderr
 
 
 def test_the_check_names_a_page_that_differs_is_missing_or_is_left_over(tmp_path: Path) -> None:
-    """`--check` exits 1 and names the page, `make docs` mends it, and a page written by hand is let be."""
+    """`--check` exits with 1 and names outdated pages, `make docs` fixes them, and hand-written pages are kept."""
     assert write_docs("--into", str(tmp_path)).returncode == 0
     (tmp_path / "by-hand.md").write_text("# By hand\n", encoding="utf-8")
     assert write_docs("--check", "--into", str(tmp_path)).returncode == 0
@@ -97,7 +97,7 @@ def test_the_check_names_a_page_that_differs_is_missing_or_is_left_over(tmp_path
 
 @pytest.mark.parametrize("kind", Kind)
 def test_every_kind_has_a_page_with_its_rules_and_ladders(kind: Kind) -> None:
-    """A kind's page holds its guide, every rule that finds it and every ladder it enters; the index links to it."""
+    """A kind's page contains its guide, all its rules and all ladders, and the index links to it."""
     text = read(f"kinds/{kind}.md")
     guide = GUIDES[kind]
     for part in (guide.summary, guide.looks, guide.avoid, *guide.helps):
@@ -116,7 +116,7 @@ def test_the_index_of_kinds_has_every_group() -> None:
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_every_ladder_has_a_page_with_its_rungs_and_entries(name: str) -> None:
-    """A ladder's page pictures its rungs from the top down and says where each kind enters; the index links to it."""
+    """A ladder's page draws its rungs and lists the entry rung of each kind, and the index links to it."""
     text = read(f"ladders/{name}.md")
     ladder = LADDERS[name]
     levels = [f"{ladder.level(index)} {rung.name}" for index, rung in enumerate(ladder.rungs)]
@@ -128,7 +128,7 @@ def test_every_ladder_has_a_page_with_its_rungs_and_entries(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROMPTS)
 def test_every_prompt_is_shown_with_its_use(name: str) -> None:
-    """Each prompt is there by its id, with its text and at least one rung that says it."""
+    """Every prompt is listed with its id, its text and at least one action that uses it."""
     _, found, rest = read("prompts.md").partition(f"## `{name}`\n")
     assert found
     uses, _, text = rest.partition("```text\n")
@@ -138,7 +138,7 @@ def test_every_prompt_is_shown_with_its_use(name: str) -> None:
 
 @pytest.mark.parametrize("key", POLICY_KEYS)
 def test_every_policy_key_is_described(key: str) -> None:
-    """Each key a policy file may hold has a row with its type, default and meaning."""
+    """Every key of a policy file has a row with type, default and meaning."""
     row = re.search(rf"^\| `{key}` \| .+ \| .+ \| .+ \|$", read("policy.md"), re.MULTILINE)
     assert row
 
@@ -150,7 +150,7 @@ def test_every_policy_key_is_described(key: str) -> None:
     ids=lambda value: getattr(value, "name", value),
 )
 def test_every_key_of_a_plan_and_a_pipeline_is_described(name: str, key: Setting) -> None:
-    """Each key has a row with what is allowed, its default and its meaning, and the example on the page loads."""
+    """Every key has a row with allowed values, default and meaning, and the example is valid."""
     row = re.search(rf"^\| `{key.name}` \| .+ \| .+ \| .+ \|$", read(name), re.MULTILINE)
     assert row
     (example,) = re.findall(r"```toml\n(.*?)```", read(name), re.DOTALL)
@@ -159,7 +159,7 @@ def test_every_key_of_a_plan_and_a_pipeline_is_described(name: str, key: Setting
 
 @pytest.mark.parametrize("name", EVENTS)
 def test_every_event_is_described(name: str) -> None:
-    """Each event is there with its docstring and all its fields."""
+    """Every event is listed with its docstring and all its fields."""
     _, found, rest = read("events.md").partition(f"## `{name}`\n")
     assert found
     section = rest.split("\n## ", maxsplit=1)[0]
@@ -169,7 +169,7 @@ def test_every_event_is_described(name: str) -> None:
 
 
 def test_the_example_policies_load() -> None:
-    """Every policy file shown can be loaded as it stands, and says what it seems to say."""
+    """Every policy example can be loaded and has the values it shows."""
     examples = re.findall(r"```toml\n(.*?)```", read("policy.md"), re.DOTALL)
     assert len(examples) == 2
     shown, own = (book_from(tomllib.loads(example)) for example in examples)
@@ -181,7 +181,7 @@ def test_the_example_policies_load() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    """No generated page links to a page that is not there."""
+    """No generated page has a broken link."""
     for path in REFERENCE.rglob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path}: {target}"
@@ -189,13 +189,13 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_a_rules_example_is_found_by_that_rule(rule: Rule) -> None:
-    """The example of each rule reaches that very rule: none before it in the table takes it away."""
+    """The example of each rule is classified by that rule and not by an earlier one."""
     failure = classify(rule.example)
     assert (failure.rule, failure.kind, failure.retryable) == (rule.id, rule.kind, rule.retryable)
 
 
 def test_rule_ids_are_unique() -> None:
-    """An id names one rule, and none takes the names used where no rule decides."""
+    """Rule ids are unique and do not use the reserved names."""
     ids = [rule.id for rule in RULES]
     assert len(set(ids)) == len(ids)
     assert not {"finding", "unknown"} & set(ids)

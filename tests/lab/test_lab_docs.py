@@ -1,4 +1,4 @@
-"""The page on the lab says everything there is to say, and its script is one."""
+"""The how-to page on fault injection is complete, and its example script is valid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCRIPT = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])
 
 
 def test_the_script_shown_can_be_used() -> None:
-    """It loads as it stands, and says what it seems to say."""
+    """The example script can be loaded and has the values it shows."""
     script = script_from(SCRIPT)
     assert [rule.fault.name for rule in script.rules] == ["rate_limit", "model_gone", "stall", "unavailable"]
     assert script.rules[0].request == ((1, 1), (4, 6))
@@ -28,7 +28,7 @@ def test_the_script_shown_can_be_used() -> None:
 
 
 def test_every_setting_and_every_key_is_shown() -> None:
-    """The script on the page leaves out nothing a script may hold."""
+    """The example script uses every key that a script can contain."""
     assert {each.name for each in fields(Script)} == set(SCRIPT)
     keys = {each.name for each in fields(Rule)} - {"given", "requests"} | {"request"}
     assert keys <= set().union(*SCRIPT["rules"])
@@ -36,14 +36,14 @@ def test_every_setting_and_every_key_is_shown() -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_has_its_row(name: str) -> None:
-    """With all it may be told, but for the words."""
+    """The page lists every fault with all its parameters."""
     row = re.search(rf"^\| `{name}` \| .*$", PAGE, re.MULTILINE)
     assert row
     assert all(f"`{key}`" in row[0] for key in FAULTS[name].takes if key != "message" and name != "wall")
 
 
 def test_every_option_verdict_and_field_is_named() -> None:
-    """Options of `rung lab` and of `rung lab test`, the verdicts, what a record has."""
+    """The page names the options of `rung lab` and `rung lab test`, the verdicts and the fields of a record."""
     for each in (command, command.commands["test"]):
         for parameter in each.params:
             assert all(option in PAGE for option in parameter.opts if option.startswith("--"))

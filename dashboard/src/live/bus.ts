@@ -63,17 +63,17 @@ export function connect(): void {
   followVisibility();
 }
 
-async function readAsLeader(stop: AbortSignal): Promise<never | void> {
+async function readAsLeader(signal: AbortSignal): Promise<never | void> {
   isLeader = true;
   for (;;) {
     try {
       const url = address("events");
-      await readStream(url, lastId, stop, onStreamOpen, sendHeartbeat, (message) => {
+      await readStream(url, lastId, signal, onStreamOpen, sendHeartbeat, (message) => {
         channel.postMessage({ message } satisfies ChannelMessage);
         enqueue(message);
       });
     } catch {
-      if (stop.aborted) return;
+      if (signal.aborted) return;
     }
     connection.value = "lost";
     channel.postMessage({ lost: true } satisfies ChannelMessage);

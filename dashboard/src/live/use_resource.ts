@@ -29,23 +29,23 @@ export function useResource<T>(
 
   useEffect(() => {
     if (key === null) return;
-    const stop = new AbortController();
+    const controller = new AbortController();
     set((old) => ({ key, data: old.key === key ? old.data : null, error: null, loading: true }));
-    latest.current.load(stop.signal).then(
-      (data) => !stop.signal.aborted && set({ key, data, error: null, loading: false }),
+    latest.current.load(controller.signal).then(
+      (data) => !controller.signal.aborted && set({ key, data, error: null, loading: false }),
       (error: unknown) => {
-        if (stop.signal.aborted) return;
+        if (controller.signal.aborted) return;
         const apiError = error instanceof ApiError ? error : new ApiError(0, String(error));
         set((old) => ({ ...old, error: apiError, loading: false }));
       },
     );
-    return () => stop.abort();
+    return () => controller.abort();
   }, [key, version]);
 
   useEffect(() => {
     if (key === null) return;
     let timer: ReturnType<typeof setTimeout> | null = null;
-    const stop = subscribe((messages) => {
+    const unsubscribe = subscribe((messages) => {
       if (timer !== null) return;
       if (!messages.some((one) => one.name === RELOAD || latest.current.isAffectedBy(one))) return;
       timer = setTimeout(() => {
@@ -54,7 +54,7 @@ export function useResource<T>(
       }, delayMs);
     });
     return () => {
-      stop();
+      unsubscribe();
       if (timer !== null) clearTimeout(timer);
     };
   }, [key]);

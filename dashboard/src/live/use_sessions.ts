@@ -59,13 +59,13 @@ export function useSessions(filter: Query, paused: boolean, visibleIds: () => re
   };
 
   useEffect(() => {
-    const stop = new AbortController();
+    const controller = new AbortController();
     setState({ loading: true, error: null });
     setList({ rows: [], total: 0, cursor: null });
     changedIds.current.clear();
     setPendingChanges(0);
-    loadFirstPage(stop.signal).catch(fail);
-    return () => stop.abort();
+    loadFirstPage(controller.signal).catch(fail);
+    return () => controller.abort();
   }, [key]);
 
   useEffect(() => {
@@ -77,7 +77,7 @@ export function useSessions(filter: Query, paused: boolean, visibleIds: () => re
         if (!latest.current.paused) refresh().catch(fail);
       }, REFRESH_DELAY_MS);
     };
-    const stop = subscribe((messages) => {
+    const unsubscribe = subscribe((messages) => {
       for (const { name, data } of messages) {
         const session = (data as { session?: string }).session;
         if (session) changedIds.current.add(session);
@@ -88,7 +88,7 @@ export function useSessions(filter: Query, paused: boolean, visibleIds: () => re
     });
     if (!paused && changedIds.current.size > 0) scheduleRefresh();
     return () => {
-      stop();
+      unsubscribe();
       if (timer !== null) clearTimeout(timer);
     };
   }, [key, paused]);

@@ -97,13 +97,13 @@ const changesFigures = ({ name }: { name: string }) => name === "attempt_succeed
 function Filters({ params, kinds }: { params: URLSearchParams; kinds: string[] }) {
   const value = (name: string) => params.get(name) ?? "";
   const options = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: humanize(name) || "(none)" }))];
-  const known = value("kind") && !kinds.includes(value("kind")) ? [...kinds, value("kind")] : kinds;
+  const kindNames = value("kind") && !kinds.includes(value("kind")) ? [...kinds, value("kind")] : kinds;
   return (
     <div class="filters">
       <Tabs label="Period" value={params.get("period") ?? "7"} choices={PERIODS} pick={(period) => updateParams({ period: period === "7" ? null : period })} />
       <Select label="Project" value={value("project")} choices={options("All projects", me.value?.projects ?? [])} pick={(project) => updateParams({ project })} />
       <Select label="Model" value={value("model")} choices={options("All models", me.value?.models ?? [])} pick={(model) => updateParams({ model })} />
-      <Select label="Kind" value={value("kind")} choices={options("All kinds", known)} pick={(kind) => updateParams({ kind })} />
+      <Select label="Kind" value={value("kind")} choices={options("All kinds", kindNames)} pick={(kind) => updateParams({ kind })} />
     </div>
   );
 }

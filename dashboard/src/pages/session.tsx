@@ -198,17 +198,17 @@ function Pending({ data }: { data: SessionDetail }) {
 }
 
 function Attempt({ attempt }: { attempt: AttemptOut }) {
-  const good = attempt.succeeded;
+  const succeeded = attempt.succeeded;
   return (
-    <li class={`turn ${good ? "recovered" : "failed"}`}>
-      <span class="turn-icon" aria-hidden="true">{good ? <Icon name="check" size={13} /> : attempt.attemptNumber}</span>
+    <li class={`turn ${succeeded ? "recovered" : "failed"}`}>
+      <span class="turn-icon" aria-hidden="true">{succeeded ? <Icon name="check" size={13} /> : attempt.attemptNumber}</span>
       <div class="turn-body">
         <p class="turn-head">
-          <b>{good ? "Succeeded" : humanize(attempt.error || "failed")}</b>
+          <b>{succeeded ? "Succeeded" : humanize(attempt.error || "failed")}</b>
           {attempt.rung ? <a class="tag" href={hrefTo(["incidents", attempt.incident])}>{attempt.rung}</a> : null}
           <span class="quiet small turn-time" title={fullDateTime(attempt.timestamp)}>{time(attempt.timestamp)}</span>
         </p>
-        {good || !attempt.errorMessage ? null : <pre class="output">{attempt.errorMessage}</pre>}
+        {succeeded || !attempt.errorMessage ? null : <pre class="output">{attempt.errorMessage}</pre>}
         <p class="quiet small dot-separated">
           <span>attempt {attempt.attemptNumber}</span>
           {attempt.model ? <span>{attempt.model}</span> : null}

@@ -131,8 +131,8 @@ function Files({ task }: { task: TaskDetail }) {
   const present = files.filter(([, value]) => value);
   if (present.length === 0) return null;
   return (
-    <section class="card" aria-labelledby="files">
-      <header><h2 id="files">Files</h2></header>
+    <section class="card" aria-labelledby="details">
+      <header><h2 id="details">Details</h2></header>
       <dl class="card-body outcome-fields">
         {present.map(([name, value]) => (
           <>
