@@ -15,12 +15,12 @@ from typing import Any
 import atheris
 
 with atheris.instrument_imports():
-    from rung.adapters.anthropic_stream import AnthropicStream
-    from rung.adapters.openai_chat_stream import ChatStream
-    from rung.adapters.openai_responses_stream import ResponsesStream
-    from rung.adapters.sse import read_event
-    from rung.core.compaction import compacted
-    from rung.gateway.wires import CHAT, MESSAGES, RESPONSES
+    from rung.adapters.errors.sse import read_event
+    from rung.core.conversation.compaction import compacted
+    from rung.wires.anthropic_stream import AnthropicStream
+    from rung.wires.openai_chat_stream import ChatStream
+    from rung.wires.openai_responses_stream import ResponsesStream
+    from rung.wires.registry import CHAT, MESSAGES, RESPONSES
 
 STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
 WIRES = (MESSAGES, CHAT, RESPONSES)

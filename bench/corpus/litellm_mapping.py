@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.corpus.peers import Answer, by_status
-from rung.core.failures import Kind
+from rung.core.domain.failures import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

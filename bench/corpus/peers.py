@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bench.corpus.rows import FORMS
-from rung.core.failures import Failure, Kind
+from rung.core.domain.failures import Failure, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ class Rung:
     forms: tuple[str, ...] = FORMS
 
     def __init__(self) -> None:
-        from rung.core.classify import classify
+        from rung.core.classify.classifier import classify
 
         self.judge = classify
 

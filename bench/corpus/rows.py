@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.failures import Kind
+from rung.core.domain.failures import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from bench.corpus.peers import Answer, Classifier
     from bench.corpus.rows import Row
-    from rung.core.failures import Kind
+    from rung.core.domain.failures import Kind
 
 CALLS: Final = "http+exception"
 ALL: Final = "all"

@@ -11,7 +11,7 @@ from statistics import median
 from time import process_time_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.classify import forget
+from rung.core.classify.classifier import forget
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,17 +23,17 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rung.conductor.conductor import Conductor
-from rung.conductor.crew import Crew
-from rung.conductor.judgement import RuleJudgement
-from rung.conductor.settings import Settings
-from rung.conductor.stories import Stories
-from rung.core.config import policy
-from rung.core.crew import State
-from rung.core.errors import RungError
-from rung.core.liveness import Limits
-from rung.core.review import ReviewRequest
-from rung.core.supervision import Intensity
+from rung.core.crew.contract import State
+from rung.core.crew.liveness import Limits
+from rung.core.crew.review import ReviewRequest
+from rung.core.domain.errors import RungError
+from rung.core.policy.parser import policy
+from rung.core.policy.restart_intensity import Intensity
+from rung.crew.conductor import Conductor
+from rung.crew.context import Crew
+from rung.crew.judgement import RuleJudgement
+from rung.crew.settings import Settings
+from rung.crew.task_recovery import Stories
 from rung.store.crew.rows import Claim
 from rung.store.crew.table import Table
 

@@ -25,7 +25,7 @@ from tests.gateway.behind import WIRES
 from tests.gateway.cells import CASES, CELLS, DRIVERS, POLICY, TIMEOUTS, Cell, Found, as_good_as_can_be, measure
 
 from bench.gateway.matrix_peers import LiteLLM, Portkey
-from rung.core.config import book_from
+from rung.core.policy.parser import book_from
 from rung.gateway.serve import Served
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab

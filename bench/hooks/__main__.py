@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rung.hooks.asking import OFF
 from rung.hooks.install import Place, command_for
-from rung.hooks.serving import Serving
+from rung.hooks.resident_client import OFF
+from rung.hooks.resident_server import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import apsw
 
 from bench.journal.work import Speed, alone, by_tasks, by_threads, handing_over, naively, paid, work_of
-from rung.store.journal import Journal
-from rung.store.sqlite import SqliteBackend
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.journal.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,23 +18,24 @@ from pathlib import Path
 from time import perf_counter, process_time, time
 from typing import TYPE_CHECKING, Any
 
-from rung.core import events as ev
-from rung.core.failures import Evidence, Failure, Kind, Phase
-from rung.core.ladder import Action
-from rung.core.request import Request
-from rung.store import listing, open_journal, reports
-from rung.store.figures import success, success_by_day, top_error_messages
-from rung.store.groups import groups
-from rung.store.memory import what_worked
-from rung.store.projection import COUNTS, DAY, KEYS, ROWS, on_conflict
-from rung.store.reports_sql import By, Filter, Part
-from rung.store.spirals import spirals
-from rung.store.story import Told, replay
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Failure, Kind, Phase
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.store import open_journal
+from rung.store.queries import listing, reports
+from rung.store.queries.groups import groups
+from rung.store.queries.kpis import success, success_by_day, top_error_messages
+from rung.store.queries.remedies import what_worked
+from rung.store.queries.reports_sql import By, Filter, Part
+from rung.store.queries.stuck_sessions import spirals
+from rung.store.read_models.batch import COUNTS, DAY, KEYS, ROWS, on_conflict
+from rung.store.read_models.projector import Told, replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
     Ask = Callable[[Journal], object]
 

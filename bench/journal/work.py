@@ -12,12 +12,12 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import rung
-from rung.core import events as ev
-from rung.core.request import Request
-from rung.engine.run import name as failure_of
-from rung.store.journal import Journal
-from rung.store.sqlite import SqliteBackend
-from rung.store.sqlite_connection import SqliteConnection
+from rung.core.domain import events as ev
+from rung.core.domain.request import Request
+from rung.engine.loop.run import name as failure_of
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.backends.sqlite_connection import SqliteConnection
+from rung.store.journal.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from rung.store.port import Row
+    from rung.store.backends.port import Row
 
 NUMBERS = count()
 PROMPT = "Rewrite the parser so that it reads one line at a time, and keep every test that is there. " * 4

@@ -10,7 +10,7 @@ import json
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Protocol
 
-from rung.detectors.watch import Watch
+from rung.detectors.session_monitor import Watch
 
 if TYPE_CHECKING:
     from rung.detectors.step import Step

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rung.core.errors import ConfigError
+from rung.core.domain.errors import ConfigError
 from rung.detectors.step import Step, step_from
 
 if TYPE_CHECKING:

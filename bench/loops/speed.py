@@ -8,8 +8,8 @@ import time
 import tracemalloc
 from typing import NamedTuple
 
+from rung.detectors.session_monitor import Watch
 from rung.detectors.step import Step
-from rung.detectors.watch import Watch
 
 STEPS = 50_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from examples.demo_world.world import World
-from rung.cli.up import PORT, start
+from rung.cli.serve.service import PORT, start
 
 
 @click.command()

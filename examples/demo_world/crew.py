@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew import ASKS, CONDUCTOR, WATCHDOG, MessageType, State
-from rung.core.errors import RungError
+from rung.core.crew.contract import ASKS, CONDUCTOR, WATCHDOG, MessageType, State
+from rung.core.domain.errors import RungError
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
 

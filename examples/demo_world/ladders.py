@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.screen import count
+from rung.cli.output import count
 
 if TYPE_CHECKING:
-    from rung.core.policy import Policy
-    from rung.core.request import Request
+    from rung.core.domain.request import Request
+    from rung.core.policy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,10 @@ def command(*, fast: bool) -> None:
     from rich.console import Console
     from rich.rule import Rule
 
-    from rung.cli.progress import listener
-    from rung.core.config import policy
+    from rung.cli.event_printer import listener
+    from rung.core.policy.parser import policy
+    from rung.engine.loop.process_state import Breakers
     from rung.engine.recover import recover_sync
-    from rung.engine.shared import Breakers
     from rung.testing import Script
 
     console = Console(highlight=False)
@@ -71,7 +71,7 @@ def _ending(outcome: Any, policy: Policy) -> str:
 
 
 def _line(console: Any, pause: float) -> Any:
-    from rung.cli.progress import MARKS
+    from rung.cli.event_printer import MARKS
 
     def show(mark: str, subject: str, rest: str) -> None:
         from rich.text import Text
@@ -85,8 +85,8 @@ def _line(console: Any, pause: float) -> Any:
 
 def scenes() -> list[Scene]:
     """The five stories."""
-    from rung.core.errors import AttemptError
-    from rung.core.request import Request
+    from rung.core.domain.errors import AttemptError
+    from rung.core.domain.request import Request
     from rung.testing import HttpError
 
     return [

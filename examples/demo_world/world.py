@@ -13,23 +13,23 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from examples.demo_world.crew import DemoCrew
-from rung.core.config import policy as make_policy
-from rung.core.errors import AttemptError
-from rung.core.request import Request
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.request import Request
+from rung.core.policy.parser import policy as make_policy
+from rung.engine.attempt_api import spend
+from rung.engine.loop.process_state import Breakers
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
-from rung.engine.shared import Breakers
-from rung.engine.telling import spend
-from rung.store.within import Within
+from rung.store.project_scope import Within
 from rung.testing import FakeClock, HttpError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.core.events import Event
-    from rung.core.policy import Policy
-    from rung.store.journal import Journal
-    from rung.store.port import Ticket
+    from rung.core.domain.events import Event
+    from rung.core.policy.policy import Policy
+    from rung.store.backends.port import Ticket
+    from rung.store.journal.journal import Journal
 
 DAYS: Final = 14
 PAST: Final = 420  # recoveries of those days

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from docpages.markdown import code, codes, doc, page, table
-from rung.core import events
+from rung.core.domain import events
 
 
 def pages() -> dict[str, str]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from docpages.markdown import code, codes, numbered, page, table
-from rung.core.classify import RULES, classify
-from rung.core.failures import GROUPS, NEVER_RETRYABLE, NO_HEADERS, SERVICE_TROUBLE, Evidence, Failure, Kind
-from rung.core.guide import GUIDES
-from rung.core.ladder import Action
-from rung.core.policy import DEFAULT_RETRY
-from rung.core.presets import LADDERS
-from rung.core.rules import Rule, asked_by
+from rung.core.classify.classifier import RULES, classify
+from rung.core.classify.guide.work import GUIDES
+from rung.core.classify.rule_index import Rule, asked_by
+from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, NO_HEADERS, SERVICE_TROUBLE, Evidence, Failure, Kind
+from rung.core.domain.ladder import Action
+from rung.core.policy.policy import DEFAULT_RETRY
+from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rung.core.ladder import Ladder
+    from rung.core.domain.ladder import Ladder
 
 
 def pages() -> dict[str, str]:

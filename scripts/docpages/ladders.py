@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from docpages.kinds import entries
 from docpages.markdown import code, codes, count, fence, member_comments, page, table
-from rung.core.error_size import Size
-from rung.core.failures import GROUPS, Kind
-from rung.core.ladder import DOES, ENDINGS, Ladder, Rung, Scope
-from rung.core.policy import TEMPLATES, preset, worst_case
-from rung.core.presets import LADDERS
+from rung.core.domain.error_size import Size
+from rung.core.domain.failures import GROUPS, Kind
+from rung.core.domain.ladder import DOES, ENDINGS, Ladder, Rung, Scope
+from rung.core.policy.policy import TEMPLATES, preset, worst_case
+from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

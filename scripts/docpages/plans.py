@@ -6,10 +6,10 @@ import tomllib
 from typing import Any
 
 from docpages.markdown import bullets, code, fence, member_comments, page, table
-from rung.core.keys import REQUIRED, declared
-from rung.core.plan import CrewSettings, PlannedTask, Wrong, checked_plan
-from rung.core.signals import Ended
-from rung.core.stages import PipelineSettings, Stage, read_pipeline
+from rung.core.crew.plan import CrewSettings, PlannedTask, Wrong, checked_plan
+from rung.core.domain.settings_schema import REQUIRED, declared
+from rung.core.pipeline.spec import PipelineSettings, Stage, read_pipeline
+from rung.core.pipeline.stage_signal import Ended
 
 PLAN = """\
 [crew]

@@ -8,18 +8,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from docpages.markdown import code, codes, doc, fence, page, table
-from rung.adapters.user_hooks import Hook
-from rung.core.backoff import Backoff
-from rung.core.budget import Budget
-from rung.core.config import POLICY_KEYS, book_from
-from rung.core.keys import REQUIRED, declared
-from rung.core.ladder import Action, Ladder, Rung
-from rung.core.own_rules import RuleTable
-from rung.core.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
-from rung.core.presets import LADDERS
-from rung.core.spending import Allowance
-from rung.core.stop_gate import StopSettings
-from rung.detectors.watching import Watching
+from rung.adapters.system.user_hooks import Hook
+from rung.core.classify.user_rules import RuleTable
+from rung.core.domain.ladder import Action, Ladder, Rung
+from rung.core.domain.settings_schema import REQUIRED, declared
+from rung.core.policy.backoff import Backoff
+from rung.core.policy.budget import Budget
+from rung.core.policy.parser import POLICY_KEYS, book_from
+from rung.core.policy.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
+from rung.core.policy.presets import LADDERS
+from rung.core.policy.spend_limits import Allowance
+from rung.core.policy.stop_settings import StopSettings
+from rung.detectors.loop_settings import Watching
 from rung.gateway.settings import Key, Limits, Price, Settings, Timeouts, Upstream
 
 if TYPE_CHECKING:

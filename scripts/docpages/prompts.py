@@ -6,14 +6,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from docpages.markdown import bullets, code, codes, fence, page
-from rung.core.change import change
-from rung.core.events import Change, HandOver
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.incident import Incident
-from rung.core.ladder import HAND_OVERS, Action
-from rung.core.policy import preset
-from rung.core.prompts import FIELDS, PROMPTS
-from rung.core.request import Request
+from rung.core.domain.events import Change, HandOver
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import HAND_OVERS, Action
+from rung.core.domain.request import Request
+from rung.core.policy.policy import preset
+from rung.core.policy.prompts import FIELDS, PROMPTS
+from rung.core.recovery.apply_rung import change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rung.core.error_readers import register_table as _register_table
+from rung.core.classify.error_readers import register_table as _register_table
 
 __version__ = "0.1.0"
 
@@ -15,59 +15,59 @@ if TYPE_CHECKING:
     from rung import policies as policies
     from rung import rules as rules
     from rung import testing as testing
-    from rung.core.breaker import BreakerSettings as BreakerSettings
-    from rung.core.budget import RetryBudget as RetryBudget
-    from rung.core.classify import classify as classify
-    from rung.core.classify import is_retryable as is_retryable
-    from rung.core.config import policy as policy
-    from rung.core.errors import AttemptError as AttemptError
-    from rung.core.events import Status as Status
-    from rung.core.failures import Evidence as Evidence
-    from rung.core.failures import Failure as Failure
-    from rung.core.failures import Kind as Kind
-    from rung.core.outcome import Outcome as Outcome
-    from rung.core.policy import Policy as Policy
-    from rung.core.request import Request as Request
-    from rung.engine.fanout import Job as Job
-    from rung.engine.fanout import gather as gather
-    from rung.engine.fanout import gather_sync as gather_sync
-    from rung.engine.guard import guarded as guarded
+    from rung.core.classify.classifier import classify as classify
+    from rung.core.classify.classifier import is_retryable as is_retryable
+    from rung.core.domain.errors import AttemptError as AttemptError
+    from rung.core.domain.events import Status as Status
+    from rung.core.domain.failures import Evidence as Evidence
+    from rung.core.domain.failures import Failure as Failure
+    from rung.core.domain.failures import Kind as Kind
+    from rung.core.domain.outcome import Outcome as Outcome
+    from rung.core.domain.request import Request as Request
+    from rung.core.policy.breaker import BreakerSettings as BreakerSettings
+    from rung.core.policy.budget import RetryBudget as RetryBudget
+    from rung.core.policy.parser import policy as policy
+    from rung.core.policy.policy import Policy as Policy
+    from rung.engine.attempt_api import completed as completed
+    from rung.engine.attempt_api import spend as spend
+    from rung.engine.attempt_api import touched as touched
+    from rung.engine.gather import Job as Job
+    from rung.engine.gather import gather as gather
+    from rung.engine.gather import gather_sync as gather_sync
+    from rung.engine.guarded.guard import guarded as guarded
+    from rung.engine.loop.process_state import Breakers as Breakers
     from rung.engine.recover import recover as recover
     from rung.engine.recover import recover_sync as recover_sync
     from rung.engine.session import Session as Session
-    from rung.engine.shared import Breakers as Breakers
-    from rung.engine.telling import completed as completed
-    from rung.engine.telling import spend as spend
-    from rung.engine.telling import touched as touched
     from rung.wiring.journals import journal as journal
 
-_register_table("rung.adapters.registry:READERS")
+_register_table("rung.adapters.errors.registry:READERS")
 
 _HOMES = {
-    "BreakerSettings": "rung.core.breaker",
-    "RetryBudget": "rung.core.budget",
-    "classify": "rung.core.classify",
-    "is_retryable": "rung.core.classify",
-    "policy": "rung.core.config",
-    "AttemptError": "rung.core.errors",
-    "Status": "rung.core.events",
-    "Evidence": "rung.core.failures",
-    "Failure": "rung.core.failures",
-    "Kind": "rung.core.failures",
-    "Outcome": "rung.core.outcome",
-    "Policy": "rung.core.policy",
-    "Request": "rung.core.request",
-    "Job": "rung.engine.fanout",
-    "gather": "rung.engine.fanout",
-    "gather_sync": "rung.engine.fanout",
-    "guarded": "rung.engine.guard",
+    "BreakerSettings": "rung.core.policy.breaker",
+    "RetryBudget": "rung.core.policy.budget",
+    "classify": "rung.core.classify.classifier",
+    "is_retryable": "rung.core.classify.classifier",
+    "policy": "rung.core.policy.parser",
+    "AttemptError": "rung.core.domain.errors",
+    "Status": "rung.core.domain.events",
+    "Evidence": "rung.core.domain.failures",
+    "Failure": "rung.core.domain.failures",
+    "Kind": "rung.core.domain.failures",
+    "Outcome": "rung.core.domain.outcome",
+    "Policy": "rung.core.policy.policy",
+    "Request": "rung.core.domain.request",
+    "Job": "rung.engine.gather",
+    "gather": "rung.engine.gather",
+    "gather_sync": "rung.engine.gather",
+    "guarded": "rung.engine.guarded.guard",
     "recover": "rung.engine.recover",
     "recover_sync": "rung.engine.recover",
     "Session": "rung.engine.session",
-    "Breakers": "rung.engine.shared",
-    "completed": "rung.engine.telling",
-    "spend": "rung.engine.telling",
-    "touched": "rung.engine.telling",
+    "Breakers": "rung.engine.loop.process_state",
+    "completed": "rung.engine.attempt_api",
+    "spend": "rung.engine.attempt_api",
+    "touched": "rung.engine.attempt_api",
     "journal": "rung.wiring.journals",
 }
 _NAMESPACES = ("crew", "detect", "durable", "errors", "policies", "rules", "testing")

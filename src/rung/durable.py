@@ -1,6 +1,6 @@
 """Durable runs: recoveries and tasks that any process can take up again after a crash."""
 
-from rung.engine.durable import recover, recover_sync
-from rung.engine.tasks import resume, sleep, start, step, task, wait
+from rung.engine.durable.recovery import recover, recover_sync
+from rung.engine.durable.tasks import resume, sleep, start, step, task, wait
 
 __all__ = ["recover", "recover_sync", "resume", "sleep", "start", "step", "task", "wait"]

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from rung.core.evidence import evidence_of
+from rung.core.classify.evidence import evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rung.core.failures import Evidence
+    from rung.core.domain.failures import Evidence
 
 
 @dataclass(kw_only=True)

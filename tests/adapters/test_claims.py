@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from rung.adapters.claims import check_claims, check_command, check_files, look
+from rung.adapters.system.claims import check_claims, check_command, check_files, look
 from tests.waiting import is_running, wait_until
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rung
-from rung.adapters.git import GitCheckpoint
-from rung.core import events as ev
-from rung.core.config import ladder_from
-from rung.core.errors import CheckpointError, ConfigError, RungError
+from rung.adapters.system.git import GitCheckpoint
+from rung.core.domain import events as ev
+from rung.core.domain.errors import CheckpointError, ConfigError, RungError
+from rung.core.policy.parser import ladder_from
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -675,7 +675,7 @@ def test_processes_may_take_at_once(root: Path) -> None:
     for number in range(50):
         write(root, f"many/{number}", str(number).encode() * 100)
     program = (
-        "import sys; from rung.adapters.git import GitCheckpoint\n"
+        "import sys; from rung.adapters.system.git import GitCheckpoint\n"
         "c = GitCheckpoint(sys.argv[1])\n"
         "for n in range(4): print(c.take(f'{sys.argv[2]} {n}')); c.prune(keep=14)\n"
     )

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from rung.adapters.judge import CommandJudge
-from rung.core.errors import ConfigError, JudgeError
-from rung.core.verdict import Grade
+from rung.adapters.system.judge import CommandJudge
+from rung.core.domain.errors import ConfigError, JudgeError
+from rung.core.domain.verdict import Grade
 from rung.detectors.judging import assess, case_of
 
 JUDGE = """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.adapters.notebook import ISSUES, LEARNINGS, Issue, Notebook, known, write_entry
+from rung.adapters.system.learnings_file import ISSUES, LEARNINGS, Issue, Notebook, known, write_entry
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 WRITER = """
 import sys, rung
-from rung.adapters.notebook import Notebook
+from rung.adapters.system.learnings_file import Notebook
 from rung.testing import Script
 folder, me = sys.argv[1:]
 book = Notebook(folder)

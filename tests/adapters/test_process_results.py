@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rung.adapters.process import judge
-from rung.core.classify import classify
-from rung.core.errors import AttemptError
-from rung.core.failures import Kind
+from rung.adapters.system.process import judge
+from rung.core.classify.classifier import classify
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.failures import Kind
 
 
 def claude(**fields: Any) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.adapters.registry import READERS
-from rung.core.failures import Evidence
+from rung.adapters.errors.registry import READERS
+from rung.core.domain.failures import Evidence
 
 MODULES = sorted({target.partition(":")[0] for target in READERS.values()})
 

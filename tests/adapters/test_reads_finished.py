@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.evidence import evidence_of
-from rung.core.failures import Phase
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.failures import Phase
 from tests.adapters.loopback import assert_survives_wrapping, raised_by
 
 if TYPE_CHECKING:
-    from rung.core.failures import Evidence
+    from rung.core.domain.failures import Evidence
 
 FAILS = "import sys; print('working'); print('disk is full', file=sys.stderr); sys.exit(3)"
 DIES = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
@@ -72,7 +72,7 @@ def test_a_command_for_a_shell_with_a_key_before_it() -> None:
 
 def test_a_program_that_ended_well_is_no_trouble() -> None:
     """Its adapter has nothing to say."""
-    from rung.adapters.finished import read
+    from rung.adapters.errors.subprocess_errors import read
 
     assert read(run("print('fine')")) is None
     assert read(subprocess.Popen) is None

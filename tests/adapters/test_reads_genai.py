@@ -8,12 +8,12 @@ import pytest
 from google import genai
 from google.genai import errors, types
 
-from rung.core.evidence import evidence_of
-from rung.core.failures import Phase
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.failures import Phase
 from tests.adapters.loopback import assert_survives_wrapping, raised_by
 
 if TYPE_CHECKING:
-    from rung.core.failures import Evidence
+    from rung.core.domain.failures import Evidence
     from tests.adapters.loopback import Provider
 
 QUOTA = {

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.classify import classify
-from rung.core.evidence import evidence_of
-from rung.core.failures import Kind
+from rung.core.classify.classifier import classify
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.failures import Kind
 from tests.adapters import (
     test_reads_aiohttp,
     test_reads_anthropic,

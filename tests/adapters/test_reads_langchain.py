@@ -9,13 +9,13 @@ from langchain_core import exceptions
 from langchain_core.output_parsers import JsonOutputParser
 from langchain_openai import ChatOpenAI
 
-from rung.adapters.langchain import read
-from rung.core.evidence import evidence_of
-from rung.core.failures import Kind, Phase
+from rung.adapters.errors.langchain import read
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.failures import Kind, Phase
 from tests.adapters.loopback import assert_survives_wrapping, raised_by
 
 if TYPE_CHECKING:
-    from rung.core.failures import Evidence
+    from rung.core.domain.failures import Evidence
     from tests.adapters.loopback import Provider
 
 

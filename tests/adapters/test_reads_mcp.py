@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.evidence import evidence_of
-from rung.core.failures import Phase
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.failures import Phase
 from tests.adapters.loopback import assert_survives_wrapping, raised_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rung.core.failures import Evidence
+    from rung.core.domain.failures import Evidence
 
 OLD = int(version("mcp").split(".")[0]) < 2
 
@@ -75,7 +75,7 @@ def test_a_result_that_says_it_is_an_error() -> None:
 
 def test_a_result_that_is_fine_is_no_trouble() -> None:
     """Its adapter has nothing to say."""
-    from rung.adapters.mcp import read
+    from rung.adapters.errors.mcp import read
 
     assert read(call(lambda client: client.call_tool("fine", {}))) is None
 

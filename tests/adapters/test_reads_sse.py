@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.adapters.sse import read_event
-from rung.core.failures import Phase
+from rung.adapters.errors.sse import read_event
+from rung.core.domain.failures import Phase
 
 if TYPE_CHECKING:
-    from rung.core.failures import Evidence
+    from rung.core.domain.failures import Evidence
     from tests.adapters.loopback import Provider
 
 

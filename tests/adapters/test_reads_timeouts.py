@@ -8,12 +8,12 @@ import os
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from rung.core.evidence import evidence_of
-from rung.core.failures import Phase
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.failures import Phase
 from tests.adapters.loopback import assert_survives_wrapping, raised_by
 
 if TYPE_CHECKING:
-    from rung.core.failures import Evidence
+    from rung.core.domain.failures import Evidence
 
 
 def seen(error: BaseException) -> Evidence:

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import rung
-from rung.adapters.user_hooks import Hook, hooked
+from rung.adapters.system.user_hooks import Hook, hooked
 from rung.testing import HttpError
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import rung
-from rung.core.config import policy as make_policy
-from rung.core.errors import AttemptError
+from rung.core.domain.errors import AttemptError
+from rung.core.policy.parser import policy as make_policy
+from rung.engine.attempt_api import spend
+from rung.engine.loop.process_state import Breakers
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
-from rung.engine.shared import Breakers
-from rung.engine.telling import spend
 from rung.store import open_journal
 from rung.testing import HttpError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rung.core.outcome import Outcome
+    from rung.core.domain.outcome import Outcome
 
 MODELS = [{"name": "small", "cost": 0.01}, {"name": "large", "cost": 0.2}]
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>'

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from rung.core.crew import ASKS, State
+from rung.core.crew.contract import ASKS, State
 from rung.store.crew.rows import Claim, NewTask
 from rung.store.crew.table import Table
 from tests.browser.conftest import up

@@ -11,7 +11,7 @@ import pytest
 from bench.journal import reports
 from playwright.sync_api import expect
 
-from rung.store.projection import DAY
+from rung.store.read_models.batch import DAY
 from tests.browser.conftest import up
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from tests.cli.test_cli_run import run, script
 
 import rung
 from rung.cli.group import root
-from rung.core import events as ev
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.request import Request
 from rung.detectors.stalls import Patience
 from rung.wiring.stalls import stalls
 

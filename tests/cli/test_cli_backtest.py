@@ -10,18 +10,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 import rung
-from rung.cli.backtest import command
-from rung.core.backtest import CANNOT_KNOW
-from rung.core.errors import ConfigError, StoreError
-from rung.core.incident import Incident
+from rung.cli.journal.backtest import command
+from rung.core.domain.errors import ConfigError, StoreError
+from rung.core.domain.incident import Incident
+from rung.core.recovery.backtest import CANNOT_KNOW
 from rung.store import open_journal
-from rung.store.recorded import ended_incidents
+from rung.store.queries.incident_replay import ended_incidents
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.store.port import Connection
+    from rung.store.backends.port import Connection
 
 BUSY = HttpError(529, "overloaded")
 DAY = 86_400.0

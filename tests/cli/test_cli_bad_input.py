@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.errors import ConfigError, FileError
-from rung.core.failures import Kind
+from rung.core.domain.errors import ConfigError, FileError
+from rung.core.domain.failures import Kind
 from rung.wiring.files import load_policy, read_table
 
 if TYPE_CHECKING:

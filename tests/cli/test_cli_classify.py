@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from rung.cli import explain
 from rung.cli.group import root
-from rung.core.classify import RULES, classify, use_rules
-from rung.core.evidence import evidence_of
-from rung.core.failures import Kind
-from rung.core.guide import GUIDES
-from rung.core.presets import LADDERS
+from rung.cli.policy import explain
+from rung.core.classify.classifier import RULES, classify, use_rules
+from rung.core.classify.evidence import evidence_of
+from rung.core.classify.guide.work import GUIDES
+from rung.core.domain.failures import Kind
+from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
     from pathlib import Path

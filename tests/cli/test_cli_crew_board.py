@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import ASKS
+from rung.core.crew.contract import ASKS
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
 

@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 from tests.store.recorded import DAY, NO_IDEA, START, Recorded
 
 from rung.cli.group import root
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.store import open_journal
-from rung.store.groups import groups, resolve
+from rung.store.queries.groups import groups, resolve
 from rung.testing import HttpError
 from rung.wiring.journals import default_path, where
 

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rung.cli.group import root
-from rung.cli.picture import draw
-from rung.cli.policy import policy_words
-from rung.cli.screen import dollars, seconds, worst
-from rung.core.config import ladder_from, policy_from
-from rung.core.ladder import DOES, Action, Ladder
-from rung.core.policy import ABOUT, TEMPLATES, Policy, WorstCase, preset, worst_case
-from rung.core.presets import LADDERS
-from rung.core.tables import ladder_table, policy_table
+from rung.cli.output import dollars, seconds, worst
+from rung.cli.policy.ladder_diagram import draw
+from rung.cli.policy.policy import policy_words
+from rung.core.domain.ladder import DOES, Action, Ladder
+from rung.core.policy.parser import ladder_from, policy_from
+from rung.core.policy.policy import ABOUT, TEMPLATES, Policy, WorstCase, preset, worst_case
+from rung.core.policy.presets import LADDERS
+from rung.core.policy.serializer import ladder_table, policy_table
 from rung.wiring.files import load_policy
 
 if TYPE_CHECKING:

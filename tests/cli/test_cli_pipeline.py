@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.signals import Ended, parse
-from rung.core.tables import to_toml
+from rung.core.pipeline.stage_signal import Ended, parse
+from rung.core.policy.serializer import to_toml
 from rung.store import open_journal
 
 if TYPE_CHECKING:

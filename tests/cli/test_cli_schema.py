@@ -14,19 +14,19 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from rung import schemas
 from rung.cli.group import root
-from rung.core.backoff import Backoff
-from rung.core.budget import Budget
-from rung.core.codec import to_json
-from rung.core.config import POLICY_KEYS
-from rung.core.events import Status
-from rung.core.failures import GROUPS, Kind
-from rung.core.ladder import Action, Rung, Scope
-from rung.core.outcome import Outcome, level_records
-from rung.core.policy import TEMPLATES, Confirm, Model, Sticky, preset
-from rung.core.presets import LADDERS
-from rung.core.prompts import PROMPTS
-from rung.core.request import Request
-from rung.core.tables import policy_table
+from rung.core.domain.event_codec import to_json
+from rung.core.domain.events import Status
+from rung.core.domain.failures import GROUPS, Kind
+from rung.core.domain.ladder import Action, Rung, Scope
+from rung.core.domain.outcome import Outcome, level_records
+from rung.core.domain.request import Request
+from rung.core.policy.backoff import Backoff
+from rung.core.policy.budget import Budget
+from rung.core.policy.parser import POLICY_KEYS
+from rung.core.policy.policy import TEMPLATES, Confirm, Model, Sticky, preset
+from rung.core.policy.presets import LADDERS
+from rung.core.policy.prompts import PROMPTS
+from rung.core.policy.serializer import policy_table
 from rung.engine.recover import recover_sync
 from rung.testing import FakeClock, HttpError, Script
 

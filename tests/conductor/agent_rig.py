@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from rung.core.tables import to_toml
+from rung.core.policy.serializer import to_toml
 from rung.testing import lab
 from tests.hooks.rig import alone, command_line, environment
 

@@ -7,17 +7,17 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rung.conductor.conductor import Conductor
-from rung.conductor.crew import Crew
-from rung.conductor.judgement import RuleJudgement
-from rung.conductor.settings import Settings
-from rung.conductor.stories import Stories
-from rung.core.config import policy
-from rung.core.crew import MessageType, State
-from rung.core.errors import ClaimBlocked, IllegalMove, StaleClaim
-from rung.core.handoff import Handoff
-from rung.core.liveness import Limits
-from rung.core.supervision import Intensity
+from rung.core.crew.contract import MessageType, State
+from rung.core.crew.handoff import Handoff
+from rung.core.crew.liveness import Limits
+from rung.core.domain.errors import ClaimBlocked, IllegalMove, StaleClaim
+from rung.core.policy.parser import policy
+from rung.core.policy.restart_intensity import Intensity
+from rung.crew.conductor import Conductor
+from rung.crew.context import Crew
+from rung.crew.judgement import RuleJudgement
+from rung.crew.settings import Settings
+from rung.crew.task_recovery import Stories
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
 from tests.conductor.stormy_worker import review

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rung.core.errors import IllegalMove
-from rung.core.review import ReviewRequest
+from rung.core.crew.review import ReviewRequest
+from rung.core.domain.errors import IllegalMove
 from rung.store.crew.worker import Worker
 
 TROUBLE = ("dies", "stands still", "loops", "errs", "talks nonsense", "breaks rules", "is slow")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rung.core.crew import MessageType, State
+from rung.core.crew.contract import MessageType, State
 from rung.store.crew.table import Table
 
 RIG = Path(__file__).with_name("agent_rig.py")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.conductor.ending import end
-from rung.core.crew import CONDUCTOR, MessageType, State
-from rung.core.liveness import Limits
+from rung.core.crew.contract import CONDUCTOR, MessageType, State
+from rung.core.crew.liveness import Limits
+from rung.crew.shutdown import end
 from tests.conductor.simulated import World
 from tests.conductor.stormy_worker import review
 
@@ -156,7 +156,7 @@ def test_a_review_that_does_not_end(world: World) -> None:
 
 def test_a_second_session_that_came_too_late(world: World) -> None:
     """Its row is cleaned up, the first one goes on."""
-    from rung.core.errors import ClaimBlocked
+    from rung.core.domain.errors import ClaimBlocked
 
     claim = claimed(world)
     with pytest.raises(ClaimBlocked):

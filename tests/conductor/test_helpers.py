@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.conductor.dispatch import instructed
-from rung.conductor.helpers import ask
-from rung.conductor.judgement import CommandJudgement
-from rung.core.budget import RetryBudget
-from rung.core.errors import ConfigError
-from rung.core.failures import GROUPS, Evidence, Failure, Kind
-from rung.core.policy import preset
-from rung.core.presets import HELPER
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import GROUPS, Evidence, Failure, Kind
+from rung.core.policy.budget import RetryBudget
+from rung.core.policy.policy import preset
+from rung.core.policy.presets import HELPER
+from rung.crew.dispatch import instructed
+from rung.crew.judgement import CommandJudgement
+from rung.crew.subagent import ask
 from rung.testing import FakeClock
 from tests.conductor.simulated import World
 

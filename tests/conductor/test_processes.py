@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.adapters.worker_processes import RealProcesses, read_pid, signal_group, write_pid
+from rung.adapters.system.worker_processes import RealProcesses, read_pid, signal_group, write_pid
 from rung.engine.process_identity import Pid, current_process, is_alive, is_group_alive, lookup
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def test_one_that_stands_still_is_seen_and_can_be_ended(processes: RealProcesses
 def test_a_successor_knows_the_workers(processes: RealProcesses, tmp_path: Path) -> None:
     """Another conductor, in another process, finds by the files who is alive."""
     processes.launch("one", SLEEP, {"RUNG_TASK": "task-01"}, tmp_path)
-    ask = f"from rung.adapters.worker_processes import RealProcesses; from pathlib import Path; p = RealProcesses(Path({str(tmp_path)!r})); print(p.known(), p.alive('one')); p.end('one', 5); print(p.known())"
+    ask = f"from rung.adapters.system.worker_processes import RealProcesses; from pathlib import Path; p = RealProcesses(Path({str(tmp_path)!r})); print(p.known(), p.alive('one')); p.end('one', 5); print(p.known())"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["['one'] True", "[]"]
     until(lambda: not processes.alive("one"))

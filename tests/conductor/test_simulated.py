@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import State
+from rung.core.crew.contract import State
 from tests.conductor.simulated import World
 
 if TYPE_CHECKING:

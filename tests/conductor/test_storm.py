@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.adapters.worker_processes import read_pid
-from rung.core.crew import MessageType, State
-from rung.core.tables import to_toml
+from rung.adapters.system.worker_processes import read_pid
+from rung.core.crew.contract import MessageType, State
+from rung.core.policy.serializer import to_toml
 from rung.engine.process_identity import is_alive
 from rung.store.crew.table import Table
 

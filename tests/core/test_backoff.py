@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rung.core.backoff import Backoff
-from rung.core.errors import ConfigError
+from rung.core.domain.errors import ConfigError
+from rung.core.policy.backoff import Backoff
 
 AMOUNT = st.floats(0, 1.7e308) | st.floats(0, 1000) | st.integers(0, 10**6) | st.integers(0, 10**300)
 GROWTH = st.floats(1, 1.7e308) | st.floats(1, 4) | st.integers(1, 10**6) | st.just(math.nextafter(1.0, 2.0))

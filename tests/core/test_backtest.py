@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from tests.properties.test_recovery import World, cases, many
 
 import rung
-from rung.core import events as ev
-from rung.core.backtest import replay, summary
-from rung.core.config import ladder_from
-from rung.core.config import policy as make
-from rung.core.decide import seconds_left
-from rung.core.errors import TimeUp
-from rung.core.incident import Incident
-from rung.core.resume import about_cut_off, cut_off
-from rung.engine.run import CURRENT
+from rung.core.domain import events as ev
+from rung.core.domain.errors import TimeUp
+from rung.core.domain.incident import Incident
+from rung.core.policy.parser import ladder_from
+from rung.core.policy.parser import policy as make
+from rung.core.recovery.backtest import replay, summary
+from rung.core.recovery.decide import seconds_left
+from rung.core.recovery.resume_point import about_cut_off, cut_off
+from rung.engine.loop.run import CURRENT
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
-    from rung.core.policy import Policy
+    from rung.core.policy.policy import Policy
 
 REQUEST = rung.Request(prompt="do it", model="small")
 BUSY = HttpError(529, "overloaded")

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rung.core.breaker import Breaker, BreakerSettings, Circuit, Permit, Vote
-from rung.core.errors import ConfigError
+from rung.core.domain.errors import ConfigError
+from rung.core.policy.breaker import Breaker, BreakerSettings, Circuit, Permit, Vote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

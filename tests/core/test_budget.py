@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.budget import Budget, RetryBudget
-from rung.core.errors import ConfigError
-from rung.core.failures import Kind
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import Kind
+from rung.core.policy.budget import Budget, RetryBudget
 
 STEPS = st.lists(st.sampled_from(["retry", "throttled", "success"]), max_size=80)
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.change import DEFAULT_OUTPUT, change, compact
-from rung.core.compaction import RECENT, SAME, STUB, size
-from rung.core.failures import NOT_THE_WORK, Evidence, Failure, Kind
-from rung.core.incident import Incident
-from rung.core.ladder import HAND_OVERS, Action
-from rung.core.policy import Model, Policy, preset
-from rung.core.prompts import render
-from rung.core.request import Request
+from rung.core.conversation.compaction import RECENT, SAME, STUB, size
+from rung.core.domain import events as ev
+from rung.core.domain.failures import NOT_THE_WORK, Evidence, Failure, Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import HAND_OVERS, Action
+from rung.core.domain.request import Request
+from rung.core.policy.policy import Model, Policy, preset
+from rung.core.policy.prompts import render
+from rung.core.recovery.apply_rung import DEFAULT_OUTPUT, change, compact
 
 TASK = preset("task").but(models=(Model(name="small", max_tokens=500), Model(name="large")))
 TALK = ({"role": "user", "content": "do it"},)

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify import RULES, classify, forget, is_retryable
-from rung.core.errors import AttemptError, Refused, TimeUp
-from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase
+from rung.core.classify.classifier import RULES, classify, forget, is_retryable
+from rung.core.domain.errors import AttemptError, Refused, TimeUp
+from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase
 from rung.testing import HttpError
 
 if TYPE_CHECKING:
-    from rung.core.rules import Rule
+    from rung.core.classify.rule_index import Rule
 
 
 def not_json() -> Exception:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from rung import schemas
-from rung.core import events as ev
-from rung.core.codec import DECISIONS, EVENTS, from_json, name_of, to_json
-from rung.core.errors import ConfigError
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.event_codec import DECISIONS, EVENTS, from_json, name_of, to_json
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.request import Request
 
 VALIDATOR = Draft202012Validator(json.loads(schemas.text("event")))
 ANYTHING = st.recursive(

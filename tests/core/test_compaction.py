@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.compaction import RECENT, SAME, STUB, between, compacted, condensed, size
-from rung.core.overlap import repeated
+from rung.core.conversation.compaction import RECENT, SAME, STUB, between, compacted, condensed, size
+from rung.wires.overlap import repeated
 
 LONG = "x" * 5_000
 

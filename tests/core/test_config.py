@@ -12,14 +12,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rung.core.backoff import Backoff
-from rung.core.budget import Budget
-from rung.core.config import POLICY_KEYS, book_from, ladder_from, policy, policy_from
-from rung.core.errors import ConfigError
-from rung.core.failures import GROUPS, NEVER_RETRYABLE, TRANSIENT, Kind
-from rung.core.ladder import Action, Scope
-from rung.core.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
-from rung.core.presets import LADDERS
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, TRANSIENT, Kind
+from rung.core.domain.ladder import Action, Scope
+from rung.core.policy.backoff import Backoff
+from rung.core.policy.budget import Budget
+from rung.core.policy.parser import POLICY_KEYS, book_from, ladder_from, policy, policy_from
+from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.policy.presets import LADDERS
 
 END = {"action": "surface"}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.context_report import ContextReport, Weighed, weigh
+from rung.core.crew.context_warning import ContextReport, Weighed, weigh
 
 TEXTS = st.text(max_size=60).map(str.strip)
 COUNTS = st.one_of(st.none(), st.integers(0, 50))

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from rung.core import events as ev
-from rung.core.change import change
-from rung.core.decide import decide
-from rung.core.failures import Evidence, Failure, Kind, Phase, can_go_on
-from rung.core.incident import Incident
-from rung.core.policy import Model, Policy
-from rung.core.presets import CALL, MODEL
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Failure, Kind, Phase, can_go_on
+from rung.core.domain.incident import Incident
+from rung.core.domain.request import Request
+from rung.core.policy.policy import Model, Policy
+from rung.core.policy.presets import CALL, MODEL
+from rung.core.recovery.apply_rung import change
+from rung.core.recovery.decide import decide
 
 
 def broken(kind: Kind = Kind.OVERLOADED, **facts: Any) -> Failure:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from rung.core.crew import (
+from rung.core.crew.contract import (
     CONDUCTOR,
     MOVES,
     OWNED,
@@ -22,7 +22,7 @@ from rung.core.crew import (
     moves_of,
     refusal,
 )
-from rung.core.errors import ClaimBlocked
+from rung.core.domain.errors import ClaimBlocked
 
 # The contract, written out by hand: what a worker's row may become, and under what condition.
 CONTRACT = {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.error_readers import READERS, reader_for, register_table
-from rung.core.failures import Evidence
+from rung.core.classify.error_readers import READERS, reader_for, register_table
+from rung.core.domain.failures import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,10 +48,10 @@ def test_a_table_is_loaded_at_the_first_lookup(table: None) -> None:
 def test_every_import_of_rung_knows_the_adapters() -> None:
     """Whichever module comes first, an SDK's own object is read by its adapter, and no adapter is loaded before."""
     code = (
-        "from rung.core.classify import classify; import sys, json\n"
+        "from rung.core.classify.classifier import classify; import sys, json\n"
         "assert not [name for name in sys.modules if name.startswith('rung.adapters')]\n"
         "try: json.loads('{')\n"
-        "except ValueError as error: print(classify(error).kind, 'rung.adapters.validation' in sys.modules)"
+        "except ValueError as error: print(classify(error).kind, 'rung.adapters.errors.validation' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["malformed_output", "True"]

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.decide import decide
-from rung.core.error_size import Size, size_of
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.policy import preset
-from rung.core.presets import LADDERS
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.error_size import Size, size_of
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.core.policy.policy import preset
+from rung.core.policy.presets import LADDERS
+from rung.core.recovery.decide import decide
 
 CREW = preset("crew")
 

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import rung
-from rung.core import errors
+from rung.core.domain import errors
 
 PACKAGE = Path(rung.__file__).parent
 

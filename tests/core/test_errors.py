@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rung.core.errors import AttemptError, ConfigError, Refused, RungError, TimeUp, is_number, is_whole
-from rung.core.failures import NO_HEADERS, Evidence, Kind, Phase
-from rung.core.request import NO_PARAMS
+from rung.core.domain.errors import AttemptError, ConfigError, Refused, RungError, TimeUp, is_number, is_whole
+from rung.core.domain.failures import NO_HEADERS, Evidence, Kind, Phase
+from rung.core.domain.request import NO_PARAMS
 
 
 def test_one_tree() -> None:

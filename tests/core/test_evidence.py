@@ -15,10 +15,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rung.core.classify import classify
-from rung.core.error_readers import READERS
-from rung.core.errors import AttemptError, Refused, TimeUp
-from rung.core.evidence import (
+from rung.core.classify.classifier import classify
+from rung.core.classify.error_readers import READERS
+from rung.core.classify.evidence import (
     CHAIN_LIMIT,
     CODE_LIMIT,
     TEXT_LIMIT,
@@ -27,8 +26,9 @@ from rung.core.evidence import (
     evidence_of,
     without_secrets,
 )
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.waits import wait_in_headers
+from rung.core.classify.retry_after import wait_in_headers
+from rung.core.domain.errors import AttemptError, Refused, TimeUp
+from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.testing import HttpError
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rung.core.failures import (
+from rung.core.domain.failures import (
     GROUPS,
     NEVER_RETRYABLE,
     NOT_THE_WORK,

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rung
-from rung.core import events as ev
-from rung.core.backoff import Backoff
-from rung.core.budget import Budget
-from rung.core.config import ladder_from
-from rung.core.decide import FirstRepeats, decide
-from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase
-from rung.core.incident import Incident
-from rung.core.presets import LADDERS
+from rung.core.domain import events as ev
+from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase
+from rung.core.domain.incident import Incident
+from rung.core.policy.backoff import Backoff
+from rung.core.policy.budget import Budget
+from rung.core.policy.parser import ladder_from
+from rung.core.policy.presets import LADDERS
+from rung.core.recovery.decide import FirstRepeats, decide
 
 if TYPE_CHECKING:
-    from rung.core.policy import Policy
+    from rung.core.policy.policy import Policy
 
 AMOUNT = st.integers(0, 64).map(lambda eighths: eighths / 8)  # exact in floats
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.failures import Phase
-from rung.core.fixing import ErrorReport, Proposal, no_progress
+from rung.core.crew.error_triage import ErrorReport, Proposal, no_progress
+from rung.core.domain.failures import Phase
 
 TEXTS = st.text(max_size=60).map(str.strip)
 SOME = TEXTS.filter(bool)

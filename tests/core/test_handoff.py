@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.handoff import (
+from rung.core.crew.handoff import (
     Difference,
     Handoff,
     HandoffKind,
@@ -19,7 +19,7 @@ from rung.core.handoff import (
     handoff_kind,
     worst,
 )
-from rung.core.labelled import says_nothing
+from rung.core.crew.message_format import says_nothing
 
 TEXTS = st.text(max_size=40).map(str.strip)
 ITEMS = st.lists(

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from rung.core import events as ev
-from rung.core.config import ladder_from
-from rung.core.config import policy as make
-from rung.core.decide import decide
-from rung.core.errors import ConfigError
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.core.policy.parser import ladder_from
+from rung.core.policy.parser import policy as make
+from rung.core.recovery.decide import decide
 
 OPENED = ev.Opened(10.0, "i1", ev.Terms("task", "default"), Request(prompt="do it", model="small"), 1_000.0)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.incident import FOLDS, Incident
-from rung.core.ladder import Action
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.incident import FOLDS, Incident
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
 
 TERMS = ev.Terms("task", "default")
 REQUEST = Request(prompt="do it", model="small", agent="me")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.json_in_text import json_in, json_object
+from rung.core.text.json_in_text import json_in, json_object
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rung.core.errors import ConfigError
-from rung.core.keys import (
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.settings_schema import (
     ANY_TEXT,
     COMMAND,
     COUNT,

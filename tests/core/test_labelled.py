@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.labelled import (
+from rung.core.crew.message_format import (
     fields_in,
     number_in,
     percent,

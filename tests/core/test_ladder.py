@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rung.core.errors import ConfigError
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, Scope
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, Scope
 
 RETRY = Rung(action=Action.RETRY, scope=Scope.ACTION)
 NUDGE = Rung(action=Action.NUDGE)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.errors import ConfigError
-from rung.core.liveness import PAUSED, TROUBLE, Limits, Liveness, Patience, Signals, look, stop_restarting
-from rung.core.supervision import Intensity
+from rung.core.crew.liveness import PAUSED, TROUBLE, Limits, Liveness, Patience, Signals, look, stop_restarting
+from rung.core.domain.errors import ConfigError
+from rung.core.policy.restart_intensity import Intensity
 
 PATIENCE = Patience(stale=540, slow=600, hung=1800)
 AGES = st.one_of(st.none(), st.floats(0, 10_000))

@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import failures
-from rung.core.failures import masked
+from rung.core.domain import failures
+from rung.core.domain.failures import masked
 
 PARTS = st.sampled_from(
     (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rung.core.classify import classify
-from rung.core.failures import Evidence, Kind, Phase
+from rung.core.classify.classifier import classify
+from rung.core.domain.failures import Evidence, Kind, Phase
 
 K = Kind
 

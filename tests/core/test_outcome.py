@@ -10,13 +10,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from rung import schemas
-from rung.core import events as ev
-from rung.core.classify import classify
-from rung.core.errors import AttemptError
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.outcome import (
+from rung.core.classify.classifier import classify
+from rung.core.domain import events as ev
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import Action
+from rung.core.domain.outcome import (
     Outcome,
     conclude,
     failed_at,
@@ -26,8 +26,8 @@ from rung.core.outcome import (
     recommendation,
     report_text,
 )
-from rung.core.presets import LADDERS
-from rung.core.request import Request
+from rung.core.domain.request import Request
+from rung.core.policy.presets import LADDERS
 
 TASK, PIPELINE = LADDERS["task"], LADDERS["pipeline"]
 REQUEST = Request(prompt="do it", model="small")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.overlap import Overlap, repeated
+from rung.wires.overlap import Overlap, repeated
 
 WORDS = st.text(alphabet="abc ", max_size=40)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rung.core.classify import classify, use_rules
-from rung.core.config import book_from
-from rung.core.errors import ConfigError
-from rung.core.failures import Kind, Phase
-from rung.core.own_rules import OwnRules, rules_from
+from rung.core.classify.classifier import classify, use_rules
+from rung.core.classify.user_rules import OwnRules, rules_from
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import Kind, Phase
+from rung.core.policy.parser import book_from
 
 GOOD = {"id": "mine", "kind": "overloaded", "message_has": "queue is full"}
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rung.core.patterns import Pattern
+from rung.core.classify.lazy_regex import Pattern
 
 
 def test_as_the_compiled_one() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.phrases import GAP, phrases, shaped, words_of
+from rung.core.classify.phrases import GAP, phrases, shaped, words_of
 
 
 def found(phrase: str, text: str) -> bool:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.blocker import Blocker
-from rung.core.errors import ConfigError
-from rung.core.plan import Changes, CrewSettings, Mark, Plan, Wrong, changes, checked_plan, conflicts, read_plan
+from rung.core.crew.blocker import Blocker
+from rung.core.crew.plan import Changes, CrewSettings, Mark, Plan, Wrong, changes, checked_plan, conflicts, read_plan
+from rung.core.domain.errors import ConfigError
 
 
 def task(name: str, **settings: Any) -> dict[str, Any]:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.backoff import Backoff
-from rung.core.budget import Budget
-from rung.core.errors import ConfigError
-from rung.core.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind
-from rung.core.ladder import Action, Ladder, Rung, Scope
-from rung.core.policy import TEMPLATES, Confirm, Model, Policy, Sticky, WorstCase, preset, worst_case
-from rung.core.presets import LADDERS
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind
+from rung.core.domain.ladder import Action, Ladder, Rung, Scope
+from rung.core.policy.backoff import Backoff
+from rung.core.policy.budget import Budget
+from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, WorstCase, preset, worst_case
+from rung.core.policy.presets import LADDERS
 
 MODELS = (Model(name="small", cost=0.01), Model(name="middle", cost=0.1), Model(name="large", cost=1.0))
 COUNTS: dict[str, tuple[int, int | None]] = {

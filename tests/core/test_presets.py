@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rung.core.failures import GROUPS, Evidence, Failure, Kind
-from rung.core.ladder import Ladder, Scope
-from rung.core.policy import preset
-from rung.core.presets import LADDERS
+from rung.core.domain.failures import GROUPS, Evidence, Failure, Kind
+from rung.core.domain.ladder import Ladder, Scope
+from rung.core.policy.policy import preset
+from rung.core.policy.presets import LADDERS
 
 Row = tuple[str, int, float | None]
 

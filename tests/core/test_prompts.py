@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.prompts import CHARACTERS_PER_TOKEN, FIELDS, PROMPTS, prompt_id, render
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.core.policy.prompts import CHARACTERS_PER_TOKEN, FIELDS, PROMPTS, prompt_id, render
 
 
 def failed(kind: Kind = Kind.UNKNOWN, message: str = "it broke", **facts: Any) -> Failure:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify import classify
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.reading import read
+from rung.core.classify.classifier import classify
+from rung.core.classify.read_facts import read
+from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
-    from rung.core.facts import Facts
+    from rung.core.classify.facts import Facts
 
 BODY = {"error": {"message": "out of seats", "type": "seat_error", "code": "no_seat"}, "status": 503, "id": "x"}
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import redact
-from rung.core.redact import redacted, redacted_headers
+from rung.core.classify import redaction
+from rung.core.classify.redaction import redacted, redacted_headers
 
 WINDOW = 12  # so many characters of a secret in a row are a leak
 HEX = "0123456789abcdef"
@@ -402,7 +402,7 @@ def test_bait_takes_linear_time(bait: str) -> None:
 
 def test_the_examples_of_the_module_hold() -> None:
     """Every row of the table in the module's docstring that is written out is what `redacted` returns."""
-    rows = re.findall(r"^    (\S.*?) {2,}(\S.*)$", redact.__doc__ or "", re.MULTILINE)[1:]
+    rows = re.findall(r"^    (\S.*?) {2,}(\S.*)$", redaction.__doc__ or "", re.MULTILINE)[1:]
     whole = [(text, result) for text, result in rows if "…" not in text]
     assert len(whole) >= 7
     for text, result in whole:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.repair import LOST, mended
+from rung.core.conversation.repair import LOST, mended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

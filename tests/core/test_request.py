@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.errors import ConfigError
-from rung.core.request import Request
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.request import Request
 
 KEYS = st.text(max_size=4)
 PLAIN = st.recursive(

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from rung.core import events as ev
-from rung.core.config import policy as make_policy
-from rung.core.failures import Failure, Kind
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.request import Request
-from rung.core.resume import Point, about_cut_off, cut_off, point
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Failure, Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.core.policy.parser import policy as make_policy
+from rung.core.recovery.resume_point import Point, about_cut_off, cut_off, point
 
 POLICY = make_policy("task", models=["small", "large"])
 FAILURE = Failure(Kind.TIMEOUT, True, "timed-out", "no")

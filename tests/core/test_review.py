@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.failures import Kind
-from rung.core.review import LABELS, Judged, ReviewRequest, judge_review, review_exhausted, sent_back
+from rung.core.crew.review import LABELS, Judged, ReviewRequest, judge_review, review_exhausted, sent_back
+from rung.core.domain.failures import Kind
 
 TEXTS = st.text(max_size=60).map(str.strip)
 REQUESTS = st.builds(

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rung.core.classify import RULES, classify, rules, use_rules
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.phrases import phrases
-from rung.core.reading import read
-from rung.core.rules import SIGNS, Rule, Table, asked_by
+from rung.core.classify.classifier import RULES, classify, rules, use_rules
+from rung.core.classify.phrases import phrases
+from rung.core.classify.read_facts import read
+from rung.core.classify.rule_index import SIGNS, Rule, Table, asked_by
+from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rung.core.facts import Facts
+    from rung.core.classify.facts import Facts
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.scopes import Clash, clashes, cycle, overlap, unknown, waves
+from rung.core.crew.dependencies import Clash, clashes, cycle, overlap, unknown, waves
 
 NAMES = [f"t{number}" for number in range(7)]
 PATHS = ["a.py", "src/b.py", "src/", "src/*.py", "docs/**", "docs/x.md", "./a.py", "src/sub/c.py"]

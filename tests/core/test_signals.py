@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.signals import LONGEST, Ended, Signal, parse, without_signal
+from rung.core.pipeline.stage_signal import LONGEST, Ended, Signal, parse, without_signal
 
 KEYS = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(lambda key: key != "ref")
 VALUES = st.text(max_size=20).map(lambda text: " ".join(text.replace("|", "").split()).strip("`*").strip())

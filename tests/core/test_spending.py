@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.errors import ConfigError
-from rung.core.spending import ALERTS, Allowance, alert_at, month_begins, month_of
+from rung.core.domain.errors import ConfigError
+from rung.core.policy.spend_limits import ALERTS, Allowance, alert_at, month_begins, month_of
 
 NOVEMBER = 1_794_787_200.0  # 2026-11-16
 

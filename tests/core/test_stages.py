@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify import classify
-from rung.core.errors import ConfigError
-from rung.core.failures import Kind
-from rung.core.presets import PIPELINE
-from rung.core.signals import Ended, parse
-from rung.core.stages import (
+from rung.core.classify.classifier import classify
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import Kind
+from rung.core.pipeline.spec import (
     Stage,
     blocked_report,
     joined,
@@ -22,6 +20,8 @@ from rung.core.stages import (
     sections_missing,
     stage_prompt,
 )
+from rung.core.pipeline.stage_signal import Ended, parse
+from rung.core.policy.presets import PIPELINE
 
 
 def stage(name: str, **settings: Any) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.ladder import Action
-from rung.core.policy import preset
-from rung.core.presets import LADDERS
-from rung.core.stream_rules import (
+from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.domain.ladder import Action
+from rung.core.policy.policy import preset
+from rung.core.policy.presets import LADDERS
+from rung.core.recovery.stream_rules import (
     LIMIT_CODES,
     STREAM_TRIES,
     for_streams,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.errors import ConfigError
-from rung.core.supervision import Intensity, Siblings
+from rung.core.domain.errors import ConfigError
+from rung.core.policy.restart_intensity import Intensity, Siblings
 
 
 @given(st.integers(0, 20), st.integers(1, 100), st.lists(st.integers(0, 100), max_size=40), st.integers(100, 200))

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.amounts import money, percent, size, took, when
-from rung.core.arguments import lacking
-from rung.core.codec import to_json
-from rung.core.config import policy, policy_from
-from rung.core.errors import ConfigError
-from rung.core.failures import Evidence, Failure, Kind, first_line
-from rung.core.ladder import Action
-from rung.core.narration import narrate, told
-from rung.core.request import Request
-from rung.core.stop_gate import stop_from
-from rung.core.tables import policy_table, to_toml, worst_table
+from rung.core.domain import events as ev
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.event_codec import to_json
+from rung.core.domain.failures import Evidence, Failure, Kind, first_line
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.core.policy.parser import policy, policy_from
+from rung.core.policy.serializer import policy_table, to_toml, worst_table
+from rung.core.policy.stop_settings import stop_from
+from rung.core.text.event_text import narrate, told
+from rung.core.text.units import money, percent, size, took, when
+from rung.wires.tool_arguments import lacking
 
 RUNGS = ("retry", "nudge")
 FAILURE = Failure(Kind.RATE_LIMIT, True, "rate-limited", "slow down", 3.0, Evidence(text="slow down", status=429))

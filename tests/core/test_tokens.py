@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rung.core.classify import classify
-from rung.core.tokens import Tokens, over_limit, room_for_answer, tokens_in
+from rung.core.classify.classifier import classify
+from rung.core.domain.token_counts import Tokens, over_limit, room_for_answer, tokens_in
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rung.adapters.user_hooks import Hook
-from rung.core.errors import ConfigError
-from rung.core.keys import read_rows
-from rung.core.stop_gate import stop_from
+from rung.adapters.system.user_hooks import Hook
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.settings_schema import read_rows
+from rung.core.policy.stop_settings import stop_from
 
 GOOD = {"when": "attempt.pre", "run": "true"}
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify import classify
-from rung.core.errors import ConfigError
-from rung.core.failures import Kind, Phase
-from rung.core.verdict import DIMENSIONS, Grade, Verdict, verdict_from
+from rung.core.classify.classifier import classify
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import Kind, Phase
+from rung.core.domain.verdict import DIMENSIONS, Grade, Verdict, verdict_from
 
 SCORES = st.integers(0, 25)
 
@@ -113,7 +113,7 @@ def test_confidence_of_the_scores(scores: tuple[int, int, int, int], confidence:
 
 def test_where_a_failed_verdict_enters() -> None:
     """Missing proof is nudged for, the wrong goal planned anew, and both at once take the higher rung."""
-    from rung.core.presets import LADDERS
+    from rung.core.policy.presets import LADDERS
 
     ladder = LADDERS["task"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.waits import LONGEST, duration, wait_in_headers, wait_in_text
+from rung.core.classify.retry_after import LONGEST, duration, wait_in_headers, wait_in_text
 
 SENT = "Wed, 21 Oct 2026 07:28:00 GMT"
 

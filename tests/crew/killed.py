@@ -9,8 +9,8 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from rung.core.crew import MessageType, State
-from rung.core.errors import ClaimBlocked
+from rung.core.crew.contract import MessageType, State
+from rung.core.domain.errors import ClaimBlocked
 from rung.store.crew.rows import Claim, NewTask
 from rung.store.crew.table import Table
 from tests.crew.racer import say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rung.core.errors import ClaimBlocked
+from rung.core.domain.errors import ClaimBlocked
 from rung.store.crew.table import Table
 
 

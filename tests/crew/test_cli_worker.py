@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from rung.cli.group import root
-from rung.core.crew import MessageType, State
+from rung.core.crew.contract import MessageType, State
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import MessageType, State
-from rung.core.errors import Busy, ClaimBlocked, ConfigError, IllegalMove, StoreError
+from rung.core.crew.contract import MessageType, State
+from rung.core.domain.errors import Busy, ClaimBlocked, ConfigError, IllegalMove, StoreError
 from rung.store import open_journal
 from rung.store.crew.connection import SqliteTable
 from rung.store.crew.rows import NewTask

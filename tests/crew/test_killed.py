@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.crew import MessageType, State
+from rung.core.crew.contract import MessageType, State
 from rung.store.crew.rows import NewTask
 from tests.crew.killed import WRITES
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule, run_state_machine_as_test
 
-from rung.core.crew import MessageType, State
-from rung.core.errors import ClaimBlocked, IllegalMove, StaleClaim
+from rung.core.crew.contract import MessageType, State
+from rung.core.domain.errors import ClaimBlocked, IllegalMove, StaleClaim
 from rung.store.crew.rows import Claim, NewTask
 from tests.crew.stranger import OLD
 from tests.crew.test_moves import allowed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import CONDUCTOR, WATCHDOG, State, legal
+from rung.core.crew.contract import CONDUCTOR, WATCHDOG, State, legal
 from rung.store.crew.rows import NewTask
 from tests.crew.stranger import OLD, Refused
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from rung.core.crew import ASKS, HAND_OVER, PERSON, STOP, MessageType, State
-from rung.core.errors import ConfigError, IllegalMove, MovedOn
+from rung.core.crew.contract import ASKS, HAND_OVER, PERSON, STOP, MessageType, State
+from rung.core.domain.errors import ConfigError, IllegalMove, MovedOn
 from rung.store.crew import board
-from rung.store.crew.person import Word, possible, stop, tell
+from rung.store.crew.operator_commands import Word, possible, stop, tell
 from rung.store.crew.rows import NewTask
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.crew import MessageType, State
+from rung.core.crew.contract import MessageType, State
 from rung.store.crew.connection import SqliteTable
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import MOVES, State, When
-from rung.core.errors import StaleClaim
+from rung.core.crew.contract import MOVES, State, When
+from rung.core.domain.errors import StaleClaim
 from rung.store.crew.rows import NewTask
 from tests.crew.shells import typed
 
@@ -170,8 +170,8 @@ def test_what_an_unmodified_worker_runs_needs_no_transaction(table: Table, shell
 
 def test_the_page_has_every_command_and_exit_code() -> None:
     """The page names every command of `rung worker`, the commands that create a crew, and every exit code."""
-    from rung.cli.exits import CLAIM_BLOCKED, NOTHING_TO_CLAIM, STALE_CLAIM, USAGE
-    from rung.cli.worker import command
+    from rung.cli.crew.worker import command
+    from rung.cli.exit_codes import CLAIM_BLOCKED, NOTHING_TO_CLAIM, STALE_CLAIM, USAGE
 
     page = PAGE.read_text("utf-8")
     for name in command.commands:

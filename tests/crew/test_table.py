@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew import CONDUCTOR, WATCHDOG, MessageType, State
-from rung.core.errors import ClaimBlocked, ConfigError, IllegalMove, StaleClaim
+from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, State
+from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalMove, StaleClaim
 from rung.store.crew.rows import Claim, NewTask
 from tests.crew.stranger import OLD, Refused
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rung
-from rung.core.crew import MessageType, State
-from rung.core.errors import ClaimBlocked, ConfigError, IllegalMove, NothingToClaim, StaleClaim
+from rung.core.crew.contract import MessageType, State
+from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalMove, NothingToClaim, StaleClaim
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table
 from tests.crew.stranger import OLD

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.detectors.chanting import ChantWatch
+from rung.detectors.loops.text_repetition import ChantWatch
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding

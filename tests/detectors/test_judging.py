@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from rung.core.errors import ConfigError
-from rung.core.failures import Evidence
-from rung.core.verdict import Verdict
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import Evidence
+from rung.core.domain.verdict import Verdict
 from rung.detectors.claims import Check, claimed_files, unverified
 from rung.detectors.judging import Case, assess, by_asking, case_of, question, verdict_in
 from rung.detectors.step import Step

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rung.detectors.loop_settings import Watching
+from rung.detectors.session_monitor import Watch
 from rung.detectors.step import Step
-from rung.detectors.watch import Watch
-from rung.detectors.watching import Watching
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
@@ -224,7 +224,7 @@ def test_a_new_streak_is_told_again() -> None:
 
 def test_a_finding_enters_the_ladder_by_its_repeats() -> None:
     """What is found becomes a failure that the ladders know where to take up."""
-    from rung.core.presets import LADDERS
+    from rung.core.policy.presets import LADDERS
 
     ladder = LADDERS["task"]
     by_repeats = {one.repeats: ladder.rungs[ladder.enter(one.failure)].name for one in findings([FAILING] * 8)}

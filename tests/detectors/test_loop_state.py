@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rung.core.errors import ConfigError
+from rung.core.domain.errors import ConfigError
+from rung.detectors.loop_settings import Watching, watching_from
+from rung.detectors.session_monitor import Watch
 from rung.detectors.step import Step, step_from
-from rung.detectors.watch import Watch
-from rung.detectors.watching import Watching, watching_from
 
 TOOLS = st.sampled_from(("bash", "read_file", "edit", "click", "web_search", "think", "FileSurfer", ""))
 TEXTS = st.sampled_from(

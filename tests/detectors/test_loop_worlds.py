@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rung.detectors.session_monitor import Watch
 from rung.detectors.step import Step
-from rung.detectors.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rung.core.presets import LADDERS
+from rung.core.policy.presets import LADDERS
 from rung.detectors.claims import Check
-from rung.detectors.outputs import Contract, look_at
+from rung.detectors.output import Contract, look_at
 
 JSON = Contract(json=True)
 REPORT = Contract(sections=("Summary", "Tests"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rung.core import events as ev
-from rung.core.failures import Evidence, Kind
-from rung.core.ladder import Action
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Kind
+from rung.core.domain.ladder import Action
+from rung.detectors.loop_settings import Watching
 from rung.detectors.session_policy import MAX_DENIALS, session_policy
-from rung.detectors.watching import Watching
-from rung.engine.walk import ExternalRecovery
+from rung.engine.external_loop import ExternalRecovery
 
 
 def loop(repeats: int) -> Evidence:

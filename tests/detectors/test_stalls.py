@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.errors import ConfigError
-from rung.core.request import Request
-from rung.detectors.contexts import ContextWatch, Filling
+from rung.core.domain import events as ev
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.request import Request
+from rung.detectors.context_usage import ContextWatch, Filling
 from rung.detectors.stalls import Durations, Patience, durations_of, stalled
 
 SECONDS = st.floats(0, 1e5)

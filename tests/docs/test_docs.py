@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from rung.core import events
-from rung.core.classify import RULES, classify
-from rung.core.config import POLICY_KEYS, book_from
-from rung.core.failures import GROUPS, Kind
-from rung.core.guide import GUIDES
-from rung.core.keys import declared
-from rung.core.plan import CrewSettings, PlannedTask, checked_plan
-from rung.core.presets import LADDERS
-from rung.core.prompts import PROMPTS
-from rung.core.rules import Rule
-from rung.core.stages import PipelineSettings, Stage, read_pipeline
+from rung.core.classify.classifier import RULES, classify
+from rung.core.classify.guide.work import GUIDES
+from rung.core.classify.rule_index import Rule
+from rung.core.crew.plan import CrewSettings, PlannedTask, checked_plan
+from rung.core.domain import events
+from rung.core.domain.failures import GROUPS, Kind
+from rung.core.domain.settings_schema import declared
+from rung.core.pipeline.spec import PipelineSettings, Stage, read_pipeline
+from rung.core.policy.parser import POLICY_KEYS, book_from
+from rung.core.policy.presets import LADDERS
+from rung.core.policy.prompts import PROMPTS
 
 if TYPE_CHECKING:
-    from rung.core.keys import Setting
-    from rung.core.rules import Rule
+    from rung.core.classify.rule_index import Rule
+    from rung.core.domain.settings_schema import Setting
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

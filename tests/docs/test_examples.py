@@ -25,8 +25,8 @@ def test_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_option_of_run_is_documented() -> None:
     """The page on `rung run` names every option and every exit code it has."""
-    from rung.cli.exits import EXITS, INTERRUPTED, USAGE
-    from rung.cli.run import command
+    from rung.cli.exit_codes import EXITS, INTERRUPTED, USAGE
+    from rung.cli.run.run import command
 
     page = (ROOT / "docs/howto/supervise-a-command.md").read_text()
     for parameter in command.params:
@@ -38,8 +38,8 @@ def test_every_option_of_run_is_documented() -> None:
 
 def test_every_option_of_a_pipeline_is_documented() -> None:
     """The page on pipelines names every command, option and exit code."""
-    from rung.cli.exits import EXITS, INTERRUPTED, USAGE
-    from rung.cli.pipeline import command
+    from rung.cli.exit_codes import EXITS, INTERRUPTED, USAGE
+    from rung.cli.run.pipeline import command
 
     page = (ROOT / "docs/howto/run-a-pipeline.md").read_text()
     for name, inner in command.commands.items():

@@ -9,7 +9,7 @@ import time
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
-from rung.core.incident import Incident
+from rung.core.domain.incident import Incident
 from rung.store import open_journal
 from tests.durable import worker
 
@@ -30,7 +30,9 @@ class Storm:
         side.mkdir()
         (side / "lives").touch()
         self.context: Any = get_context("forkserver")
-        self.context.set_forkserver_preload(["tests.durable.worker", "rung.store.sqlite", "rung.store.postgres"])
+        self.context.set_forkserver_preload(
+            ["tests.durable.worker", "rung.store.backends.sqlite", "rung.store.backends.postgres"]
+        )
 
     def begin(self) -> Any:
         process = self.context.Process(target=worker.main, args=(self.where, self.side, RUNS, self.seed))

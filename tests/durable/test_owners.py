@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.errors import Fenced, Taken
+from rung.core.domain.errors import Fenced, Taken
 from rung.engine import process_identity
 from rung.store import open_journal
-from rung.store.runs import Claim, Runs
+from rung.store.durable_runs import Claim, Runs
 from rung.testing import FakeClock
 from tests.waiting import wait_until
 
@@ -27,7 +27,7 @@ LONG = 60.0
 RACER = """
 import sys, os
 from rung.store import open_journal
-from rung.core.errors import Taken
+from rung.core.domain.errors import Taken
 with open_journal(sys.argv[1]) as journal:
     print("ready", flush=True)
     for line in sys.stdin:
@@ -90,8 +90,8 @@ def test_a_sleeper_is_fenced(url: str) -> None:
 import sys, time
 from rung.core import events as ev
 from rung.store import open_journal
-from rung.core.errors import Fenced
-from rung.store.runs import Runs
+from rung.core.domain.errors import Fenced
+from rung.store.durable_runs import Runs
 journal = open_journal(sys.argv[1])
 claim = Runs(journal, lease=0.3).claim("r")
 claim.record("one", 1)

@@ -13,7 +13,7 @@ from rung.store import open_journal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 
 def main(where: str, side: Path, runs: int, seed: int) -> None:

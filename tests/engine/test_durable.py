@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.errors import Busy, ConfigError, Fenced, Taken
-from rung.engine.patience import PAUSES
+from rung.core.domain import events as ev
+from rung.core.domain.errors import Busy, ConfigError, Fenced, Taken
+from rung.engine.durable.store_retry import PAUSES
 from rung.store import open_journal
-from rung.store.journal import Journal
-from rung.store.runs import Claim, Runs
+from rung.store.durable_runs import Claim, Runs
+from rung.store.journal.journal import Journal
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.engine.fanout import Job, _stopped
+from rung.core.domain import events as ev
+from rung.engine.gather import Job, _stopped
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rung.core.incident import Incident
+    from rung.core.domain.incident import Incident
 
 FAST = rung.policy("call", backoff={"base": 0})
 LONG = 30.0

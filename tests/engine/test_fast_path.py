@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.breaker import Breaker, Circuit
-from rung.core.errors import Refused, TimeUp
-from rung.core.failures import Kind, Phase
-from rung.engine.interrupt import WATCHDOG, Overdue, limited
+from rung.core.domain import events as ev
+from rung.core.domain.errors import Refused, TimeUp
+from rung.core.domain.failures import Kind, Phase
+from rung.core.policy.breaker import Breaker, Circuit
+from rung.engine.loop.run import CURRENT
 from rung.engine.ports import EPOCH
-from rung.engine.run import CURRENT
+from rung.engine.timeouts.sync_timeout import WATCHDOG, Overdue, limited
 from rung.testing import HttpError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.core.policy import Policy
+    from rung.core.policy.policy import Policy
 
 STEADY = rung.policy("call", backoff={"base": 0.001, "jitter": False})
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from rung.core import events as ev
-from rung.core.breaker import BreakerSettings, Circuit, Vote
-from rung.core.budget import RetryBudget
-from rung.core.failures import Kind
-from rung.core.policy import Model, preset
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Kind
+from rung.core.domain.request import Request
+from rung.core.policy.breaker import BreakerSettings, Circuit, Vote
+from rung.core.policy.budget import RetryBudget
+from rung.core.policy.policy import Model, preset
 from rung.engine.first_attempt import FirstAttempt, attempt_first
+from rung.engine.loop.process_state import Breakers
+from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.engine.recover import recover
-from rung.engine.run import SYSTEM_CLOCK
-from rung.engine.shared import Breakers
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:
-    from rung.core.breaker import Breaker
-    from rung.core.outcome import Outcome
+    from rung.core.domain.outcome import Outcome
+    from rung.core.policy.breaker import Breaker
 
 TOUCHY = BreakerSettings(rate=0.5, minimum=1, window=10.0, pause=60.0, probe=60.0)
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.errors import Refused
-from rung.core.failures import Kind
-from rung.core.ladder import Action
-from rung.engine.run import CURRENT
+from rung.core.domain import events as ev
+from rung.core.domain.errors import Refused
+from rung.core.domain.failures import Kind
+from rung.core.domain.ladder import Action
+from rung.engine.loop.run import CURRENT
 from rung.testing import FakeClock, HttpError
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.orders import Act, Order
-from rung.core.request import Request
-from rung.store.port import Ticket
+from rung.core.domain import events as ev
+from rung.core.domain.request import Request
+from rung.core.recovery.interventions import Act, Order
+from rung.store.backends.port import Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core.errors import TimeUp
-from rung.core.failures import Kind, Phase
-from rung.engine import interrupt
-from rung.engine.interrupt import LOOK_EVERY, MAIN, SIGNAL, WATCHDOG, Watchdog, limited, release
+from rung.core.domain.errors import TimeUp
+from rung.core.domain.failures import Kind, Phase
+from rung.engine.timeouts import sync_timeout
+from rung.engine.timeouts.sync_timeout import LOOK_EVERY, MAIN, SIGNAL, WATCHDOG, Watchdog, limited, release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -326,7 +326,7 @@ def test_tidying_up() -> None:
             sleep()
         finally:
             began = time.monotonic()
-            limited(time.sleep, (0.1,), interrupt.INSIST_EVERY / 2)
+            limited(time.sleep, (0.1,), sync_timeout.INSIST_EVERY / 2)
             time.sleep(0.1)
             tidied.append(time.monotonic() - began)
 
@@ -643,7 +643,7 @@ def test_it_does_not_insist_all_the_time() -> None:
             try:
                 WATCHDOG.hurry(0.0)
                 time.sleep(0.002)
-            except interrupt.Overdue:
+            except sync_timeout.Overdue:
                 hits.append(time.monotonic())
 
     with suppress(TimeUp):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.testing import HttpError, Script
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.testing import Script
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import World
 
-    from rung.core.failures import Failure
+    from rung.core.domain.failures import Failure
 
 LOST = rung.AttemptError("lost", finding="not_found")
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.failures import Kind
-from rung.engine.fanout import Job
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Kind
+from rung.engine.gather import Job
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.incident import Incident
+    from rung.core.domain.incident import Incident
 
 FAST = rung.policy("call", backoff={"base": 0})
 

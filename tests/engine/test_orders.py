@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.orders import Act, Order
+from rung.core.domain import events as ev
+from rung.core.recovery.interventions import Act, Order
 from rung.testing import HttpError, Script
 
 if TYPE_CHECKING:

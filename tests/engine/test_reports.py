@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.errors import ConfigError
-from rung.core.ladder import Action
-from rung.engine import reports
-from rung.engine.numbers import NUMBERS
-from rung.engine.reports import MAIN_THREAD, REPORTED, Reports, equip
+from rung.core.domain import events as ev
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.ladder import Action
+from rung.engine.loop.ids import NUMBERS
+from rung.engine.timeouts import attempt_reports
+from rung.engine.timeouts.attempt_reports import MAIN_THREAD, REPORTED, Reports, equip
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.outcome import Outcome
+    from rung.core.domain.outcome import Outcome
 
 FAST = rung.policy("call", backoff={"base": 0})
 UNLIMITED = FAST.but(budget=rung.policies.Budget(attempts=9, seconds=None))
@@ -297,10 +297,10 @@ def test_completed_wants_a_text() -> None:
 def test_many_sums() -> None:
     """However many sums are reported, no cent is lost, and memory does not grow without end."""
     kept = Reports()
-    for n in range(3 * reports.SUMS):
+    for n in range(3 * attempt_reports.SUMS):
         kept.spent((float(n), 1.0))
-    assert len(kept.dollars) == reports.SUMS
-    assert sum(dollars for _, dollars in kept.dollars) == 3 * reports.SUMS
+    assert len(kept.dollars) == attempt_reports.SUMS
+    assert sum(dollars for _, dollars in kept.dollars) == 3 * attempt_reports.SUMS
 
 
 def test_who_is_above() -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.incident import Incident
-from rung.core.outcome import level_records
+from rung.core.domain import events as ev
+from rung.core.domain.incident import Incident
+from rung.core.domain.outcome import level_records
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
+from rung.core.domain import events as ev
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.core.outcome import Outcome
+    from rung.core.domain.outcome import Outcome
 
 
 class Kept:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.errors import TimeUp
-from rung.core.failures import Kind, Phase
+from rung.core.domain import events as ev
+from rung.core.domain.errors import TimeUp
+from rung.core.domain.failures import Kind, Phase
 from rung.testing import HttpError
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.errors import Busy, ConfigError, RungError
-from rung.engine import tasks
-from rung.engine.patience import PAUSES
+from rung.core.domain.errors import Busy, ConfigError, RungError
+from rung.engine.durable import tasks
+from rung.engine.durable.store_retry import PAUSES
 from rung.store import open_journal
-from rung.store.runs import Claim, Runs
+from rung.store.durable_runs import Claim, Runs
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 
 class Died(BaseException):

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.errors import TimeUp
-from rung.core.failures import Kind, Phase
-from rung.core.ladder import Action
-from rung.engine import timer
-from rung.engine.interrupt import LOOK_EVERY
-from rung.engine.timer import OVERDUE, RUNNING, Sweeper, limited, sweeper_here
+from rung.core.domain import events as ev
+from rung.core.domain.errors import TimeUp
+from rung.core.domain.failures import Kind, Phase
+from rung.core.domain.ladder import Action
+from rung.engine.timeouts import async_timeout
+from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, Sweeper, limited, sweeper_here
+from rung.engine.timeouts.sync_timeout import LOOK_EVERY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -579,7 +579,7 @@ class TestLoops:
         asyncio.run(call())
         asyncio.run(call())  # the same function, in another loop
         assert first is not second
-        assert first not in timer.SWEEPERS.values()
+        assert first not in async_timeout.SWEEPERS.values()
 
     def test_loops_in_turn(self) -> None:
         """A loop keeps its one sweeper, whatever other loop was run in the same thread in between."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.budget import RetryBudget
-from rung.core.failures import Evidence, Kind
-from rung.core.request import Request
-from rung.engine.shared import RETRY_BUDGET
-from rung.engine.walk import ExternalRecovery, ExternalRetryBudget
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Kind
+from rung.core.domain.request import Request
+from rung.core.policy.budget import RetryBudget
+from rung.engine.external_loop import ExternalRecovery, ExternalRetryBudget
+from rung.engine.loop.process_state import RETRY_BUDGET
 from rung.store import open_journal
 from rung.testing import HttpError
 

@@ -9,7 +9,7 @@ import pytest
 
 import rung
 import rung.testing
-from rung.core import events as ev
+from rung.core.domain import events as ev
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ def statuses(lab: rung.testing.Lab) -> list[int]:
 
 def anthropic_client(lab: rung.testing.Lab, policy: Any = POLICY, **ports: Any) -> Any:
     anthropic = pytest.importorskip("anthropic")
-    from rung.adapters.anthropic_middleware import Recovering
+    from rung.adapters.frameworks.anthropic_middleware import Recovering
 
     return anthropic.Anthropic(base_url=lab.url, api_key="any", max_retries=0, middleware=[Recovering(policy, **ports)])
 
@@ -84,7 +84,7 @@ def test_anthropic_raises_its_own_error(lab: rung.testing.Lab) -> None:
 def test_anthropic_awaited_and_streamed(lab: rung.testing.Lab) -> None:
     """The asynchronous client and a stream recover before the first token."""
     anthropic = pytest.importorskip("anthropic")
-    from rung.adapters.anthropic_middleware import Recovering
+    from rung.adapters.frameworks.anthropic_middleware import Recovering
 
     lab.use(OVERLOADED)
 
@@ -108,7 +108,7 @@ def test_anthropic_awaited_and_streamed(lab: rung.testing.Lab) -> None:
 def test_a_transport_recovers_any_client(lab: rung.testing.Lab, name: str) -> None:
     """Sync and async clients of both packages get the good answer; a refusal comes back as it was."""
     package = pytest.importorskip(name)
-    from rung.adapters.httpx_transport import recovering
+    from rung.adapters.frameworks.httpx_transport import recovering
 
     body = {"model": "any", "max_tokens": 50, "messages": MESSAGES}
     lab.use(OVERLOADED)
@@ -131,7 +131,7 @@ def test_a_transport_recovers_any_client(lab: rung.testing.Lab, name: str) -> No
 def test_openai_through_the_transport(lab: rung.testing.Lab) -> None:
     """OpenAI's client, its own retries off, survives two overloads."""
     openai, httpx2 = pytest.importorskip("openai"), pytest.importorskip("httpx2")
-    from rung.adapters.httpx_transport import recovering
+    from rung.adapters.frameworks.httpx_transport import recovering
 
     lab.use(OVERLOADED)
     with httpx2.Client(transport=recovering(httpx2.HTTPTransport(), POLICY)) as http:
@@ -142,7 +142,7 @@ def test_openai_through_the_transport(lab: rung.testing.Lab) -> None:
 
 def test_what_is_no_transport_is_said() -> None:
     """Something else than a transport is a mistake that names what is allowed."""
-    from rung.adapters.httpx_transport import recovering
+    from rung.adapters.frameworks.httpx_transport import recovering
 
     with pytest.raises(TypeError, match="httpx or httpx2"):
         recovering(object())
@@ -155,7 +155,7 @@ def test_openai_agents_repeat_and_end_honestly(lab: rung.testing.Lab) -> None:
     """The runner repeats what the ladder repeats, and the turn limit gives a partial result instead of an exception."""
     agents = pytest.importorskip("agents")
     openai = pytest.importorskip("openai")
-    from rung.adapters.openai_agents import error_handlers, retry_settings
+    from rung.adapters.frameworks.openai_agents import error_handlers, retry_settings
 
     agents.set_tracing_disabled(True)
 
@@ -192,7 +192,7 @@ def test_openai_agents_repeat_and_end_honestly(lab: rung.testing.Lab) -> None:
 
 def langchain_agent(lab: rung.testing.Lab, tools: list[Any]) -> Any:
     agents, chat = pytest.importorskip("langchain.agents"), pytest.importorskip("langchain_openai")
-    from rung.adapters.langchain_middleware import Recovering
+    from rung.adapters.frameworks.langchain_middleware import Recovering
 
     model = chat.ChatOpenAI(model="any", base_url=lab.url + "/v1", api_key="any", max_retries=0)
     return agents.create_agent(model, tools=tools, middleware=[Recovering(POLICY)])
@@ -225,7 +225,7 @@ def test_langchain_lets_interrupts_pass(lab: rung.testing.Lab) -> None:
     types = pytest.importorskip("langgraph.types")
     checkpoint = pytest.importorskip("langgraph.checkpoint.memory")
     agents, chat = pytest.importorskip("langchain.agents"), pytest.importorskip("langchain_openai")
-    from rung.adapters.langchain_middleware import Recovering
+    from rung.adapters.frameworks.langchain_middleware import Recovering
 
     def approve() -> str:
         """Ask a person."""
@@ -249,7 +249,7 @@ class State(TypedDict, total=False):
 def test_langgraph_repeats_what_helps_and_ends_partial() -> None:
     """A 429 is repeated, a 401 is not; when it cannot be done the state holds a partial outcome."""
     graph = pytest.importorskip("langgraph.graph")
-    from rung.adapters.langgraph import end_partial, retry_policy
+    from rung.adapters.frameworks.langgraph import end_partial, retry_policy
 
     def run(status: int) -> tuple[Any, int]:
         tries: list[int] = []
@@ -283,7 +283,7 @@ def test_pydantic_ai_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab)
     models = pytest.importorskip("pydantic_ai.models.openai")
     providers = pytest.importorskip("pydantic_ai.providers.openai")
     openai = pytest.importorskip("openai")
-    from rung.adapters.pydantic_ai import Recovering
+    from rung.adapters.frameworks.pydantic_ai import Recovering
 
     sink = Sink()
 
@@ -314,7 +314,7 @@ def test_pydantic_ai_ends_partial(lab: rung.testing.Lab) -> None:
     models = pytest.importorskip("pydantic_ai.models.openai")
     providers = pytest.importorskip("pydantic_ai.providers.openai")
     openai = pytest.importorskip("openai")
-    from rung.adapters.pydantic_ai import Recovering
+    from rung.adapters.frameworks.pydantic_ai import Recovering
 
     def look(at: str) -> str:
         return f"seven at {at}"

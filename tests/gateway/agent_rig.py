@@ -19,7 +19,7 @@ from typing import Any
 import uvloop
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from rung.core.config import book_from
+from rung.core.policy.parser import book_from
 from rung.gateway.serve import Served
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab

@@ -10,7 +10,7 @@ import httpx
 import openai
 import uvloop
 
-from rung.core.config import book_from
+from rung.core.policy.parser import book_from
 from rung.gateway.serve import Served
 from rung.gateway.settings import Settings, settings_from
 from rung.testing.provider import Lab

@@ -9,7 +9,7 @@ import threading
 import httpx
 import pytest
 
-from rung.core.errors import ConfigError
+from rung.core.domain.errors import ConfigError
 from rung.testing.provider import Lab
 from tests.gateway.behind import ASK, WIRES, Behind
 from tests.gateway.strict import PATHS, error_of

@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import rung
-from rung.core.failures import Evidence, Kind
-from rung.gateway.seam import Answered, Notice, Passing
+from rung.core.domain.failures import Evidence, Kind
+from rung.gateway.detector_port import Answered, Notice, Passing
 from rung.store.settings import put_setting
 from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask, messages
 from tests.waiting import wait_until

@@ -10,10 +10,10 @@ import anthropic
 import pytest
 
 import rung
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.gateway.keys import new_key
+from rung.store.queries.spend import session_left, spent_in_month
 from rung.store.settings import put_setting
-from rung.store.spending import session_left, spent_in_month
 from tests.gateway.behind import WHOLE, Behind, messages
 from tests.waiting import wait_until
 

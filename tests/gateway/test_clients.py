@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import rung
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from tests.gateway.behind import ASK, LONG, WHOLE, WIRES, Behind, ask, messages
 from tests.gateway.strict import PATHS
 from tests.waiting import wait_until as until

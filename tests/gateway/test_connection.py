@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvloop
 
-from rung.core.classify import classify
-from rung.core.errors import AttemptError
-from rung.core.failures import Kind
+from rung.core.classify.classifier import classify
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.failures import Kind
+from rung.gateway.http.pool import Origin, Pool, joined
+from rung.gateway.http.port import read_body
 from rung.gateway.settings import Upstream, settings_from
-from rung.gateway.upstream import Origin, Pool, joined
-from rung.gateway.upstream_port import read_body
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rung
-from rung.core.errors import ConfigError
-from rung.detectors.watching import Watching
-from rung.gateway.history import STEPS, ConversationStep, steps
+from rung.core.domain.errors import ConfigError
+from rung.detectors.loop_settings import Watching
+from rung.gateway.conversation_steps import STEPS, ConversationStep, steps
+from rung.gateway.detector_port import Passing
 from rung.gateway.loop_guard import LoopGuard
-from rung.gateway.seam import Passing
 from tests.gateway.behind import ASK, CHAT_TOOL, RESPONSES_TOOL, TOOL, WIRES, Behind
 
 if TYPE_CHECKING:

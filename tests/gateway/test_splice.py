@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.adapters.anthropic_stream import AnthropicStream
-from rung.adapters.openai_chat_stream import ChatStream
-from rung.adapters.openai_responses_stream import ResponsesStream
+from rung.wires.anthropic_stream import AnthropicStream
+from rung.wires.openai_chat_stream import ChatStream
+from rung.wires.openai_responses_stream import ResponsesStream
 
 if TYPE_CHECKING:
-    from rung.core.splice import Splice
+    from rung.wires.stream_splicer import Splice
 
 STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
 

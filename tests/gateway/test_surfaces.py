@@ -9,8 +9,8 @@ import anthropic
 import openai
 import pytest
 
-from rung.core.ladder import Action
-from rung.core.stream_rules import STREAM_TRIES
+from rung.core.domain.ladder import Action
+from rung.core.recovery.stream_rules import STREAM_TRIES
 from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask
 
 HOPELESS = ["bad_request", "unauthorized", "payment", "forbidden", "not_found", "unprocessable", "quota", "spend_limit"]

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from rung.core.config import book_from
-from rung.core.errors import AttemptError
-from rung.core.failures import Kind
-from rung.gateway.call import Call
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.failures import Kind
+from rung.core.policy.parser import book_from
 from rung.gateway.gateway import Gateway
+from rung.gateway.inbound_request import Call
 from rung.gateway.recovery import handle
 from rung.gateway.settings import Upstream, settings_from
-from rung.gateway.wires import MESSAGES
+from rung.wires.registry import MESSAGES
 
 BODY = {"model": "small", "max_tokens": 1_000, "messages": [{"role": "user", "content": "hi"}]}
 ANSWER = {

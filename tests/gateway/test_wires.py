@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rung.core.compaction import compacted
-from rung.gateway.wires import CHAT, MESSAGES, RESPONSES
+from rung.core.conversation.compaction import compacted
+from rung.wires.registry import CHAT, MESSAGES, RESPONSES
 
 if TYPE_CHECKING:
-    from rung.gateway.wires import Wire
+    from rung.wires.registry import Wire
 
 WIRES = (MESSAGES, CHAT, RESPONSES)
 NAMES = [

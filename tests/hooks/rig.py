@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from rung.hooks.serving import Serving
+from rung.hooks.resident_server import Serving
 from rung.testing import lab
 
 NEW_USER, NEW_NET = 0x10000000, 0x40000000

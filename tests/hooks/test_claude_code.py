@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core import events as ev
-from rung.core.failures import Kind
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Kind
 from tests.hooks.conftest import FAILING, Stage
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.errors import ConfigError
-from rung.hooks.dialects import EVENTS
+from rung.core.domain.errors import ConfigError
+from rung.hooks.agent_formats import EVENTS
 from rung.hooks.install import AGENTS, MARK, Place, install, installed, settings_of, uninstall
 
 if TYPE_CHECKING:

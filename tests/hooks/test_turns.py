@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.hooks import quick
-from rung.hooks.crashes import LOG
-from rung.hooks.dialects import EVENTS
-from rung.hooks.drain import take
+from rung.core.domain import events as ev
+from rung.hooks import fast_json
+from rung.hooks.agent_formats import EVENTS
+from rung.hooks.crash_log import LOG
+from rung.hooks.handlers import answered
 from rung.hooks.install import ENTRY
-from rung.hooks.turn import answered
+from rung.hooks.spool_drain import take
 from rung.store import open_journal
 
 ERROR = "ls: cannot access '/nope': No such file or directory"
@@ -226,7 +226,7 @@ def test_what_cannot_be_remembered_is_not_done(tmp_path: Path) -> None:
 def test_a_hook_loads_next_to_nothing(tmp_path: Path) -> None:
     """An ordinary event is answered without click, rich, asyncio, typing, apsw, or a rule for naming failures."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.turn import answered; "
+        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.handlers import answered; "
         "answered('claude-code', sys.argv[2], sys.stdin.buffer.read()); print(' '.join(sys.modules))"
     )
     calls = [{"tool_name": "Bash", "tool_input": {}, "tool_response": "x"}]
@@ -235,7 +235,7 @@ def test_a_hook_loads_next_to_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-S", "-c", code, source, str(tmp_path)]
     done = subprocess.run(command, input=json.dumps(told), capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "rung.hooks.turn" in loaded
+    assert "rung.hooks.handlers" in loaded
     heavy = {
         "click",
         "enum",
@@ -246,8 +246,8 @@ def test_a_hook_loads_next_to_nothing(tmp_path: Path) -> None:
         "typing",
         "dataclasses",
         "apsw",
-        "rung.core.classify",
-        "rung.detectors.watch",
+        "rung.core.classify.classifier",
+        "rung.detectors.session_monitor",
         "pathlib",
         "subprocess",
     }
@@ -263,8 +263,8 @@ json_values = st.recursive(
 @given(json_values)
 def test_quick_json_is_json(value: Any) -> None:
     """What it writes `json` reads, and what `json` writes it reads."""
-    assert json.loads(quick.dumps(value)) == value
-    assert quick.loads(json.dumps(value, indent=1).encode("utf-8", "replace")) == value
+    assert json.loads(fast_json.dumps(value)) == value
+    assert fast_json.loads(json.dumps(value, indent=1).encode("utf-8", "replace")) == value
 
 
 @given(st.binary(max_size=30) | st.sampled_from([b"", b"{", b"[1,]", b"1 2", b"nul", b'"a']))
@@ -274,9 +274,9 @@ def test_what_is_no_json_is_a_value_error(content: bytes) -> None:
         wanted = json.loads(content.decode(), strict=False)
     except ValueError:
         with pytest.raises(ValueError):
-            quick.loads(content)
+            fast_json.loads(content)
     else:
-        assert quick.loads(content) == wanted or wanted != wanted  # noqa: PLR0124  # NaN
+        assert fast_json.loads(content) == wanted or wanted != wanted  # noqa: PLR0124  # NaN
 
 
 def test_the_console_script_answers_too(tmp_path: Path) -> None:

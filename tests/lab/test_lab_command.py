@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from rung.testing import FAULTS, words
-from rung.testing.provider.survival import Run, Verdict, compare, judge
+from rung.testing.provider.fault_report import Run, Verdict, compare, judge
 
 if TYPE_CHECKING:
     from pathlib import Path

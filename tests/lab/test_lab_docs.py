@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rung.cli.lab import command
+from rung.cli.lab.lab import command
 from rung.testing import FAULTS
-from rung.testing.provider.records import Record
+from rung.testing.provider.fault_report import Verdict
+from rung.testing.provider.request_log import Record
 from rung.testing.provider.script import Rule, Script, script_from
-from rung.testing.provider.survival import Verdict
 
 PAGE = (Path(__file__).parents[2] / "docs/howto/inject-faults.md").read_text(encoding="utf-8")
 SCRIPT = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])

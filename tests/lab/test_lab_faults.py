@@ -10,7 +10,7 @@ import openai
 import pytest
 
 import rung
-from rung.core.evidence import evidence_of
+from rung.core.classify.evidence import evidence_of
 from rung.testing import FAULTS, words
 from tests.lab.clients import PROMPT, WAYS, Asker
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.testing.provider.answers import answer, words
-from rung.testing.provider.asked import Asked, Turn, Wire
 from rung.testing.provider.connection import HttpRequest
+from rung.testing.provider.parsed_request import Asked, Turn, Wire
 from rung.testing.provider.reply import reply_to
 from rung.testing.provider.routes import prepare
-from rung.testing.provider.samples import sample
+from rung.testing.provider.schema_samples import sample
 from rung.testing.provider.script import script_from
 
 WIRES = st.sampled_from(list(Wire))

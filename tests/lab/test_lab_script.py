@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import rung
 from rung.testing import FAULTS, FakeClock
-from rung.testing.provider.asked import Asked, Tool, Turn, Wire
-from rung.testing.provider.chooser import Chooser
+from rung.testing.provider.fault_selector import Chooser
 from rung.testing.provider.faults import COMMON
+from rung.testing.provider.parsed_request import Asked, Tool, Turn, Wire
 from rung.testing.provider.script import script_from
 
 if TYPE_CHECKING:

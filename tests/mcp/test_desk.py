@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.failures import Evidence
-from rung.core.policy import preset
-from rung.engine.shared import RETRY_BUDGET
-from rung.mcp.desk import Desk
+from rung.core.domain.failures import Evidence
+from rung.core.policy.policy import preset
+from rung.engine.loop.process_state import RETRY_BUDGET
+from rung.mcp.recovery_service import Desk
 from rung.store import open_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 OVERLOADED = Evidence(text="Error 529: overloaded_error")
 

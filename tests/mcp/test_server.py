@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core import events as ev
-from rung.core.classify import classify
-from rung.core.decide import decide
-from rung.core.failures import Evidence, Phase
-from rung.core.incident import Incident
-from rung.core.policy import preset
-from rung.core.request import Request
+from rung.core.classify.classifier import classify
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Phase
+from rung.core.domain.incident import Incident
+from rung.core.domain.request import Request
+from rung.core.policy.policy import preset
+from rung.core.recovery.decide import decide
 from rung.store import open_journal
 
 pytest.importorskip("mcp")

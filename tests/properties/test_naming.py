@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rung.core.classify import RULES, classify
-from rung.core.evidence import evidence_of
-from rung.core.failures import Evidence, Failure, Phase
+from rung.core.classify.classifier import RULES, classify
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.failures import Evidence, Failure, Phase
 
 BAIT = st.sampled_from(
     ["{", "[", '"message": "', "'code': '", "\\", '\\"', "429", "Error:", "\n", "\x00", "\ud800", "'", "retry after ", "Traceback",

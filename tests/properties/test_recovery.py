@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rung
-from rung.core import events as ev
-from rung.core.codec import from_json, to_json
-from rung.core.config import policy_from
-from rung.core.decide import decide
-from rung.core.failures import Kind
-from rung.core.incident import Incident
-from rung.core.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, Scope
-from rung.core.outcome import level_records, report_text
-from rung.core.policy import Confirm, Policy, worst_case
+from rung.core.domain import events as ev
+from rung.core.domain.event_codec import from_json, to_json
+from rung.core.domain.failures import Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, Scope
+from rung.core.domain.outcome import level_records, report_text
+from rung.core.policy.parser import policy_from
+from rung.core.policy.policy import Confirm, Policy, worst_case
+from rung.core.recovery.decide import decide
 from rung.testing import FakeClock
 
 KINDS = list(Kind)

@@ -11,15 +11,15 @@ import httpx
 import pytest
 
 import rung
-from rung.core.config import book_from
-from rung.service.access import Access, add_token
+from rung.core.policy.parser import book_from
 from rung.service.app import make_app
+from rung.service.app_context import Hub
+from rung.service.auth import Access, add_token
+from rung.service.auth_middleware import LOCAL
 from rung.service.crew_tables import CrewTables
-from rung.service.guard import LOCAL
-from rung.service.hub import Hub
 from rung.service.replay import Replayers
+from rung.service.routes.stream import Stream
 from rung.service.server import Server
-from rung.service.stream import Stream
 from rung.store import open_journal
 from rung.testing import HttpError, Script
 from rung.wiring.policies import Policies
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rung.core.request import Request
-    from rung.store.journal import Journal
+    from rung.core.domain.request import Request
+    from rung.store.journal.journal import Journal
 
 TOKEN = "an administrator's token".replace(" ", "-")
 SOON = 15.0

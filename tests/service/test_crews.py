@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.crew import ASKS, HAND_OVER, PERSON, STOP
+from rung.core.crew.contract import ASKS, HAND_OVER, PERSON, STOP
 from rung.service.crew_tables import CrewTables
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import Table

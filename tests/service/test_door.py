@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.errors import ConfigError
-from rung.service.access import GUESSES, Access, Role, add_token, first_token, revoke_token
+from rung.core.domain.errors import ConfigError
+from rung.service.auth import GUESSES, Access, Role, add_token, first_token, revoke_token
 from tests.service.conftest import TOKEN, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
     from tests.service.conftest import Running
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.service.stream import Only, Stream, brief
+from rung.service.routes.stream import Only, Stream, brief
 from rung.testing import HttpError, Script
 from tests.service.conftest import SOON, eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
     from tests.service.conftest import Running
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rung
-from rung.core import events as ev
-from rung.core.errors import AttemptError
+from rung.core.domain import events as ev
+from rung.core.domain.errors import AttemptError
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 START = 1_800_000_000.0  # 2027-01-15 08:00 UTC
 HOUR, DAY = 3_600, 86_400

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.request import Request
-from rung.store.projection import KEYS, READ_MODELS
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.request import Request
+from rung.store.read_models.batch import KEYS, READ_MODELS
 
 if TYPE_CHECKING:
-    from rung.store.journal import Journal
-    from rung.store.port import Connection, Row
+    from rung.store.backends.port import Connection, Row
+    from rung.store.journal.journal import Journal
 
 TERMS = ev.Terms("task", "task", rungs=("retry", "nudge", "stop"), project="p", session="s")
 NOON = 1_700_000_000.0

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.codec import from_json, to_json
-from rung.core.failures import Evidence, Failure, Kind
-from rung.store.bodies import kept
+from rung.core.domain import events as ev
+from rung.core.domain.event_codec import from_json, to_json
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.store.journal.event_encoding import kept
 
 if TYPE_CHECKING:
-    from rung.core.events import Event
+    from rung.core.domain.events import Event
 
 SECRET = "sk-ant-api03-" + "Zq9" * 12
 NUMBERS = st.floats() | st.integers(-10, 10)

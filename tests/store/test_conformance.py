@@ -20,13 +20,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import rung
-from rung.core import events as ev
-from rung.core.errors import Busy, StoreError
-from rung.core.request import Request
+from rung.core.domain import events as ev
+from rung.core.domain.errors import Busy, StoreError
+from rung.core.domain.request import Request
 from rung.store import open_journal
-from rung.store.journal import Journal
-from rung.store.migrations import LATEST
-from rung.store.writer import LINGER
+from rung.store.backends.migrations import LATEST
+from rung.store.journal.journal import Journal
+from rung.store.journal.writer import LINGER
 from rung.testing import FakeClock, HttpError, Script
 from tests.properties.test_recovery import World, policies, steps
 from tests.store.stories import NOON, differences, emptied, everything, failed, opened, stories, succeeded, tables
@@ -35,8 +35,8 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.core.policy import Policy
-    from rung.store.port import Backend, Connection
+    from rung.core.policy.policy import Policy
+    from rung.store.backends.port import Backend, Connection
 
 LONG = 30.0
 _NUMBERS = count()

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.codec import from_json
-from rung.core.errors import ConfigError, StoreError
-from rung.store import open_journal, reports
-from rung.store.export import TABLES, Form, What, cell, export, pages
-from rung.store.projection import COUNTS
-from rung.store.reports_sql import By, Filter
-from rung.store.retention import check, prune, vacuum, was_pruned
+from rung.core.domain.errors import ConfigError, StoreError
+from rung.core.domain.event_codec import from_json
+from rung.store import open_journal
+from rung.store.journal.export import TABLES, Form, What, cell, export, pages
+from rung.store.journal.retention import check, prune, vacuum, was_pruned
+from rung.store.queries import reports
+from rung.store.queries.reports_sql import By, Filter
+from rung.store.read_models.batch import COUNTS
 from rung.testing import HttpError
 from tests.store.recorded import DAY, START, Recorded
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 
 @pytest.fixture

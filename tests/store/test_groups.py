@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.errors import ConfigError
-from rung.store import open_journal, reports
-from rung.store.groups import State, find, groups, reopen, resolve, snooze, state_of
-from rung.store.reports_sql import Filter
+from rung.core.domain.errors import ConfigError
+from rung.store import open_journal
+from rung.store.queries import reports
+from rung.store.queries.groups import State, find, groups, reopen, resolve, snooze, state_of
+from rung.store.queries.reports_sql import Filter
 from rung.testing import HttpError
 from tests.store.recorded import DAY, NO_IDEA, Recorded
 

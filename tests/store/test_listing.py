@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core import events as ev
-from rung.core.errors import ConfigError
-from rung.core.events import Status
+from rung.core.domain import events as ev
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.events import Status
 from rung.store import open_journal
-from rung.store.figures import failure_rate_by_day, success, success_by_day, top_error_messages
-from rung.store.listing import (
+from rung.store.queries.kpis import failure_rate_by_day, success, success_by_day, top_error_messages
+from rung.store.queries.listing import (
     IncidentSort,
     SessionSort,
     asks,
@@ -27,14 +27,14 @@ from rung.store.listing import (
     session,
     sessions,
 )
-from rung.store.reports_sql import Filter
+from rung.store.queries.reports_sql import Filter
 from tests.store.recorded import DAY, START, Recorded, first_failure, took
 from tests.store.stories import NOON, failed, opened, succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 ALL = Filter()
 

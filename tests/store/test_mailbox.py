@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core.errors import Stale
-from rung.core.events import Ask
-from rung.core.incident import Incident
-from rung.core.orders import Act, Order
+from rung.core.domain.errors import Stale
+from rung.core.domain.events import Ask
+from rung.core.domain.incident import Incident
+from rung.core.recovery.interventions import Act, Order
 from rung.store.settings import put_setting, setting, settings, trace, trail
 from rung.testing import HttpError, Script
 from tests.waiting import wait_until
@@ -20,8 +20,8 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.outcome import Outcome
-    from rung.store.journal import Journal
+    from rung.core.domain.outcome import Outcome
+    from rung.store.journal.journal import Journal
 
 BUSY = HttpError(503, "busy")
 LONG = 60.0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.classify import classify
-from rung.store.journal import Journal
-from rung.store.memory import Remedy, hint, what_worked
-from rung.store.sqlite import SqliteBackend
+from rung.core.classify.classifier import classify
+from rung.core.domain import events as ev
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.journal.journal import Journal
+from rung.store.queries.remedies import Remedy, hint, what_worked
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rung.core import events as ev
-from rung.core.incident import Incident
+from rung.core.domain import events as ev
+from rung.core.domain.incident import Incident
 from rung.store import open_journal
 from tests.store.stories import NOON, differences, emptied, failed, opened, succeeded, tables
 
 if TYPE_CHECKING:
-    from rung.store.journal import Journal
-    from rung.store.port import Connection
+    from rung.store.backends.port import Connection
+    from rung.store.journal.journal import Journal
 
 LONG = 30.0
 

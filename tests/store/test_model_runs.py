@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from rung.core import events as ev
-from rung.core.errors import Fenced, Taken
+from rung.core.domain import events as ev
+from rung.core.domain.errors import Fenced, Taken
 from rung.store import open_journal
-from rung.store.retention import prune
-from rung.store.runs import CLAIMS, Claim, Runs
+from rung.store.durable_runs import CLAIMS, Claim, Runs
+from rung.store.journal.retention import prune
 from tests.store.stories import NOON, emptied, failed, opened, succeeded
 from tests.store.test_model import LONG, small
 
 if TYPE_CHECKING:
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 LEASE = 100.0
 names = st.sampled_from(["r1", "r2", "r3"])

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from rung.core.errors import Busy, StoreError
+from rung.core.domain.errors import Busy, StoreError
 from rung.store import open_journal
-from rung.store.postgres import PostgresBackend
+from rung.store.backends.postgres import PostgresBackend
 from tests.store import postgres as real
 from tests.store.stories import failed, opened, succeeded
 

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core import events as ev
-from rung.core.errors import AttemptError
-from rung.core.failures import Kind
-from rung.core.ladder import Action
-from rung.core.request import Request
-from rung.store import open_journal, reports
-from rung.store.memory import _TRIED, what_worked
-from rung.store.patterns import WIDTH, pattern
-from rung.store.reports_sql import By, Filter
-from rung.store.retention import check, prune
+from rung.core.domain import events as ev
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.failures import Kind
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.store import open_journal
+from rung.store.journal.retention import check, prune
+from rung.store.queries import reports
+from rung.store.queries.remedies import _TRIED, what_worked
+from rung.store.queries.reports_sql import By, Filter
+from rung.store.read_models.prompt_templates import WIDTH, pattern
 from rung.testing import FakeClock, HttpError, Script
 from tests.store.stories import NOON, differences, failed, opened, succeeded, tables
 
 if TYPE_CHECKING:
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 ALL = Filter()
 AGAIN = ev.Decided(NOON, ev.Repeat(0, 1.0, "again"))

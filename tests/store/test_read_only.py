@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.errors import StoreError
+from rung.core.domain.errors import StoreError
 from rung.store import open_journal
-from rung.store.migrations import LATEST
-from rung.store.sqlite import SqliteBackend
+from rung.store.backends.migrations import LATEST
+from rung.store.backends.sqlite import SqliteBackend
 from tests.store.rights import bound
 from tests.store.stories import opened, succeeded
 
@@ -23,7 +23,7 @@ LOOK = """
 import json, sys
 from rung.core import events as ev
 from rung.store import open_journal
-from rung.core.errors import Busy
+from rung.core.domain.errors import Busy
 told = []
 with open_journal(sys.argv[1], tell=told.append) as journal:
     read = len(journal.events("a"))

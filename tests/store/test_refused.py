@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.errors import StoreError
+from rung.core.domain.errors import StoreError
 from rung.store import open_journal
-from rung.store.migrations import LATEST
-from rung.store.sqlite import SqliteBackend
-from rung.store.sqlite_drivers import Apsw, Opened
+from rung.store.backends.migrations import LATEST
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.backends.sqlite_drivers import Apsw, Opened
 from tests.store.rights import bound
 from tests.store.stories import opened, succeeded
 
@@ -62,7 +62,7 @@ def test_newer_schema(url: str) -> None:
 def test_reader_without_a_journal(url: str) -> None:
     """Where nothing is, a reader says so, and makes nothing."""
     if url.startswith("postgresql"):
-        from rung.store.postgres import PostgresBackend
+        from rung.store.backends.postgres import PostgresBackend
 
         backend: Any = PostgresBackend(url)
     else:
@@ -186,9 +186,9 @@ NOBODY = """
 import os, sys
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
-from rung.core.errors import StoreError
-from rung.store.sqlite import SqliteBackend
-from rung.store.sqlite_drivers import Apsw, Opened
+from rung.core.domain.errors import StoreError
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.backends.sqlite_drivers import Apsw, Opened
 for write in (True, False):
     try:
         SqliteBackend(sys.argv[1]).connect(write=write)
@@ -199,7 +199,9 @@ for write in (True, False):
 
 def as_nobody(where: Path) -> list[str]:
     """What is said when somebody without rights opens it to write, and to read."""
-    code = "import rung.store.sqlite, rung.store.migrations, apsw, stat\n" + NOBODY  # before the rights are gone
+    code = (
+        "import rung.store.backends.sqlite, rung.store.backends.migrations, apsw, stat\n" + NOBODY
+    )  # before the rights are gone
     done = subprocess.run([sys.executable, "-c", code, str(where)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

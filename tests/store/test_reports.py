@@ -11,14 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rung.core import events as ev
-from rung.core.errors import ConfigError
-from rung.core.events import Status
-from rung.core.failures import Phase
-from rung.store import open_journal, reports
-from rung.store.groups import State
-from rung.store.reports_sql import By, Filter, Part
-from rung.store.spirals import spirals
+from rung.core.domain import events as ev
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.events import Status
+from rung.core.domain.failures import Phase
+from rung.store import open_journal
+from rung.store.queries import reports
+from rung.store.queries.groups import State
+from rung.store.queries.reports_sql import By, Filter, Part
+from rung.store.queries.stuck_sessions import spirals
 from tests.store.recorded import DAY, HOUR, NO_IDEA, START, Recorded, Tried, first_failure, took
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ OPENED = """
 import sys
 from rung.core import events as ev
 from rung.store import open_journal
-from rung.core.errors import StoreError
+from rung.core.domain.errors import StoreError
 told = []
 try:
     journal = open_journal(sys.argv[1], tell=told.append)

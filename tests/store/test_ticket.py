@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from rung.store.ticket import Ticket, tell
+from rung.store.backends.durable_future import Ticket, tell
 
 
 def test_answered_before_it_is_asked() -> None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from rung.core.errors import RungError
-from rung.store.journal import Journal
-from rung.store.sqlite import SqliteBackend
+from rung.core.domain.errors import RungError
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.journal.journal import Journal
 from tests.store_faults.disk import Disk
 from tests.store_faults.stories import BEGAN, Teller
 from tests.store_faults.trials import LONG, DiskSwitch, trial

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rung.core import events as ev
-from rung.core.failures import Evidence, Failure, Kind
-from rung.core.ladder import Action
-from rung.core.request import Request
-from rung.store.journal import Journal
-from rung.store.projection import READ_MODELS
-from rung.store.sqlite import SqliteBackend
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.journal.journal import Journal
+from rung.store.read_models.batch import READ_MODELS
 
 if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from rung.store.port import Row
+    from rung.store.backends.port import Row
 
 BEGAN = 1_700_000_000.0
 KINDS = (Kind.RATE_LIMIT, Kind.SERVER_ERROR, Kind.TIMEOUT, Kind.LOW_QUALITY)

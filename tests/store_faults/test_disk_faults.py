@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core import events as ev
-from rung.store.journal import Journal
-from rung.store.sqlite import SqliteBackend
+from rung.core.domain import events as ev
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.journal.journal import Journal
 from tests.store_faults.disk import Disk, broken, full
 from tests.store_faults.stories import BEGAN, Part, Teller, held
 from tests.store_faults.trials import LONG, DiskSwitch, check, trial

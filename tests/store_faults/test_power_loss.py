@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.errors import RungError
-from rung.store.journal import Journal
-from rung.store.sqlite import SqliteBackend
+from rung.core.domain.errors import RungError
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.journal.journal import Journal
 from tests.store_faults.disk import Disk
 from tests.store_faults.stories import BEGAN, Teller, held
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.store.sqlite_connection import SqliteConnection
+    from rung.store.backends.sqlite_connection import SqliteConnection
     from tests.store_faults.stories import Part
 
 LIVES = 3  # the power fails so often for each seed

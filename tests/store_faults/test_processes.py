@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.store.journal import Journal
-from rung.store.sqlite import SqliteBackend
+from rung.store.backends.sqlite import SqliteBackend
+from rung.store.journal.journal import Journal
 from tests.store_faults import processes
 from tests.store_faults.stories import Teller, held
 from tests.store_faults.trials import LONG, Seen, check

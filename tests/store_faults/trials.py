@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rung.store.journal import Journal
+from rung.store.journal.journal import Journal
 from tests.store_faults.disk import broken, full
 from tests.store_faults.stories import Teller
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from rung.store.port import Backend
+    from rung.store.backends.port import Backend
     from tests.store_faults.disk import Disk
 
 LONG = 30.0  # seconds after which a caller counts as held up for ever

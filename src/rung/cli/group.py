@@ -9,36 +9,36 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import click
 
 import rung
-from rung.core.errors import ConfigError, RungError
+from rung.core.domain.errors import ConfigError, RungError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "run": "Run a command and recover it when it fails.",
-    "pipeline": "Run a pipeline of agents, each stage recovered on its own.",
-    "gateway": "Run the gateway: recovery for any agent, by changing one URL.",
-    "resume": "Resume runs that a crash interrupted.",
-    "classify": "Classify a failure: its kind, and whether a retry can help.",
-    "detect": "Detect loops, stalls and bad outputs.",
-    "hooks": "Install hooks into the coding agent you use.",
-    "crew": "Run and control a crew of agents.",
-    "worker": "Work for a crew: claim a task, report, get replies.",
-    "mcp": "Run an MCP server that recommends recovery steps.",
-    "explain": "Explain a kind of failure: causes, fixes, entry rungs.",
-    "ladder": "List, draw and check ladders.",
-    "policy": "Show and check policies, with the worst case they allow.",
-    "report": "Report what fails, how often, and which rungs fix it.",
-    "log": "Print events, one per line; -f follows.",
-    "show": "Show one incident from first failure to end.",
-    "journal": "Locate, check, export and prune the journal.",
-    "backtest": "Try another policy on recorded incidents.",
-    "serve": "Run the service with its dashboard.",
-    "token": "Add, list and revoke access tokens of the service.",
-    "schema": "Print a JSON Schema of what Rung writes and reads.",
-    "lab": "Run a fake provider that fails on purpose, to test agents.",
+# Command name: the module below `rung.cli` that defines it, and its line in the help.
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "run": ("run.run", "Run a command and recover it when it fails."),
+    "pipeline": ("run.pipeline", "Run a pipeline of agents, each stage recovered on its own."),
+    "gateway": ("serve.gateway", "Run the gateway: recovery for any agent, by changing one URL."),
+    "resume": ("journal.resume", "Resume runs that a crash interrupted."),
+    "classify": ("classify.classify", "Classify a failure: its kind, and whether a retry can help."),
+    "detect": ("classify.detect", "Detect loops, stalls and bad outputs."),
+    "hooks": ("serve.hooks", "Install hooks into the coding agent you use."),
+    "crew": ("crew.group", "Run and control a crew of agents."),
+    "worker": ("crew.worker", "Work for a crew: claim a task, report, get replies."),
+    "mcp": ("serve.mcp", "Run an MCP server that recommends recovery steps."),
+    "explain": ("policy.explain", "Explain a kind of failure: causes, fixes, entry rungs."),
+    "ladder": ("policy.ladder", "List, draw and check ladders."),
+    "policy": ("policy.policy", "Show and check policies, with the worst case they allow."),
+    "report": ("journal.report", "Report what fails, how often, and which rungs fix it."),
+    "log": ("journal.log", "Print events, one per line; -f follows."),
+    "show": ("journal.show", "Show one incident from first failure to end."),
+    "journal": ("journal.journal", "Locate, check, export and prune the journal."),
+    "backtest": ("journal.backtest", "Try another policy on recorded incidents."),
+    "serve": ("serve.service", "Run the service with its dashboard."),
+    "token": ("serve.token", "Add, list and revoke access tokens of the service."),
+    "schema": ("policy.schema", "Print a JSON Schema of what Rung writes and reads."),
+    "lab": ("lab.lab", "Run a fake provider that fails on purpose, to test agents."),
 }
-MODULES: Final[Mapping[str, str]] = {"serve": "up"}  # where the module has another name
 VALUE_LIMIT: Final = 200  # a whole table given in the wrong place still ends as one readable line
 
 
@@ -63,25 +63,25 @@ class Commands(click.Group):
         """Load a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"rung.cli.{MODULES.get(cmd_name, cmd_name)}").command
+        command: click.Command = import_module(f"rung.cli.{COMMANDS[cmd_name][0]}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
         """Write the table."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what it was given and cannot use ends here."""
         try:
             return super().invoke(ctx)
         except ConfigError as error:
-            from rung.core.evidence import clip
+            from rung.core.classify.evidence import clip
 
             given = repr(error.value)
             raise Misuse(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
         except RungError as error:
-            from rung.core.errors import StoreError
+            from rung.core.domain.errors import StoreError
 
             if not isinstance(error, StoreError):
                 raise

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rung.core.failures import Kind, Phase
+from rung.core.domain.failures import Kind, Phase
 from rung.detectors.finding import Finding
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from rung.core.failures import Evidence, Kind, Phase
+from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
-    from rung.core.failures import Failure
+    from rung.core.domain.failures import Failure
 
 
 class Stage(StrEnum):
@@ -58,6 +58,6 @@ class Finding:
     @property
     def failure(self) -> Failure:
         """What the ladders enter with: by a loop's repeats, the rung."""
-        from rung.core.classify import classify  # loads every rule, which who only looks need not wait for
+        from rung.core.classify.classifier import classify  # loads every rule, which who only looks need not wait for
 
         return classify(self.evidence)

@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rung.core.errors import ConfigError
-from rung.core.evidence import clip
-from rung.core.json_in_text import json_in
-from rung.core.redact import redacted
-from rung.core.verdict import DIMENSIONS, MOST, Verdict, verdict_from
-from rung.detectors import forms
+from rung.core.classify.evidence import clip
+from rung.core.classify.redaction import redacted
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.verdict import DIMENSIONS, MOST, Verdict, verdict_from
+from rung.core.text.json_in_text import json_in
 from rung.detectors.claims import Check, unverified
-from rung.detectors.effects import Effect, effect_of
-from rung.detectors.glance import COSMETIC
+from rung.detectors.loops import normalize
+from rung.detectors.loops.prefilter import COSMETIC
+from rung.detectors.loops.side_effects import Effect, effect_of
 
 if TYPE_CHECKING:
-    from rung.core.failures import Evidence
+    from rung.core.domain.failures import Evidence
     from rung.detectors.step import Step
 
 ANSWER: Final = 12_000  # characters of each part that a judge is shown
@@ -74,8 +74,8 @@ def _shown(step: Step) -> str:
     args = step.args
     if isinstance(args, Mapping):  # what a worker gives as its reason is its reasoning
         args = {name: value for name, value in args.items() if str(name).lower() not in COSMETIC} or args
-    given = clip(forms.clipped(args), _ARGS)
-    came = clip(without_thoughts(forms.clipped(step.result)), _RESULT)
+    given = clip(normalize.clipped(args), _ARGS)
+    came = clip(without_thoughts(normalize.clipped(step.result)), _RESULT)
     return redacted(f"{step.tool}({given}) {'failed' if step.error else 'gave'}: {came}")
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from rung.core.budget import Budget
-from rung.core.failures import Kind
-from rung.core.ladder import Action, Ladder, Rung
-from rung.core.policy import Policy
-from rung.detectors.watching import Watching
+from rung.core.domain.failures import Kind
+from rung.core.domain.ladder import Action, Ladder, Rung
+from rung.core.policy.budget import Budget
+from rung.core.policy.policy import Policy
+from rung.detectors.loop_settings import Watching
 
 MAX_NUDGES: Final = 2
 MAX_DENIALS: Final = 3

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import ConfigError, is_number, is_whole
-from rung.core.events import AttemptSucceeded, Opened
-from rung.core.failures import Kind, Phase
+from rung.core.domain.errors import ConfigError, is_number, is_whole
+from rung.core.domain.events import AttemptSucceeded, Opened
+from rung.core.domain.failures import Kind, Phase
 from rung.detectors.finding import Finding
 
 if TYPE_CHECKING:
-    from rung.core.events import Event
+    from rung.core.domain.events import Event
 
 KEPT: Final = 200  # durations of one kind of task
 KINDS: Final = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from rung.core.errors import ConfigError
+from rung.core.domain.errors import ConfigError
 
 FIELDS: Final = ("tool", "args", "result", "error", "at", "progress")
 

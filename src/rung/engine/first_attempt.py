@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.breaker import Circuit, Vote
+from rung.core.policy.breaker import Circuit, Vote
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rung.core.breaker import Breaker
-    from rung.core.budget import RetryBudget
+    from rung.core.policy.breaker import Breaker
+    from rung.core.policy.budget import RetryBudget
     from rung.engine.ports import Clock
 
 _CLOSED: Final = Circuit.CLOSED

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_chec
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from rung.core.events import Ask, Event
-    from rung.core.failures import Evidence, Failure
-    from rung.core.incident import Incident
-    from rung.core.orders import Order
-    from rung.core.request import Request
-    from rung.core.verdict import Verdict
+    from rung.core.domain.events import Ask, Event
+    from rung.core.domain.failures import Evidence, Failure
+    from rung.core.domain.incident import Incident
+    from rung.core.domain.request import Request
+    from rung.core.domain.verdict import Verdict
+    from rung.core.recovery.interventions import Order
 
 # UTC that never runs backwards: the wall clock of the start, moved on by the monotonic one.
 EPOCH: Final = time.time() - time.monotonic()

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
-from rung.core.config import policy as make_policy
-from rung.core.events import Status, Terms
-from rung.core.outcome import report_text
-from rung.core.request import Request
-from rung.engine.loops import adrive, drive
-from rung.engine.numbers import NUMBERS
+from rung.core.domain.events import Status, Terms
+from rung.core.domain.outcome import report_text
+from rung.core.domain.request import Request
+from rung.core.policy.parser import policy as make_policy
+from rung.engine.loop.drivers import adrive, drive
+from rung.engine.loop.ids import NUMBERS
+from rung.engine.loop.process_state import BREAKERS, RETRY_BUDGET
+from rung.engine.loop.recovery_steps import recovery
+from rung.engine.loop.run import CURRENT, Run
 from rung.engine.ports import JournalPorts
-from rung.engine.run import CURRENT, Run
-from rung.engine.shared import BREAKERS, RETRY_BUDGET
-from rung.engine.step import recovery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Unpack
 
-    from rung.core.budget import RetryBudget
-    from rung.core.events import Decision
-    from rung.core.failures import Failure
-    from rung.core.outcome import Outcome
-    from rung.core.policy import Policy
+    from rung.core.domain.events import Decision
+    from rung.core.domain.failures import Failure
+    from rung.core.domain.outcome import Outcome
+    from rung.core.policy.budget import RetryBudget
+    from rung.core.policy.policy import Policy
     from rung.engine.first_attempt import FirstAttempt
+    from rung.engine.loop.process_state import Breakers
     from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, EventLog, Interventions, Listener
     from rung.engine.session import Session
-    from rung.engine.shared import Breakers
 
 T = TypeVar("T")
 PARTING: Final = 2.0

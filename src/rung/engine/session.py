@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rung.core.ladder import Scope
-from rung.core.outcome import GOOD
-from rung.core.policy import Sticky
+from rung.core.domain.ladder import Scope
+from rung.core.domain.outcome import GOOD
+from rung.core.policy.policy import Sticky
 
 if TYPE_CHECKING:
-    from rung.core.incident import Incident
-    from rung.core.policy import Policy
+    from rung.core.domain.incident import Incident
+    from rung.core.policy.policy import Policy
 
 
 class Session:

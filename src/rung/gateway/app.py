@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from rung.core.errors import AttemptError
-from rung.core.evidence import evidence_of
-from rung.gateway import answer as answers
-from rung.gateway.call import Call, NotJson, model_in, passed_headers
-from rung.gateway.clocks import BODY, Clock
-from rung.gateway.joining import Copy
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.errors import AttemptError
+from rung.gateway import response as answers
+from rung.gateway.client_monitor import Vigil
+from rung.gateway.http.pool import held_key
+from rung.gateway.inbound_request import Call, NotJson, model_in, passed_headers
 from rung.gateway.keys import Refusal, admit
-from rung.gateway.lookups import is_lookup, look_up
+from rung.gateway.model_listing import is_lookup, look_up
+from rung.gateway.phase_timeouts import BODY, Clock
 from rung.gateway.recovery import handle
-from rung.gateway.upstream import held_key
-from rung.gateway.vigil import Vigil
-from rung.gateway.wires import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
+from rung.gateway.request_coalescing import Copy
+from rung.wires.registry import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from rung.gateway.answer import Answer
     from rung.gateway.gateway import Gateway
+    from rung.gateway.http.port import UpstreamResponse
+    from rung.gateway.response import Answer
     from rung.gateway.settings import Upstream
-    from rung.gateway.upstream_port import UpstreamResponse
-    from rung.gateway.wires import Wire
+    from rung.wires.registry import Wire
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from rung.core.failures import Kind
-from rung.gateway import answer as answers
-from rung.gateway.answer import Answer
+from rung.core.domain.failures import Kind
+from rung.gateway import response as answers
+from rung.gateway.response import Answer
 
 if TYPE_CHECKING:
-    from rung.core.failures import Failure
-    from rung.gateway.exchange import Exchange
+    from rung.core.domain.failures import Failure
+    from rung.gateway.proxied_call import Exchange
 
 _OK: Final = 200
 _JSON: Final = (b"content-type", b"application/json")

@@ -5,33 +5,33 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core import events as ev
-from rung.core.breaker import BreakerSettings
-from rung.core.budget import RetryBudget
-from rung.core.stream_rules import for_streams
-from rung.engine.run import SYSTEM_CLOCK
-from rung.engine.shared import Breakers
-from rung.gateway.books import Books
-from rung.gateway.changes import CHARACTERS_PER_TOKEN
-from rung.gateway.exchange import Exchange
-from rung.gateway.joining import Joining
+from rung.core.domain import events as ev
+from rung.core.policy.breaker import BreakerSettings
+from rung.core.policy.budget import RetryBudget
+from rung.core.recovery.stream_rules import for_streams
+from rung.engine.loop.process_state import Breakers
+from rung.engine.loop.run import SYSTEM_CLOCK
+from rung.gateway.accounting import Books
+from rung.gateway.body_rewriter import CHARACTERS_PER_TOKEN
+from rung.gateway.detector_port import Answered, Passing, look
+from rung.gateway.http.pool import Pool
 from rung.gateway.outbound import Outbound, Upstreams
-from rung.gateway.seam import Answered, Passing, look
+from rung.gateway.proxied_call import Exchange
+from rung.gateway.request_coalescing import Joining
 from rung.gateway.sessions import Sessions
-from rung.gateway.upstream import Pool
 from rung.store.messages import session_models
-from rung.store.within import Within
+from rung.store.project_scope import Within
 from rung.wiring.policies import Policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.core.policy import Policy
-    from rung.gateway.call import Call
+    from rung.core.policy.policy import Policy
+    from rung.gateway.detector_port import Detector, Notice
+    from rung.gateway.http.port import UpstreamClient
+    from rung.gateway.inbound_request import Call
     from rung.gateway.response_writer import Send
-    from rung.gateway.seam import Detector, Notice
     from rung.gateway.settings import Settings
-    from rung.gateway.upstream_port import UpstreamClient
 
 # Quick to close again: behind a gateway there is always somebody who wants to know.
 BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)

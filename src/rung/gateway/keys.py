@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rung.gateway.call import Call
+    from rung.gateway.inbound_request import Call
     from rung.gateway.settings import Key
 
 PREFIX: Final = "rung-"

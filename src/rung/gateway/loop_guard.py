@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.detectors.chanting import ChantWatch
 from rung.detectors.finding import Stage
+from rung.detectors.loop_messages import loop_told
+from rung.detectors.loops.text_repetition import ChantWatch
+from rung.detectors.session_monitor import Watch
 from rung.detectors.step import Step
-from rung.detectors.telling import loop_told
-from rung.detectors.watch import Watch
-from rung.gateway.history import steps
-from rung.gateway.seam import Notice
+from rung.gateway.conversation_steps import steps
+from rung.gateway.detector_port import Notice
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
-    from rung.detectors.watching import Watching
-    from rung.gateway.seam import Answered, Passing
+    from rung.detectors.loop_settings import Watching
+    from rung.gateway.detector_port import Answered, Passing
 
 WARN, STOP = "warn", "stop"
 _LONG: Final = 600  # characters: a shorter answer cannot chant

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.gateway.call import Call
-    from rung.gateway.seam import Notice
+    from rung.gateway.detector_port import Notice
+    from rung.gateway.http.port import UpstreamClient
+    from rung.gateway.inbound_request import Call
     from rung.gateway.settings import Settings, Upstream
-    from rung.gateway.upstream_port import UpstreamClient
 
     Headers = list[tuple[bytes, bytes]]
     Inspect = Callable[[Call, str | None, Sequence[tuple[str, object]]], Notice | None]

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from rung.core.compaction import SUMMARISE, between, condensed
-from rung.core.errors import AttemptError
+from rung.core.conversation.compaction import SUMMARISE, between, condensed
+from rung.core.domain.errors import AttemptError
+from rung.engine.attempt_api import spend
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
-from rung.engine.telling import spend
-from rung.gateway.call import NotJson
-from rung.gateway.changes import CannotChange, Changes
+from rung.gateway.body_rewriter import CannotChange, Changes
 from rung.gateway.final_error import send_final_error
-from rung.gateway.upstream_port import is_ok, read_body
+from rung.gateway.http.port import is_ok, read_body
+from rung.gateway.inbound_request import NotJson
 
 if TYPE_CHECKING:
-    from rung.core.events import Event
-    from rung.core.incident import Incident
-    from rung.core.outcome import Outcome
-    from rung.core.policy import Policy
-    from rung.core.request import Request
+    from rung.core.domain.events import Event
+    from rung.core.domain.incident import Incident
+    from rung.core.domain.outcome import Outcome
+    from rung.core.domain.request import Request
+    from rung.core.policy.policy import Policy
     from rung.engine.session import Session
-    from rung.gateway.answer import Answer
-    from rung.gateway.exchange import Exchange
+    from rung.gateway.detector_port import Notice
     from rung.gateway.gateway import Gateway
-    from rung.gateway.seam import Notice
+    from rung.gateway.proxied_call import Exchange
+    from rung.gateway.response import Answer
 
 _SUMMARY_TOKENS: Final = 2_000
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.gateway import answer as answers
+from rung.gateway import response as answers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rung.gateway.answer import Answer
-    from rung.gateway.clocks import Clock
+    from rung.gateway.phase_timeouts import Clock
+    from rung.gateway.response import Answer
 
     Headers = list[tuple[bytes, bytes]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
-from rung.core.errors import ConfigError
+from rung.core.domain.errors import ConfigError
 from rung.gateway.app import App
 from rung.gateway.gateway import Gateway
-from rung.gateway.protocol import patient_for
+from rung.gateway.http.server_protocol import patient_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from rung.gateway.seam import Detector
+    from rung.gateway.detector_port import Detector
     from rung.gateway.settings import Settings
 
 _LOOK_EVERY: Final = 1.0

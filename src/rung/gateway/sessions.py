@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.failures import short_hash
+from rung.core.domain.failures import short_hash
 from rung.engine.session import Session
-from rung.gateway.call import NotJson
+from rung.gateway.inbound_request import NotJson
 
 if TYPE_CHECKING:
-    from rung.gateway.call import Call
+    from rung.gateway.inbound_request import Call
 
 LIMIT: Final = 10_000  # sessions that are remembered
 _FIRST: Final = 4_000  # characters of a conversation's beginning by which it is known

@@ -6,9 +6,8 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.config import PolicyBook, policy_from
-from rung.core.errors import ConfigError
-from rung.core.keys import (
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.settings_schema import (
     ANY_TEXT,
     COUNT,
     DOLLARS,
@@ -28,9 +27,10 @@ from rung.core.keys import (
     table_of,
     whole,
 )
-from rung.core.spending import Allowance
-from rung.detectors.watching import Watching, watching_from
-from rung.gateway.wires import ANTHROPIC, OPENAI
+from rung.core.policy.parser import PolicyBook, policy_from
+from rung.core.policy.spend_limits import Allowance
+from rung.detectors.loop_settings import Watching, watching_from
+from rung.wires.registry import ANTHROPIC, OPENAI
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import ConfigError
-from rung.core.events import AttemptFailed, Decided
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.events import AttemptFailed, Decided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.core.events import Event
-    from rung.gateway.call import Call
+    from rung.core.domain.events import Event
+    from rung.gateway.inbound_request import Call
 
 _NANOSECONDS: Final = 1_000_000_000
 

@@ -14,19 +14,19 @@ def main(arguments: list[str] | None = None) -> int:
     """Answer one event; always exit code 0, always JSON."""
     given = sys.argv[1:] if arguments is None else arguments
     answer, place, wake, near = b"{}", "", False, False
-    from rung.hooks.crashes import SECONDS, crashed, limit
+    from rung.hooks.crash_log import SECONDS, crashed, limit
 
     try:
-        from rung.hooks.place import directory
+        from rung.hooks.data_dir import directory
 
         place = given[1] if len(given) > 1 else directory()
         limit(SECONDS)
-        from rung.hooks.asking import asked
+        from rung.hooks.resident_client import asked
 
         told = sys.stdin.buffer.read()
         found = asked(place, given[0] if given else "", told)
         if found is None:
-            from rung.hooks.turn import answered
+            from rung.hooks.handlers import answered
 
             answer, wake, near = answered(given[0] if given else "", place, told)
         else:
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
 
             wake_drain(place)
         if near:
-            from rung.hooks.asking import start
+            from rung.hooks.resident_client import start
 
             start(place)
     except BaseException as error:  # noqa: BLE001  # as above

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rung.core.errors import ConfigError
-from rung.hooks.dialects import EVENTS
-from rung.hooks.place import cut_folder
+from rung.core.domain.errors import ConfigError
+from rung.hooks.agent_formats import EVENTS
+from rung.hooks.data_dir import cut_folder
 
 MARK: Final = ": rung-hook;"
 ENTRY: Final = str(Path(__file__).with_name("entry.py"))
@@ -130,7 +130,7 @@ def _group(place: Place, event: str, name: str) -> dict[str, Any]:
 
 def _posted(place: Place, seconds: int) -> dict[str, Any]:
     """An event that the agent posts itself: no process is started for it."""
-    from rung.hooks.serving import token_of
+    from rung.hooks.resident_server import token_of
 
     place.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     headers = {"x-rung-token": token_of(place.data), "x-rung": MARK}

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from claude_agent_sdk import HookMatcher
 
-from rung.hooks.crashes import crashed
-from rung.hooks.place import directory
+from rung.hooks.crash_log import crashed
+from rung.hooks.data_dir import directory
+from rung.hooks.handlers import answered
 from rung.hooks.spool import wake_drain
-from rung.hooks.turn import answered
 
 EVENTS: Final = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "PreCompact")
 

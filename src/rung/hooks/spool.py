@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
-from rung.hooks import quick
+from rung.hooks import fast_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
     from rung.detectors.finding import Finding
-    from rung.hooks.dialects import Heard
-    from rung.hooks.memory import Memory
+    from rung.hooks.agent_formats import Heard
+    from rung.hooks.session_state import Memory
 
 LIMIT: Final = 4 * 1024 * 1024  # of one session's lines that nobody has taken to the journal yet
 TEXT: Final = 4_000
@@ -55,7 +55,7 @@ def write(place: str, memory: Memory) -> bool:
     handle = os.open(os.path.join(folder, memory.key + ".jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # noqa: PTH118
     try:
         if os.fstat(handle).st_size < LIMIT:
-            text = "".join(quick.dumps(line) + "\n" for line in lines)
+            text = "".join(fast_json.dumps(line) + "\n" for line in lines)
             os.write(handle, text.encode("utf-8", "replace"))
     finally:
         os.close(handle)
@@ -64,7 +64,7 @@ def write(place: str, memory: Memory) -> bool:
 
 def wake_drain(place: str) -> None:
     """Have the lines taken to the journal."""
-    apart("rung.hooks.drain", place)
+    apart("rung.hooks.spool_drain", place)
 
 
 def apart(module: str, place: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rung.core.classify import classify
-from rung.core.evidence import clip
-from rung.core.guide import GUIDES
+from rung.core.classify.classifier import classify
+from rung.core.classify.evidence import clip
+from rung.core.classify.guide.work import GUIDES
 from rung.detectors.step import Step
-from rung.mcp.answers import Known, Looping, NextStep, Noted, Outcome
-from rung.mcp.desk import Desk, as_json, beyond, evidence
+from rung.mcp.recovery_service import Desk, as_json, beyond, evidence
+from rung.mcp.schemas import Known, Looping, NextStep, Noted, Outcome
 
 INSTRUCTIONS = (
     "Rung tells you what to do when something fails. Call report_failure with the error's own words whenever a step fails, and do "
@@ -107,8 +107,8 @@ def _add_tools(server: Any, desk: Desk) -> None:
 
 
 def _add_resources(server: Any, desk: Desk) -> None:
-    from rung.store import listing
-    from rung.store.groups import groups
+    from rung.store.queries import listing
+    from rung.store.queries.groups import groups
 
     @server.resource("rung://incidents", mime_type="application/json")  # type: ignore[untyped-decorator]  # as above
     def incidents() -> str:
@@ -119,7 +119,7 @@ def _add_resources(server: Any, desk: Desk) -> None:
     @server.resource("rung://incidents/{name}", mime_type="application/json")  # type: ignore[untyped-decorator]  # as above
     def incident(name: str) -> str:
         """One incident with all its events."""
-        from rung.core.codec import to_json
+        from rung.core.domain.event_codec import to_json
 
         row = listing.incident(desk.journal, name)
         if row is None:
@@ -152,7 +152,7 @@ def known(desk: Desk, error: str, tool: str, status: int | None) -> Known:
 
 def tried(desk: Desk, project: str, fingerprint: str) -> list[Any]:
     """What was tried about a failure before."""
-    from rung.store.memory import what_worked
+    from rung.store.queries.remedies import what_worked
 
     return [
         {"rung": one.rung, "tried": one.tried, "worked": one.worked}

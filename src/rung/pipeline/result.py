@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.events import Status
-from rung.core.signals import Ended, Signal, parse
+from rung.core.domain.events import Status
+from rung.core.pipeline.stage_signal import Ended, Signal, parse
 
 if TYPE_CHECKING:
-    from rung.core.outcome import Outcome
-    from rung.core.stages import Pipeline
+    from rung.core.domain.outcome import Outcome
+    from rung.core.pipeline.spec import Pipeline
 
 NOT_STARTED: Final = "not started"
 

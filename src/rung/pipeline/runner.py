@@ -10,20 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rung.adapters.process import Started
-from rung.adapters.worker_processes import RealProcesses, launcher
-from rung.core.config import policy_from
-from rung.core.errors import AttemptError
-from rung.core.events import Status
-from rung.core.evidence import clip
-from rung.core.failures import Evidence, Kind, Phase
-from rung.core.incident import Incident
-from rung.core.ladder import Action
-from rung.core.outcome import GOOD, report_text
-from rung.core.prompts import prompt_id, render
-from rung.core.request import Request
-from rung.core.stages import blocked_report, joined, judge_output, read_pipeline, stage_prompt
-from rung.engine import durable
+from rung.adapters.system.process import Started
+from rung.adapters.system.worker_processes import RealProcesses, launcher
+from rung.core.classify.evidence import clip
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.events import Status
+from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import Action
+from rung.core.domain.outcome import GOOD, report_text
+from rung.core.domain.request import Request
+from rung.core.pipeline.spec import blocked_report, joined, judge_output, read_pipeline, stage_prompt
+from rung.core.policy.parser import policy_from
+from rung.core.policy.prompts import prompt_id, render
+from rung.engine.durable import recovery
 from rung.engine.recover import recover
 from rung.pipeline.result import Ran, signal_of
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from rung.core.outcome import Outcome
-    from rung.core.policy import Policy
-    from rung.core.stages import Pipeline, Stage
+    from rung.core.domain.outcome import Outcome
+    from rung.core.pipeline.spec import Pipeline, Stage
+    from rung.core.policy.policy import Policy
     from rung.engine.recover import RunPorts
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class PipelineRun:
         if journal is None or not self.run_id:
             return await recover(agent, request, policy=policy, journal=journal, **ports)
         run = await asyncio.to_thread(self._stage_run, stage.id)
-        return await durable.recover(agent, request, policy=policy, journal=journal, run_id=run, **ports)
+        return await recovery.recover(agent, request, policy=policy, journal=journal, run_id=run, **ports)
 
     def _stage_run(self, stage: str) -> str:
         """The run of a stage: the one that passed or was cut off, else a new one, as a stopped stage is tried again."""
@@ -238,7 +238,7 @@ def _filled(word: str, fields: dict[str, str]) -> str:
 
 
 def _read(path: Path) -> str:
-    from rung.core.errors import FileError
+    from rung.core.domain.errors import FileError
 
     try:
         return path.read_text(encoding="utf-8")

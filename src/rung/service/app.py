@@ -15,8 +15,9 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 
 import rung
-from rung.service import analytics, budgets, crews, inbox, incidents, operations, policies, problems, sessions
-from rung.service.guard import Guard
+from rung.service import problems
+from rung.service.auth_middleware import Guard
+from rung.service.routes import admin, analytics, budgets, crews, inbox, incidents, policies, sessions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from rung.service.hub import Hub
+    from rung.service.app_context import Hub
 
 STATIC: Final = Path(__file__).parent / "static"
 YEAR: Final = "public, max-age=31536000, immutable"
@@ -37,7 +38,7 @@ ROUTERS: Final = (
     budgets.router,
     inbox.router,
     crews.router,
-    operations.router,
+    admin.router,
 )
 
 

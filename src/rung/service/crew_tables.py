@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rung.core.errors import Busy, StoreError
+from rung.core.domain.errors import Busy, StoreError
 from rung.service.problems import Problem
 from rung.store.crew.table import Table
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from rung.core.errors import Busy, ConfigError, Stale, StoreError
-from rung.core.evidence import clip
+from rung.core.classify.evidence import clip
+from rung.core.domain.errors import Busy, ConfigError, Stale, StoreError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -7,22 +7,22 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rung.core.evidence import clip
-from rung.core.incident import Incident
-from rung.core.orders import Act, Order
-from rung.core.prompts import render
+from rung.core.classify.evidence import clip
+from rung.core.domain.incident import Incident
+from rung.core.policy.prompts import render
+from rung.core.recovery.interventions import Act, Order
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
 from rung.service.problems import Problem
-from rung.store.within import Within
+from rung.store.project_scope import Within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.core.events import Event
-    from rung.core.policy import Policy
-    from rung.core.request import Request
-    from rung.store.journal import Journal
+    from rung.core.domain.events import Event
+    from rung.core.domain.request import Request
+    from rung.core.policy.policy import Policy
+    from rung.store.journal.journal import Journal
 
 RESULT: Final = 64 * 1024  # of a result that is kept for whoever asked
 CUT: Final = "characters left out"  # how a text that was cut for the journal says so

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import socket
     from types import FrameType
 
-    from rung.service.stream import Stream
+    from rung.service.routes.stream import Stream
 
 
 class Server(uvicorn.Server):

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 
 def open_journal(where: str | Path, **settings: Any) -> Journal:
     """The journal at a path (SQLite) or a `postgresql://` URL."""
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
     if str(where).startswith(("postgresql://", "postgres://")):
-        from rung.store.postgres import PostgresBackend
+        from rung.store.backends.postgres import PostgresBackend
 
         return Journal(PostgresBackend(str(where)), **settings)
-    from rung.store.sqlite import SqliteBackend
+    from rung.store.backends.sqlite import SqliteBackend
 
     return Journal(SqliteBackend(where), **settings)

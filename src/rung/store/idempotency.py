@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rung.store.port import Connection, Database
+    from rung.store.backends.port import Connection, Database
 
 
 class StoredResponse(NamedTuple):

@@ -12,17 +12,17 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import ConfigError
-from rung.core.orders import Order
+from rung.core.domain.errors import ConfigError
+from rung.core.recovery.interventions import Order
 from rung.store import messages
-from rung.store.port import Ticket
+from rung.store.backends.port import Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.events import Ask
-    from rung.core.incident import Incident
-    from rung.store.port import Database
+    from rung.core.domain.events import Ask
+    from rung.core.domain.incident import Incident
+    from rung.store.backends.port import Database
 
 PAUSE: Final = 0.25  # between looks
 IDLE: Final = 10.0  # an order nobody has looked for in so long is not waited for any more

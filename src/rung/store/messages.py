@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rung.store.port import Connection, Database, Readable
+    from rung.store.backends.port import Connection, Database, Readable
 
 
 def send(database: Database, topic: str, body: Any, at: float) -> None:

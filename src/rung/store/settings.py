@@ -6,15 +6,14 @@ import json
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rung.core.errors import Stale
-from rung.core.redact import redacted
+from rung.core.classify.redaction import redacted
+from rung.core.domain.errors import Stale
 from rung.store.messages import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rung.store.journal import Journal
-    from rung.store.port import Connection
+    from rung.store.backends.port import Connection, Database
 
 
 class Setting(NamedTuple):
@@ -38,7 +37,7 @@ class Entry(NamedTuple):
     detail: Any
 
 
-def setting(journal: Journal, name: str) -> Setting:
+def setting(journal: Database, name: str) -> Setting:
     """The setting of this name."""
     rows = journal.read("SELECT body, version, at, who FROM setting WHERE name = ?", (name,))
     if not rows:
@@ -47,7 +46,7 @@ def setting(journal: Journal, name: str) -> Setting:
     return Setting(name, json.loads(body), version, at, who)
 
 
-def settings(journal: Journal, prefix: str) -> list[Setting]:
+def settings(journal: Database, prefix: str) -> list[Setting]:
     """All settings whose name begins so."""
     rows = journal.read("SELECT name, body, version, at, who FROM setting ORDER BY name")
     return [
@@ -57,7 +56,7 @@ def settings(journal: Journal, prefix: str) -> list[Setting]:
     ]
 
 
-def put_setting(journal: Journal, name: str, body: Any, who: str, *, expected: int | None = None) -> Setting:
+def put_setting(journal: Database, name: str, body: Any, who: str, *, expected: int | None = None) -> Setting:
     """Set it, if it is still the version that was expected; with its trace in the same transaction."""
     told, now = as_json(body, f"the setting {name}"), time.time()
 
@@ -84,7 +83,7 @@ def put_setting(journal: Journal, name: str, body: Any, who: str, *, expected: i
     return Setting(name, body, version, now, who)
 
 
-def trace(journal: Journal, who: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
+def trace(journal: Database, who: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
     """Write down what somebody did."""
     now = time.time()
     journal.write(
@@ -104,7 +103,7 @@ def _trace(connection: Connection, at: float, who: str, action: str, subject: st
     )
 
 
-def trail(journal: Journal, *, subject: str | None = None, after: int = 0, limit: int = 100) -> list[Entry]:
+def trail(journal: Database, *, subject: str | None = None, after: int = 0, limit: int = 100) -> list[Entry]:
     """The acts there were, about one subject or all, the newest first."""
     about, values = ("AND subject = ?", [subject]) if subject is not None else ("", [])
     rows = journal.read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rung.store.port import Database, Readable
+    from rung.store.backends.port import Database, Readable
 
 
 class TokenRow(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.request import Request
+    from rung.core.domain.request import Request
 
 
 class HttpError(Exception):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rung.core.classify import use_rules
-from rung.core.config import book_from
-from rung.core.errors import ConfigError, FileError
-from rung.core.keys import read_rows
-from rung.core.stop_gate import stop_from
+from rung.core.classify.classifier import use_rules
+from rung.core.domain.errors import ConfigError, FileError
+from rung.core.domain.settings_schema import read_rows
+from rung.core.policy.parser import book_from
+from rung.core.policy.stop_settings import stop_from
 
 if TYPE_CHECKING:
-    from rung.adapters.user_hooks import Hook
-    from rung.core.config import PolicyBook
-    from rung.detectors.watching import Watching
+    from rung.adapters.system.user_hooks import Hook
+    from rung.core.policy.parser import PolicyBook
+    from rung.detectors.loop_settings import Watching
 
 
 def load_policy(path: str | Path) -> PolicyBook:
@@ -45,7 +45,7 @@ def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[Hook, ...]]:
 
 
 def _watching(table: dict[str, Any]) -> Watching:
-    from rung.detectors.watching import watching_from
+    from rung.detectors.loop_settings import watching_from
 
     return watching_from(table.get("loops", {}))
 
@@ -53,7 +53,7 @@ def _watching(table: dict[str, Any]) -> Watching:
 def _hooks(table: dict[str, Any]) -> tuple[Hook, ...]:
     if "hooks" not in table:
         return ()
-    from rung.adapters.user_hooks import Hook
+    from rung.adapters.system.user_hooks import Hook
 
     return read_rows(Hook, table["hooks"], "hooks")
 

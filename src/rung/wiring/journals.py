@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.errors import StoreError
+from rung.core.domain.errors import StoreError
 
 if TYPE_CHECKING:
-    from rung.store.journal import Journal
+    from rung.store.journal.journal import Journal
 
 VARIABLE: Final = "RUNG_JOURNAL"
 FILE: Final = "rung.toml"
@@ -85,7 +85,7 @@ def _in_file(path: Path) -> str:
     """The top-level key `journal` of the project's file; nothing else in it matters here."""
     if not path.is_file():
         return ""
-    from rung.core.errors import FileError
+    from rung.core.domain.errors import FileError
     from rung.wiring.files import read_table
 
     value = read_table(path).get(KEY, "")

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.config import PolicyBook, book_from, merged, policy_from
-from rung.core.tables import policy_table
+from rung.core.policy.parser import PolicyBook, book_from, merged, policy_from
+from rung.core.policy.serializer import policy_table
 from rung.store.settings import setting, settings
 from rung.wiring.files import load_policy
 from rung.wiring.journals import FILE
@@ -15,8 +15,8 @@ from rung.wiring.journals import FILE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.policy import Policy
-    from rung.store.journal import Journal
+    from rung.core.policy.policy import Policy
+    from rung.store.journal.journal import Journal
     from rung.store.settings import Setting
 
 DEFAULT: Final = "policy"

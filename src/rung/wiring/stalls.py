@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.detectors.stalls import Durations, Patience, stalled
-from rung.store.listing import incidents
-from rung.store.queries_incidents import attempt_durations
+from rung.store.queries.incidents import attempt_durations
+from rung.store.queries.listing import incidents
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
-    from rung.store.journal import Journal
-    from rung.store.listing_rows import IncidentRow
+    from rung.store.journal.journal import Journal
+    from rung.store.queries.listing_rows import IncidentRow
 
 HISTORY: Final = 5_000  # good attempts, the latest
 OPEN: Final = 1_000  # incidents that are looked at

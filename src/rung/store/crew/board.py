@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew import ASKS, CONDUCTOR, ESCALATED, STOP, WATCHDOG, State
-from rung.core.errors import ConfigError
+from rung.core.crew.contract import ASKS, CONDUCTOR, ESCALATED, STOP, WATCHDOG, State
+from rung.core.domain.errors import ConfigError
 from rung.store.crew.rows import COLUMNS, SELECT, WORKERS, task
-from rung.store.crew.rules import quoted
+from rung.store.crew.trigger_conditions import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

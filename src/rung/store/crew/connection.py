@@ -12,15 +12,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rung.core.errors import Busy, IllegalMove, StoreError
+from rung.core.domain.errors import Busy, IllegalMove, StoreError
+from rung.store.backends.sqlite_connection import clean
+from rung.store.backends.sqlite_drivers import PASSING, Apsw
 from rung.store.crew import schema
-from rung.store.sqlite_connection import clean
-from rung.store.sqlite_drivers import PASSING, Apsw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rung.store.port import Row
+    from rung.store.backends.port import Row
 
 APPLICATION: Final = 0x52554E43  # "RUNC": neither a journal nor another program's file is taken for a crew's table
 LEAST: Final = 512  # bytes of any database
@@ -111,9 +111,9 @@ class SqliteTable:
                 self._execute("PRAGMA journal_mode=DELETE")
             self._execute("PRAGMA synchronous=FULL")
             if clock is not None:
-                from rung.store.crew import clocks
+                from rung.store.crew import sqlite_time
 
-                clocks.put(self.raw, clock)
+                sqlite_time.put(self.raw, clock)
             if create:
                 self._create()
         except self.error as error:

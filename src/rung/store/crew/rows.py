@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew import ASKS, ESCALATED, RESERVED, STALE, MessageType, State
+from rung.core.crew.contract import ASKS, ESCALATED, RESERVED, STALE, MessageType, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew import CONDUCTOR, RESERVED, STALE, WATCHDOG, State, refusal
-from rung.store.crew import rules
+from rung.core.crew.contract import CONDUCTOR, RESERVED, STALE, WATCHDOG, State, refusal
+from rung.store.crew import trigger_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSION: Final = 1
-_STATES: Final = rules.quoted(State)
+_STATES: Final = trigger_conditions.quoted(State)
 
 # {serial}, {real} and {now} are what the stores differ in.
 TABLES: Final = (
@@ -107,57 +107,66 @@ def sqlite() -> Iterator[str]:
 def _refusal(name: str, when: str, condition: str, words: str) -> str:
     return (
         f"CREATE TRIGGER crew_{name} BEFORE {when} WHEN {condition}\n"
-        f"BEGIN SELECT RAISE(ABORT, {rules.text(words)}); END"
+        f"BEGIN SELECT RAISE(ABORT, {trigger_conditions.text(words)}); END"
     )
 
 
 def _refusals() -> Iterator[str]:
     moved = f"UPDATE OF state {_TASKS}"
     for before in State:
-        condition = f"OLD.state = '{before}' AND {rules.MOVED} AND {rules.is_worker('OLD')}"
-        yield _refusal(f"from_{before}", moved, f"{condition} AND NOT {rules.may_move(before)}", refusal(before))
+        condition = f"OLD.state = '{before}' AND {trigger_conditions.MOVED} AND {trigger_conditions.is_worker('OLD')}"
+        yield _refusal(
+            f"from_{before}", moved, f"{condition} AND NOT {trigger_conditions.may_move(before)}", refusal(before)
+        )
         for name in RESERVED:
-            condition = f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND {rules.MOVED}"
-            allowed = rules.may_move(before, name)
+            condition = f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND {trigger_conditions.MOVED}"
+            allowed = trigger_conditions.may_move(before, name)
             label = f"{'conductor' if name == CONDUCTOR else 'watchdog'}_from_{before}"
             yield _refusal(label, moved, f"{condition} AND NOT {allowed}", refusal(before, name))
     yield (
-        f"CREATE TRIGGER crew_claim_lost BEFORE {moved} WHEN {rules.is_worker('OLD')} AND {rules.LOST}\n"
+        f"CREATE TRIGGER crew_claim_lost BEFORE {moved} WHEN {trigger_conditions.is_worker('OLD')} AND {trigger_conditions.LOST}\n"
         "BEGIN SELECT RAISE(IGNORE); END"
     )
     session = f"UPDATE OF session_id {_TASKS}"
-    hands = f"{rules.is_worker('OLD')} AND {rules.CHANGED_HANDS} AND NOT ({rules.LOST})"
+    hands = f"{trigger_conditions.is_worker('OLD')} AND {trigger_conditions.CHANGED_HANDS} AND NOT ({trigger_conditions.LOST})"
     less = "NEW.generation < OLD.generation OR NEW.error_tries < OLD.error_tries"
-    again = (
-        f"NOT ({rules.is_fallback('NEW')}) AND EXISTS (SELECT 1 FROM orchestration_tasks WHERE task_id = NEW.task_id)"
+    again = f"NOT ({trigger_conditions.is_fallback('NEW')}) AND EXISTS (SELECT 1 FROM orchestration_tasks WHERE task_id = NEW.task_id)"
+    yield _refusal("hands", session, hands, trigger_conditions.SAYS_HANDS)
+    yield _refusal(
+        "fallback",
+        moved,
+        f"{trigger_conditions.is_fallback('OLD')} AND {trigger_conditions.MOVED}",
+        trigger_conditions.SAYS_FALLBACK,
     )
-    yield _refusal("hands", session, hands, rules.SAYS_HANDS)
-    yield _refusal("fallback", moved, f"{rules.is_fallback('OLD')} AND {rules.MOVED}", rules.SAYS_FALLBACK)
-    yield _refusal("renamed", f"UPDATE OF task_id {_TASKS}", "NEW.task_id <> OLD.task_id", rules.SAYS_RENAMED)
-    yield _refusal("less", f"UPDATE OF generation, error_tries {_TASKS}", less, rules.SAYS_LESS)
-    yield _refusal("begin", f"INSERT {_TASKS}", rules.BAD_BEGIN, rules.SAYS_BEGIN)
-    yield _refusal("again", f"INSERT {_TASKS}", again, rules.SAYS_AGAIN)
-    yield _refusal("delete", f"DELETE {_TASKS}", f"NOT ({rules.is_fallback('OLD')})", rules.SAYS_DELETE)
+    yield _refusal(
+        "renamed", f"UPDATE OF task_id {_TASKS}", "NEW.task_id <> OLD.task_id", trigger_conditions.SAYS_RENAMED
+    )
+    yield _refusal("less", f"UPDATE OF generation, error_tries {_TASKS}", less, trigger_conditions.SAYS_LESS)
+    yield _refusal("begin", f"INSERT {_TASKS}", trigger_conditions.BAD_BEGIN, trigger_conditions.SAYS_BEGIN)
+    yield _refusal("again", f"INSERT {_TASKS}", again, trigger_conditions.SAYS_AGAIN)
+    yield _refusal(
+        "delete", f"DELETE {_TASKS}", f"NOT ({trigger_conditions.is_fallback('OLD')})", trigger_conditions.SAYS_DELETE
+    )
     said = "INSERT ON orchestration_messages"
-    yield _refusal("message_type", said, rules.NOT_A_TYPE, rules.SAYS_TYPE)
-    yield _refusal("message_owner", said, rules.NOT_ITS_OWN, rules.SAYS_OWN)
+    yield _refusal("message_type", said, trigger_conditions.NOT_A_TYPE, trigger_conditions.SAYS_TYPE)
+    yield _refusal("message_owner", said, trigger_conditions.NOT_ITS_OWN, trigger_conditions.SAYS_OWN)
 
 
 def _effects() -> Iterator[str]:
     this = "WHERE task_id = NEW.task_id"
-    columns = ", ".join(f"{name} = {value}" for name, value in rules.EFFECTS.items())
+    columns = ", ".join(f"{name} = {value}" for name, value in trigger_conditions.EFFECTS.items())
     yield (
-        f"CREATE TRIGGER crew_moved AFTER UPDATE OF state {_TASKS} WHEN {rules.MOVED} AND {rules.is_worker('OLD')}\n"
+        f"CREATE TRIGGER crew_moved AFTER UPDATE OF state {_TASKS} WHEN {trigger_conditions.MOVED} AND {trigger_conditions.is_worker('OLD')}\n"
         f"BEGIN UPDATE orchestration_tasks SET {columns} {this}; END"
     )
     yield (
         f"CREATE TRIGGER crew_moved_itself AFTER UPDATE OF state {_TASKS}"
-        f" WHEN {rules.MOVED} AND {rules.is_reserved('OLD')}\n"
-        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {rules.EFFECTS['last_heartbeat']} {this}; END"
+        f" WHEN {trigger_conditions.MOVED} AND {trigger_conditions.is_reserved('OLD')}\n"
+        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.EFFECTS['last_heartbeat']} {this}; END"
     )
     yield (
-        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {_TASKS} WHEN {rules.AHEAD}\n"
-        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {rules.NOW} {this}; END"
+        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {_TASKS} WHEN {trigger_conditions.AHEAD}\n"
+        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.NOW} {this}; END"
     )
     number = "CAST(substr(NEW.message, 12) AS INTEGER)"
     named = "upper(substr(NEW.message, 1, 80)) GLOB 'CHECKPOINT [0-9]*:*'"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew import RESERVED, State, refusal
-from rung.store.crew import rules
+from rung.core.crew.contract import RESERVED, State, refusal
+from rung.store.backends.postgres import LOCK
+from rung.store.crew import trigger_conditions
 from rung.store.crew.schema import ROWS, TABLES
-from rung.store.postgres import LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def _trigger(name: str, when: str, function: str) -> str:
 
 
 def _refuse(condition: str, words: str) -> str:
-    return f"IF {condition} THEN RAISE EXCEPTION USING MESSAGE = {rules.text(words)}; END IF;\n"
+    return f"IF {condition} THEN RAISE EXCEPTION USING MESSAGE = {trigger_conditions.text(words)}; END IF;\n"
 
 
 def _turn() -> str:
@@ -83,45 +83,48 @@ def _turn() -> str:
 
 
 def _begins() -> str:
-    return f"{_refuse(rules.BAD_BEGIN, rules.SAYS_BEGIN)}RETURN NEW;"
+    return f"{_refuse(trigger_conditions.BAD_BEGIN, trigger_conditions.SAYS_BEGIN)}RETURN NEW;"
 
 
 def _deletes() -> str:
-    kept = f"NOT ({rules.is_fallback('OLD')})"
-    return f"{_refuse(kept, rules.SAYS_DELETE)}RETURN OLD;"
+    kept = f"NOT ({trigger_conditions.is_fallback('OLD')})"
+    return f"{_refuse(kept, trigger_conditions.SAYS_DELETE)}RETURN OLD;"
 
 
 def _changes() -> str:
     less = "NEW.generation < OLD.generation OR NEW.error_tries < OLD.error_tries"
     return (
-        f"{_refuse('NEW.task_id <> OLD.task_id', rules.SAYS_RENAMED)}"
-        f"{_refuse(less, rules.SAYS_LESS)}"
-        f"IF {rules.AHEAD} THEN NEW.last_heartbeat := {rules.NOW}; END IF;\n"
-        f"IF {rules.is_worker('OLD')} THEN\n{_worker_changes()}"
-        f"ELSIF {rules.MOVED} THEN\n"
-        f"{_refuse(rules.is_fallback('OLD'), rules.SAYS_FALLBACK)}{_own_moves()}"
-        f"NEW.last_heartbeat := {rules.EFFECTS['last_heartbeat']};\n"
+        f"{_refuse('NEW.task_id <> OLD.task_id', trigger_conditions.SAYS_RENAMED)}"
+        f"{_refuse(less, trigger_conditions.SAYS_LESS)}"
+        f"IF {trigger_conditions.AHEAD} THEN NEW.last_heartbeat := {trigger_conditions.NOW}; END IF;\n"
+        f"IF {trigger_conditions.is_worker('OLD')} THEN\n{_worker_changes()}"
+        f"ELSIF {trigger_conditions.MOVED} THEN\n"
+        f"{_refuse(trigger_conditions.is_fallback('OLD'), trigger_conditions.SAYS_FALLBACK)}{_own_moves()}"
+        f"NEW.last_heartbeat := {trigger_conditions.EFFECTS['last_heartbeat']};\n"
         "END IF;\nRETURN NEW;"
     )
 
 
 def _worker_changes() -> str:
     moves = "".join(
-        f"WHEN '{before}' THEN {_refuse(f'NOT {rules.may_move(before)}', refusal(before))}" for before in State
+        f"WHEN '{before}' THEN {_refuse(f'NOT {trigger_conditions.may_move(before)}', refusal(before))}"
+        for before in State
     )
-    effects = "".join(f"NEW.{name} := {value.replace('NEW.', 'given.')};\n" for name, value in rules.EFFECTS.items())
+    effects = "".join(
+        f"NEW.{name} := {value.replace('NEW.', 'given.')};\n" for name, value in trigger_conditions.EFFECTS.items()
+    )
     return (
-        f"IF {rules.LOST} THEN RETURN NULL; END IF;\n"
-        f"IF {rules.MOVED} THEN CASE OLD.state\n{moves}END CASE; END IF;\n"
-        f"{_refuse(rules.CHANGED_HANDS, rules.SAYS_HANDS)}"
-        f"IF {rules.MOVED} THEN\ngiven := NEW;\n{effects}END IF;\n"
+        f"IF {trigger_conditions.LOST} THEN RETURN NULL; END IF;\n"
+        f"IF {trigger_conditions.MOVED} THEN CASE OLD.state\n{moves}END CASE; END IF;\n"
+        f"{_refuse(trigger_conditions.CHANGED_HANDS, trigger_conditions.SAYS_HANDS)}"
+        f"IF {trigger_conditions.MOVED} THEN\ngiven := NEW;\n{effects}END IF;\n"
     )
 
 
 def _own_moves() -> str:
     return "".join(
         _refuse(
-            f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND NOT {rules.may_move(before, name)}",
+            f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND NOT {trigger_conditions.may_move(before, name)}",
             refusal(before, name),
         )
         for name in RESERVED
@@ -131,8 +134,8 @@ def _own_moves() -> str:
 
 def _says() -> str:
     return (
-        f"{_refuse(rules.NOT_A_TYPE, rules.SAYS_TYPE)}{_refuse(rules.NOT_ITS_OWN, rules.SAYS_OWN)}"
-        f"NEW.timestamp := coalesce(NEW.timestamp, {rules.NOW});\nRETURN NEW;"
+        f"{_refuse(trigger_conditions.NOT_A_TYPE, trigger_conditions.SAYS_TYPE)}{_refuse(trigger_conditions.NOT_ITS_OWN, trigger_conditions.SAYS_OWN)}"
+        f"NEW.timestamp := coalesce(NEW.timestamp, {trigger_conditions.NOW});\nRETURN NEW;"
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rung.core.errors import ConfigError
-from rung.store.crew.conducting import Conducting
+from rung.core.domain.errors import ConfigError
+from rung.store.crew.conductor_commands import Conducting
+from rung.store.crew.conductor_queries import Looking
 from rung.store.crew.connection import SqliteTable
-from rung.store.crew.looking import Looking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class Table(Conducting, Looking):
                 return SqliteTable(str(place), create=create, clock=clock)
             if clock is not None:
                 raise ConfigError("clock", clock, "nothing, in PostgreSQL: its time is the server's")
-            from rung.store.crew.postgres import PostgresTable
+            from rung.store.crew.connection_postgres import PostgresTable
 
             return PostgresTable(str(place), create=create)
 

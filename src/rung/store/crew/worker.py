@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from rung.core.crew import BEAT, CONDUCTOR, MessageType, State
-from rung.core.errors import Busy, ConfigError, ExitAsked, NothingToClaim, RungError, StaleClaim
-from rung.core.handoff import Handoff, Presence, Resumption, compare, handoff_kind
+from rung.core.crew.contract import BEAT, CONDUCTOR, MessageType, State
+from rung.core.crew.handoff import Handoff, Presence, Resumption, compare, handoff_kind
+from rung.core.domain.errors import Busy, ConfigError, ExitAsked, NothingToClaim, RungError, StaleClaim
 from rung.store.crew.table import Table
 
 if TYPE_CHECKING:

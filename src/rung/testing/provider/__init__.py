@@ -1,9 +1,9 @@
 """A provider that fails as told: Anthropic's and OpenAI's wires on loopback, every fault by script, rate or seed."""
 
 from rung.testing.provider.answers import words
-from rung.testing.provider.asked import Wire
 from rung.testing.provider.faults import FAULTS, Fault
-from rung.testing.provider.records import Record
+from rung.testing.provider.parsed_request import Wire
+from rung.testing.provider.request_log import Record
 from rung.testing.provider.server import Lab
 
 lab = Lab

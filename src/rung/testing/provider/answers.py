@@ -8,12 +8,12 @@ from base64 import b64encode
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.testing.provider.samples import sample
+from rung.testing.provider.schema_samples import sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rung.testing.provider.asked import Asked, Tool
+    from rung.testing.provider.parsed_request import Asked, Tool
     from rung.testing.provider.script import Script
 
 PIECE: Final = 8  # characters of JSON in a token

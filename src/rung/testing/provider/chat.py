@@ -5,8 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.testing.provider.asked import Asked, Invalid, Tool, Turn, Wire, as_list, as_table, count, joined, whole
 from rung.testing.provider.messages import MARK
+from rung.testing.provider.parsed_request import (
+    Asked,
+    Invalid,
+    Tool,
+    Turn,
+    Wire,
+    as_list,
+    as_table,
+    count,
+    joined,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from rung.testing.provider.reply import Ending
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.testing.provider.records import Record
     from rung.testing.provider.reply import Reply
+    from rung.testing.provider.request_log import Record
 
 LARGEST_HEAD: Final = 64 * 1024
 LARGEST_BODY: Final = 32 * 2**20  # Anthropic's own limit

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.testing.provider.asked import Wire
+from rung.testing.provider.parsed_request import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rung.testing.provider.asked import Invalid
+    from rung.testing.provider.parsed_request import Invalid
 
 
 class Words(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import ConfigError
-from rung.core.failures import Kind
-from rung.core.keys import ANY_TEXT, COUNT, FLAG, SECONDS, Type, check_keys, one_of, whole
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import Kind
+from rung.core.domain.settings_schema import ANY_TEXT, COUNT, FLAG, SECONDS, Type, check_keys, one_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

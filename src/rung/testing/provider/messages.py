@@ -6,7 +6,18 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.testing.provider.answers import signature
-from rung.testing.provider.asked import Asked, Invalid, Tool, Turn, Wire, as_list, as_table, count, joined, whole
+from rung.testing.provider.parsed_request import (
+    Asked,
+    Invalid,
+    Tool,
+    Turn,
+    Wire,
+    as_list,
+    as_table,
+    count,
+    joined,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.testing.provider import chat, errors, messages, responses
 from rung.testing.provider.answers import Answer, Block, answer, some_tool
-from rung.testing.provider.asked import Asked, Wire
+from rung.testing.provider.parsed_request import Asked, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

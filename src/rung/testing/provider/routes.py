@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.testing.provider import chat, errors, messages, responses
-from rung.testing.provider.asked import Asked, Invalid, Wire
+from rung.testing.provider.parsed_request import Asked, Invalid, Wire
 from rung.testing.provider.reply import Reply, refused, reply_to
 
 if TYPE_CHECKING:

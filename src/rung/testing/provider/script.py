@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.errors import ConfigError, is_number
-from rung.core.keys import (
+from rung.core.domain.errors import ConfigError, is_number
+from rung.core.domain.settings_schema import (
     ANY_TEXT,
     COUNT,
     FLAG,
@@ -25,8 +25,8 @@ from rung.core.keys import (
     setting,
     settings,
 )
-from rung.testing.provider.asked import Wire
 from rung.testing.provider.faults import COMMON, Fault, named, told
+from rung.testing.provider.parsed_request import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,14 +11,14 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
-from rung.core.errors import ConfigError
+from rung.core.domain.errors import ConfigError
 from rung.testing.provider import errors, messages
-from rung.testing.provider.asked import Wire
-from rung.testing.provider.chooser import Chooser
 from rung.testing.provider.connection import Connection, HttpRequest
+from rung.testing.provider.fault_selector import Chooser
 from rung.testing.provider.faults import FAULTS
-from rung.testing.provider.records import Record, Records
+from rung.testing.provider.parsed_request import Wire
 from rung.testing.provider.reply import Reply, refused, reply_to
+from rung.testing.provider.request_log import Record, Records
 from rung.testing.provider.routes import Prepared, aside, prepare, wire_of
 from rung.testing.provider.script import Script, script_from
 

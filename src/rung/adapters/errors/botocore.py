@@ -1,0 +1,38 @@
+"""Errors of botocore (boto3, Bedrock): the service's code, status and headers, which it keeps in a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rung.core.classify.evidence import attribute, lowered, read_exception, whole
+from rung.core.classify.retry_after import wait_in_headers
+from rung.core.domain.failures import Evidence, Phase
+
+_STREAM: Final = frozenset({"EventStreamError", "ResponseStreamingError", "IncompleteReadError"})
+
+
+def read(thing: object) -> Evidence | None:
+    """What an exception of this package says."""
+    if not isinstance(thing, Exception):
+        return None
+    evidence = read_exception(thing, provider="aws")
+    if type(thing).__name__ in _STREAM:
+        evidence = evidence._replace(phase=Phase.STREAM)
+    response = attribute(thing, "response")
+    if not isinstance(response, Mapping):
+        return evidence
+    code = _part(response, "Error").get("Code")
+    metadata = _part(response, "ResponseMetadata")
+    headers = lowered(metadata.get("HTTPHeaders"))
+    return evidence._replace(  # Without a code of the service the HTTP status stands there as text.
+        code=code if isinstance(code, str) and not code.isdecimal() else "",
+        status=whole(metadata.get("HTTPStatusCode")),
+        headers=headers,
+        retry_after=wait_in_headers(headers),
+    )
+
+
+def _part(response: Mapping[object, object], name: str) -> Mapping[object, object]:
+    part = response.get(name)
+    return part if isinstance(part, Mapping) else {}

@@ -1,0 +1,28 @@
+"""Errors of httpx and httpx2, and of httpcore beneath them: a body that was read, errno, a cut answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rung.core.classify.evidence import attribute, read_exception
+from rung.core.domain.failures import Evidence, Phase
+
+_QUERY: Final = re.compile(r"\?[\w.~%-]+=[^\s'\")>]*")  # of a URL: some services take the key there
+_ERRNO: Final = re.compile(r"\[Errno (-?\d{1,4})\]")
+_CUT: Final = ("without sending complete message body", "incomplete chunked read")
+
+
+def read(thing: object) -> Evidence | None:
+    """What an exception of these packages says."""
+    if not isinstance(thing, Exception):
+        return None
+    response = attribute(thing, "response")
+    body = attribute(response, "content")  # raises where the body was not read: then it stays unread
+    evidence = read_exception(thing, body=body if isinstance(body, bytes) else "")
+    errno = _ERRNO.search(evidence.text) if response is None else None  # the OSError itself is not in the chain
+    return evidence._replace(
+        text=_QUERY.sub("?…", evidence.text),
+        errno=int(errno[1]) if errno else evidence.errno,
+        phase=Phase.STREAM if response is None and any(words in evidence.text for words in _CUT) else evidence.phase,
+    )

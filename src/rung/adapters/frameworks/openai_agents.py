@@ -1,0 +1,74 @@
+"""Recovery in the OpenAI Agents SDK: a retry policy for `ModelSettings`, and handlers that end honestly.
+
+The runner retries nothing unless told; with this it repeats what may be repeated, as a ladder's retry rung says. The client's own
+retries must be off (`AsyncOpenAI(max_retries=0)`). A run that ends at its turn limit, refused or malformed gives a partial
+result instead of an exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from agents.retry import ModelRetrySettings, RetryDecision
+
+from rung.core.domain.events import Repeat
+from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.domain.ladder import Action
+from rung.core.policy.parser import policy as make_policy
+from rung.engine.external_loop import ExternalRecovery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agents.retry import RetryPolicyContext
+
+    from rung.core.policy.policy import Policy
+
+_KINDS: Final = {
+    "max_turns": Kind.TURNS_EXHAUSTED,
+    "model_refusal": Kind.REFUSAL,
+    "invalid_final_output": Kind.MALFORMED_OUTPUT,
+}
+
+
+def retry_settings(policy: Policy | str = "call", *, journal: Any = None) -> ModelRetrySettings:
+    """For `ModelSettings(retry=…)`: as many repeats as the policy's retry rung has tries, each decided by the ladder."""
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
+    tries = max((rung.tries for rung in chosen.ladder.rungs if rung.action is Action.RETRY), default=0)
+    return ModelRetrySettings(max_retries=tries, policy=_decided_by(chosen, journal))
+
+
+def _decided_by(policy: Policy, journal: Any) -> Callable[[RetryPolicyContext], RetryDecision]:
+    """The ladder, asked after each failed attempt. A function: the SDK copies its settings, and functions stay as they are."""
+    recoveries: dict[int, ExternalRecovery] = {}  # by task: one for each model call, opened at its first failure
+
+    def decided(context: RetryPolicyContext) -> RetryDecision:
+        task = id(asyncio.current_task())
+        if context.attempt <= 1 and task in recoveries:
+            recoveries.pop(task).succeeded()  # a new call: the retry of the one before succeeded
+        if task not in recoveries:
+            recoveries[task] = ExternalRecovery(policy, journal=journal)
+        decision = recoveries[task].failed(context.error)
+        if isinstance(decision, Repeat) and not context.response_started:
+            return RetryDecision(retry=True, delay=decision.wait, reason=str(decision.reason))
+        del recoveries[task]
+        return RetryDecision(retry=False, reason=str(decision.reason))
+
+    return decided
+
+
+def error_handlers(policy: Policy | str = "task", *, journal: Any = None) -> dict[str, Callable[[Any], Any]]:
+    """For `Runner.run(error_handlers=…)`: the run ends with what there is, said to be partial."""
+    return {name: _handler(kind, policy, journal) for name, kind in _KINDS.items()}
+
+
+def _handler(kind: Kind, policy: Policy | str, journal: Any) -> Callable[[Any], Any]:
+    def handle(given: Any) -> dict[str, Any]:
+        recovery = ExternalRecovery(policy, journal=journal)
+        recovery.failed(Evidence(text=str(given.error), finding=kind, phase=Phase.RESULT))
+        done = [str(getattr(item, "output", "")) for item in given.run_data.new_items if getattr(item, "output", None)]
+        said = f"PARTIAL ({kind}): {given.error}\n" + "\n".join(f"- {one[:500]}" for one in done[-5:])
+        return {"final_output": said.strip(), "include_in_history": False}
+
+    return handle

@@ -1,0 +1,250 @@
+"""The notes a project keeps of its failures: `learnings.md` and `issues.md`, written by people and by us.
+
+What is there is read before a run, and only ever added to: one write at the end of the file, under a lock, so
+that neither another process nor a person loses a word. `Notebook(folder)` is a listener that adds an issue when
+a recovery ends partial, and a learning when a kind of failure is seen for the first time. A person who saves an
+old copy over the file can still undo that: the next incident of the same sort writes it anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rung.core.classify.evidence import clip
+from rung.core.classify.redaction import redacted
+from rung.core.domain import events as ev
+from rung.core.domain.failures import GROUPS, Failure, Kind
+from rung.core.domain.outcome import failed_at, recommendation
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rung.core.domain.incident import Incident
+
+    WriteEntry = Callable[[int, str, str], None]
+
+LEARNINGS: Final = "learnings.md"
+ISSUES: Final = "issues.md"
+TITLE: Final = 80
+MESSAGE: Final = 500
+_TRIES: Final = 5  # a file that is replaced under our hands so often is not ours to write
+_HEADING: Final = re.compile(r"#{1,6}\s*\[([^\]]+)\]\s*(.*)")
+_FIELD: Final = re.compile(
+    r"(?:[-*+]\s+|#{2,6}\s+)?(?:\*\*|__)?"
+    r"(date|importance|severity|status|description|root cause|workaround|resolution|fingerprint|incident)"
+    r"(?:\*\*|__)?\s*(?::(?:\*\*|__)?\s*(.*)|$)",
+    re.IGNORECASE,
+)
+_LONG: Final = frozenset({"description", "root cause", "workaround", "resolution"})  # may go on for lines
+_RULES: Final = frozenset({"---", "***", "___"})
+_NUMBER: Final = re.compile(r"ISSUE[-_ ]?(\d{1,9})", re.IGNORECASE)
+_SEVERE: Final = frozenset({Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.QUOTA_EXHAUSTED, Kind.BUDGET_EXHAUSTED})
+
+
+class Learning(NamedTuple):
+    """Something a project knows. What a person left out is empty."""
+
+    category: str
+    title: str
+    date: str = ""
+    importance: str = "LOW"
+    body: str = ""
+
+
+class Issue(NamedTuple):
+    """Something that stands in the way, or once did. What a person left out is empty."""
+
+    number: int
+    title: str
+    date: str = ""
+    severity: str = ""
+    status: str = ""
+    description: str = ""
+    root_cause: str = ""
+    workaround: str = ""
+    resolution: str = ""
+    fingerprint: str = ""
+
+
+def known(folder: str | Path) -> tuple[list[Learning], list[Issue]]:
+    """What the notes in this folder say, in their order; a file that is not there says nothing."""
+    return _learnings(_text(Path(folder) / LEARNINGS)), _issues(_text(Path(folder) / ISSUES))
+
+
+class Notebook:
+    """A listener that keeps a project's notes: `recover(…, listeners=[Notebook("notes")])`."""
+
+    def __init__(self, folder: str | Path, *, write: WriteEntry | None = None) -> None:
+        self.folder = Path(folder)
+        self._write = write or write_entry
+        self._noted: set[Kind] = set()  # kinds that are known to be in the file: most incidents need no look
+
+    def __call__(self, event: ev.Event, incident: Incident) -> None:
+        """Take note of how it ended; by then it is known what helped."""
+        if not isinstance(event, ev.AttemptSucceeded | ev.Closed | ev.Cancelled) or not incident.failures:
+            return
+        date = datetime.fromtimestamp(event.at, UTC).date().isoformat()
+        if incident.status is ev.Status.PARTIAL and not isinstance(event, ev.Cancelled):
+            _append(self.folder / ISSUES, "# Issues", partial(_issue_entry, incident, date), self._write)
+        for place, failure in enumerate(incident.failures):
+            if failure.kind not in self._noted:
+                entry = partial(_learning_entry, incident, place, date)
+                _append(self.folder / LEARNINGS, "# Learnings", entry, self._write)
+                self._noted.add(failure.kind)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _entries(text: str) -> list[tuple[str, str, Mapping[str, str]]]:
+    """Tag, title and fields of each entry; what stands under no field is "". Examples in fences are no entries."""
+    entries: list[tuple[str, str, dict[str, str]]] = []
+    fenced, name = False, ""
+    for line in text.splitlines():
+        said, value = line.strip(), line
+        fence = said.startswith(("```", "~~~"))
+        heading, field = (None, None) if fenced or fence else (_HEADING.fullmatch(said), _FIELD.fullmatch(said))
+        if heading is not None:
+            entries.append((heading[1].strip(), heading[2].strip(), {}))
+            name = ""
+        elif entries:
+            if field is not None:
+                name, value = field[1].lower(), field[2] or ""
+            elif said in _RULES and not fenced:
+                name, value = "", ""
+            fields = entries[-1][2]
+            fields[name] = f"{fields[name]}\n{value}" if name in fields else value
+            name = name if name in _LONG else ""
+        fenced ^= fence
+    return [(tag, title, {name: value.strip() for name, value in fields.items()}) for tag, title, fields in entries]
+
+
+def _learnings(text: str) -> list[Learning]:
+    return [
+        Learning(tag, title, fields.get("date", ""), fields.get("importance", "").upper() or "LOW", fields.get("", ""))
+        for tag, title, fields in _entries(text)
+    ]
+
+
+def _issues(text: str) -> list[Issue]:
+    names = [name.replace("_", " ") for name in Issue._fields[2:]]
+    numbered = [(_NUMBER.fullmatch(tag), title, fields) for tag, title, fields in _entries(text)]
+    return [
+        Issue(int(number[1]), title, *({"description": fields.get("", ""), **fields}.get(name, "") for name in names))
+        for number, title, fields in numbered
+        if number is not None
+    ]
+
+
+def _line(text: str, limit: int = MESSAGE) -> str:
+    """One line without secrets: a message must not look like an entry of its own."""
+    return clip(" ".join(redacted(text).split()), limit).replace("\n", " ")
+
+
+def _cause(failure: Failure) -> str:
+    return _line(f"{failure.kind} (rule {failure.rule}): {failure.message}")
+
+
+def _issue_entry(incident: Incident, date: str, text: str) -> str:
+    """The entry of an incident that ended partial; none where the same trouble is noted already."""
+    failure = incident.failures[-1]
+    if failure.fingerprint in text:
+        return ""
+    number = max((issue.number for issue in _issues(text)), default=0) + 1
+    severity = "High" if failure.kind in _SEVERE else "Low" if failure.kind in GROUPS["transient"] else "Medium"
+    kinds = " → ".join(dict.fromkeys(each.kind.value for each in incident.failures))
+    fields = {
+        "Date": date,
+        "Severity": severity,
+        "Status": "Open",
+        "Description": _line(f"Ended partial at {failed_at(incident)}: {incident.reason}. Failures: {kinds}."),
+        "Root cause": _cause(failure),
+        "Workaround": recommendation(failure),
+        "Resolution": "none yet",
+        "Fingerprint": failure.fingerprint,
+        "Incident": incident.id,
+    }
+    lines = [f"- **{name}**: {value}" for name, value in fields.items()]
+    title = _line(failure.message, TITLE) or failure.kind.value
+    return "\n".join([f"## [ISSUE-{number:03}] {title}", "", *lines, ""])
+
+
+def _learning_entry(incident: Incident, place: int, date: str, text: str) -> str:
+    """The entry of a kind that is seen for the first time; none where there is one, whoever wrote it."""
+    from rung.core.classify.guide.work import GUIDES
+
+    failure = incident.failures[place]
+    kinds = {re.sub(r"[\s-]+", "_", learning.category.lower()) for learning in _learnings(text)}
+    if failure.kind in kinds or failure.fingerprint in text:
+        return ""
+    helped, importance = _helped(incident, place)
+    title = _line(failure.message, TITLE) or failure.kind.value
+    head = f"## [{failure.kind.value.upper()}] {title}\n\n**Date**: {date}\n**Importance**: {importance}\n"
+    body = f"First seen as {_cause(failure)}\n{helped}\nWhat helps in general: {GUIDES[failure.kind].helps[0]}\n"
+    return f"{head}**Fingerprint**: {failure.fingerprint}\n\n{body}\n---\n"
+
+
+def _helped(incident: Incident, place: int) -> tuple[str, str]:
+    """What came of it, and how much that matters."""
+    later = incident.failures[place + 1 :]
+    if later and later[-1].kind is not incident.failures[place].kind:
+        return f"Then came {later[-1].kind}.", "MEDIUM"
+    if incident.status is not ev.Status.RECOVERED:
+        return _line(f"Nothing helped: {incident.status}, {incident.reason}"), "HIGH"
+    match incident.decision:
+        case ev.Change(action=action):
+            return f"What helped: {action}.", "MEDIUM"
+        case ev.HandOver(model=model, agent=agent):
+            return f"What helped: handing over to {', '.join(filter(None, (model, agent)))}.", "MEDIUM"
+        case _:
+            return "What helped: trying again.", "LOW"
+
+
+def _append(path: Path, heading: str, make: Callable[[str], str], write: WriteEntry) -> None:
+    """Add what is made of the text as it now is, in one write at its end; nobody else of us writes meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(_TRIES):
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_EX)  # closing it lets it go
+            text = _text(path)
+            entry = make(text)
+            if entry:
+                write(file, text, entry if text else f"{heading}\n\n{entry}")
+            if _is_still(file, path):
+                return
+        finally:
+            os.close(file)
+    raise OSError(f"{path}: is replaced again and again")
+
+
+def write_entry(file: int, text: str, entry: str) -> None:
+    """Append an entry to an open file that has this text, in one write, and sync it."""
+    lines = text.replace("\r", "")
+    whole = ("" if not text or lines.endswith("\n\n") else "\n" if lines.endswith("\n") else "\n\n") + entry
+    data = (whole.replace("\n", "\r\n") if "\r\n" in text else whole).encode("utf-8", "replace")
+    if os.write(file, data) != len(data):
+        raise OSError("only a part of it could be written: is the disk full?")
+    os.fsync(file)
+
+
+def _is_still(file: int, path: Path) -> bool:
+    """Is this the file people see? An editor may have put another in its place: then nobody would read ours."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False

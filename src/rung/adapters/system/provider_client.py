@@ -1,0 +1,83 @@
+"""A recorded request sent to the model it was for: the plainest client there is, for one call at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rung.core.classify.evidence import clip
+from rung.core.domain.errors import AttemptError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.domain.request import Request
+
+SECONDS: Final = 300.0
+TOKENS: Final = 4_096  # where the request has no limit of its own, and the wire wants one
+BODY: Final = 64 * 1024
+
+
+class Upstream(NamedTuple):
+    """Where a wire's models are reached, and with which key."""
+
+    wire: str  # anthropic or openai
+    url: str
+    key: str
+
+    def reaches(self, request: Request) -> bool:
+        """Models of the one provider are known by their names; all others are the other wire's."""
+        name = request.model.rpartition("/")[2]
+        return bool(name) and bool(self.key) and (name.startswith("claude") == (self.wire == "anthropic"))
+
+    def __call__(self, request: Request) -> str:
+        """The text of the answer; what goes wrong is raised with its status, headers and body as evidence."""
+        messages = list(request.messages) or [{"role": "user", "content": request.prompt}]
+        body = {"model": request.model, "messages": messages, **dict(request.params)}
+        if self.wire == "anthropic":
+            body.setdefault("max_tokens", request.max_tokens or TOKENS)
+            path, headers = "/v1/messages", {"x-api-key": self.key, "anthropic-version": "2023-06-01"}
+        else:
+            if request.max_tokens is not None:
+                body.setdefault("max_completion_tokens", request.max_tokens)
+            path, headers = "/v1/chat/completions", {"authorization": f"Bearer {self.key}"}
+        return _text(self._post(path, body, headers), self.wire)
+
+    def _post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        url = self.url.rstrip("/").removesuffix("/v1") + path
+        asked = urllib.request.Request(  # noqa: S310  # an address the user has set
+            url, json.dumps(body).encode(), {"content-type": "application/json", **headers}, method="POST"
+        )
+        try:
+            with urllib.request.urlopen(asked, timeout=SECONDS) as response:  # noqa: S310
+                return json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            told = clip(error.read(BODY).decode("utf-8", "replace"), BODY)
+            raise AttemptError(told or f"HTTP {error.code}", status=error.code, headers=dict(error.headers)) from None
+
+
+def _text(answer: Any, wire: str) -> str:
+    try:
+        if wire == "anthropic":
+            return "".join(block.get("text", "") for block in answer["content"])
+        return str(answer["choices"][0]["message"]["content"] or "")
+    except (KeyError, IndexError, TypeError):
+        raise AttemptError(
+            "the answer has no text", finding="malformed_output", output=clip(str(answer), 500)
+        ) from None
+
+
+def from_environment() -> list[Upstream]:
+    """The upstreams whose keys are set, as the providers' own clients read them."""
+    found = []
+    for wire, name, url in (
+        ("anthropic", "ANTHROPIC", "https://api.anthropic.com"),
+        ("openai", "OPENAI", "https://api.openai.com"),
+    ):
+        key = os.environ.get(f"{name}_API_KEY", "")
+        if key:
+            found.append(Upstream(wire, os.environ.get(f"{name}_BASE_URL") or url, key))
+    return found

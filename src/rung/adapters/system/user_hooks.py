@@ -1,0 +1,193 @@
+"""A user's own hooks around every attempt and rung: a command with JSON on stdin, or a function.
+
+A hook that breaks, takes too long or answers nonsense is logged and passed over, unless it is marked `fail_closed`: then the attempt
+is not made. On the recovery path hooks of attempts are skipped: recovery must not deepen the wound.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rung import schemas
+from rung.adapters.system.process import run_command
+from rung.core.classify.evidence import clip
+from rung.core.classify.redaction import redacted
+from rung.core.domain.errors import AttemptError, ConfigError
+from rung.core.domain.settings_schema import FLAG, POSITIVE_SECONDS, Type, one_of, setting, settings
+from rung.engine.loop.run import CURRENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rung.core.domain.request import Request
+
+WHEN: Final = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
+_BLOCKS: Final = 2  # the exit code with which a command says no
+_PROMPT: Final = 4_000
+
+
+def _is_runnable(value: object) -> bool:
+    return callable(value) or (isinstance(value, str) and bool(value.strip()))
+
+
+@settings
+class Hook:
+    """One hook around attempts or rungs; a row of `[[hooks]]`.
+
+    A pre hook blocks the attempt by exit code 2 with its reason on stderr, or by returning `{"block": reason}`.
+    """
+
+    when: str = setting(one_of(WHEN), "When the hook runs.")
+    run: str | Callable[[dict[str, Any]], Any] = setting(
+        Type("a command, or a function", _is_runnable), "Command (no shell), or in Python a function."
+    )
+    seconds: float = setting(POSITIVE_SECONDS, "Time limit of a command.", default=5.0)
+    fail_closed: bool = setting(FLAG, "Whether a hook that fails blocks the attempt.", default=False)
+
+
+class Blocked(Exception):  # named for what happened
+    """A hook said no."""
+
+
+def hooked(attempt: Callable[[Request], Any], hooks: Sequence[Hook], *, log: str | Path | None = None) -> Any:
+    """The attempt with these hooks around it, for `recover` and `recover_sync`. Crashes go to `log`, a JSON line each."""
+    around = _Around(tuple(hooks), None if log is None else Path(log))
+    if inspect.iscoroutinefunction(attempt):
+
+        async def awaited(request: Request) -> Any:
+            import asyncio
+
+            path = around.path()
+            await asyncio.to_thread(around.tell, path, "pre", request)
+            try:
+                value = await attempt(request)
+            except Exception as error:
+                await asyncio.to_thread(around.tell, path, "post", request, error)
+                raise
+            await asyncio.to_thread(around.tell, path, "post", request)
+            return value
+
+        return awaited
+
+    def called(request: Request) -> Any:
+        path = around.path()
+        around.tell(path, "pre", request)
+        try:
+            value = attempt(request)
+        except Exception as error:
+            around.tell(path, "post", request, error)
+            raise
+        around.tell(path, "post", request)
+        return value
+
+    return called
+
+
+class _Around:
+    """What runs the hooks of one attempt function."""
+
+    def __init__(self, hooks: tuple[Hook, ...], log: Path | None) -> None:
+        self._hooks = hooks
+        self._log = log
+
+    def path(self) -> tuple[str, int, str]:
+        """The incident, the number of the attempt, and the rung that made it: empty where nothing has failed yet."""
+        run = CURRENT.get()
+        if run is None:
+            return "", 1, ""
+        incident = run.incident
+        rung = run.policy.ladder.rungs[incident.decision.rung].name if incident.decision is not None else ""
+        return incident.id, incident.attempts + 1, rung
+
+    def tell(self, path: tuple[str, int, str], side: str, request: Request, error: Exception | None = None) -> None:
+        """Run the hooks for this moment: a rung's on the recovery path, an attempt's before it."""
+        incident, number, rung = path
+        when = f"{'rung' if rung else 'attempt'}.{side}"
+        given = {
+            "v": 1,
+            "when": when,
+            "incident": incident,
+            "attempt": number,
+            "rung": rung,
+            "model": request.model,
+            "agent": request.agent,
+            "prompt": redacted(clip(request.prompt, _PROMPT)),
+            "ok": None if side == "pre" else error is None,
+            "error": "" if error is None else redacted(clip(f"{type(error).__name__}: {error}", _PROMPT)),
+        }
+        for hook in self._hooks:
+            if hook.when == when:
+                _check(given)
+                self._run(hook, given, may_block=side == "pre")
+
+    def _run(self, hook: Hook, given: dict[str, Any], *, may_block: bool) -> None:
+        try:
+            _called(hook, given)
+        except Blocked as no:
+            if may_block:
+                raise AttemptError(f"a hook said no: {no}", finding="permission_denied") from None
+        except Exception as error:  # whatever a hook raises, the work goes on
+            self._crashed(hook, error)
+            if hook.fail_closed and may_block:
+                raise AttemptError(f"a hook that must run broke: {error}", finding="hook_crash") from error
+
+    def _crashed(self, hook: Hook, error: Exception) -> None:
+        if self._log is None:
+            return
+        name = hook.run if isinstance(hook.run, str) else getattr(hook.run, "__name__", "function")
+        words = redacted(f"{type(error).__name__}: {error}")[:500]
+        line = {"at": round(time.time(), 3), "when": hook.when, "hook": redacted(name), "error": words}
+        try:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError:
+            return  # a log that cannot be written must not stand in the way
+
+
+def _check(given: dict[str, Any]) -> None:
+    """What a hook is given is what its schema says: a fault of ours is not handed on."""
+    schema = _schema()
+    for name in schema["required"]:
+        kinds, value = schema["properties"][name], given.get(name)
+        if name not in given or ("enum" in kinds and value not in kinds["enum"]) or not _is_a(value, kinds.get("type")):
+            raise ConfigError(f"hook input: {name}", value, f"as `rung schema hook` has it: {kinds}")
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(schemas.text("hook"))
+    return found
+
+
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def _is_a(value: object, kinds: str | list[str] | None) -> bool:
+    names = [kinds] if isinstance(kinds, str) else kinds or []
+    return not names or any(type(value) in _TYPES[name] for name in names)
+
+
+def _called(hook: Hook, given: dict[str, Any]) -> None:
+    if callable(hook.run):
+        answer = hook.run(dict(given))
+        if isinstance(answer, dict) and answer.get("block"):
+            raise Blocked(str(answer["block"]))
+        if answer is not None and not isinstance(answer, dict):
+            raise ConfigError("hook's answer", type(answer).__name__, "nothing, or an object")
+        return
+    done = run_command(hook.run, json.dumps(given), seconds=hook.seconds)
+    if done.code == _BLOCKS:
+        raise Blocked(clip(done.errors.strip(), 500) or "no reason was given")
+    if done.code:
+        raise RuntimeError(f"exit code {done.code}: {clip(done.errors.strip(), 300)}")

@@ -1,0 +1,144 @@
+"""`rung classify`: name a failure from its text and what else is known about it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.output import as_json, print_json, row, seconds
+from rung.core.classify.classifier import classify, rules
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rung.core.domain.failures import Evidence, Failure
+
+
+@click.command(short_help="Classify a failure.")
+@click.argument("text", required=False)
+@click.option("--status", type=click.IntRange(100, 599), metavar="N", help="HTTP status.")
+@click.option("--header", "headers", multiple=True, metavar="K:V", help="Response header. May be repeated.")
+@click.option("--code", default="", metavar="C", help="Provider's error code or stop reason.")
+@click.option("--exception", "exceptions", multiple=True, metavar="NAME", help="Exception class. May be repeated.")
+@click.option("--exit-code", type=int, metavar="N", help="Exit code of a process.")
+@click.option("--provider", default="", metavar="NAME", help="Provider: anthropic, openai, …")
+@click.option("--rules", "own", metavar="FILE", help="Policy file whose [[rules]] are used as well.")
+@click.option("--jsonl", is_flag=True, help="Read one JSON error per line, from a file (TEXT) or a pipe.")
+@as_json
+def command(
+    text: str | None,
+    own: str | None,
+    *,
+    jsonl: bool,
+    as_json: bool,
+    **known: Any,
+) -> None:
+    """Classify a failure: its kind, whether a retry can help, and the rule that matched.
+
+    TEXT is the error's text; without it, or with "-", it is read from a pipe.
+
+    \b
+    rung classify "Error: 429 Too Many Requests"
+    rung classify --status 529 --header retry-after:20 overloaded
+    make test 2>&1 | rung classify --exit-code 2 --json
+    rung classify --jsonl errors.jsonl > names.jsonl
+    """  # noqa: D301  # click wants the character itself: it keeps the lines as they are
+    if own is not None:
+        from rung.wiring.files import load_rules
+
+        load_rules(own)
+    if jsonl:
+        from rung.cli.classify.classify_lines import name_lines
+
+        _only_jsonl(known)
+        name_lines(text)
+        return
+    failure = classify(_evidence(text, known))
+    if as_json:
+        print_json(_json(failure))
+    else:
+        _show(failure)
+
+
+def _only_jsonl(known: dict[str, Any]) -> None:
+    options = {"headers": "header", "exceptions": "exception", "exit_code": "exit-code"}
+    given = [f"--{options.get(name, name)}" for name, value in known.items() if value not in (None, "", ())]
+    if given:
+        raise click.UsageError(f"--jsonl takes every fact from its lines: leave out {', '.join(given)}.")
+
+
+def _evidence(text: str | None, known: dict[str, Any]) -> Evidence:
+    told = any(value not in (None, "", ()) for value in known.values())
+    facts: dict[str, Any] = {
+        **known,
+        "message": _text(text, wanted=not told),
+        "headers": dict(_header(header) for header in known["headers"]),
+        "form": "call" if known["exit_code"] is None else "tool",
+    }
+    return evidence_of(facts)._replace(exceptions=tuple(_bases(known["exceptions"])))
+
+
+def _text(text: str | None, *, wanted: bool) -> str:
+    if text is not None and text != "-":
+        return text
+    if text is None and sys.stdin.isatty():
+        if wanted:
+            raise click.UsageError("Nothing to name: give TEXT, pipe it in, or say what is known (--status, …).")
+        return ""
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def _header(header: str) -> tuple[str, str]:
+    name, colon, value = header.partition(":")
+    if not colon or not name.strip():
+        raise ConfigError("--header", header, "NAME:VALUE, such as retry-after:20")
+    return name.strip().lower(), value.strip()
+
+
+def _bases(names: tuple[str, ...]) -> list[str]:
+    """The names with their bases where Python knows them: a ConnectionResetError is a ConnectionError."""
+    import builtins
+
+    found: list[str] = []
+    for name in names:
+        cls = getattr(builtins, name, None)
+        if isinstance(cls, type) and issubclass(cls, Exception) and cls is not Exception:
+            found += [base.__name__ for base in cls.__mro__ if base not in (Exception, BaseException, object)]
+        else:
+            found.append(name)
+    return found
+
+
+def _why(failure: Failure) -> str:
+    whys = {rule.id: rule.why for rule in rules()}
+    return whys.get(failure.rule, "No rule knows this; a ladder treats it with care.")
+
+
+def _json(failure: Failure) -> dict[str, Any]:
+    return {
+        "kind": failure.kind.value,
+        "retryable": failure.retryable,
+        "retry_after": failure.retry_after,
+        "rule": failure.rule,
+        "why": _why(failure),
+        "fingerprint": failure.fingerprint,
+        "message": failure.message,
+        "tokens": failure.tokens and failure.tokens._asdict(),
+    }
+
+
+def _show(failure: Failure) -> None:
+    click.secho(failure.kind, bold=True, fg="yellow" if failure.retryable else "red")
+    again = "yes" if failure.retryable else "no: something has to change first"
+    for name, value in (
+        ("retryable", again),
+        ("retry-after", "not said" if failure.retry_after is None else seconds(failure.retry_after)),
+        ("rule", failure.rule),
+        ("why", _why(failure)),
+        ("fingerprint", failure.fingerprint),
+    ):
+        row(name, value)
+    if failure.tokens:
+        row("tokens", f"{failure.tokens.asked:,} asked for, {failure.tokens.limit:,} fit")

@@ -1,0 +1,104 @@
+"""`rung crew`: the table a crew shares, and the tasks in it."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from rung.cli.crew.board import board
+from rung.cli.crew.option import db_option, given, opened
+from rung.cli.crew.run import conduct, reply, restart, run, status, stop, watch
+from rung.cli.output import as_json, print_json
+
+
+@click.group(short_help="Run and control a crew of agents.")
+def command() -> None:
+    """Run and control a crew of agents."""
+
+
+for one in (run, board, status, reply, restart, stop, conduct, watch):
+    command.add_command(one)
+
+
+@command.command("init")
+@db_option
+@as_json
+def init(*, place: str, as_json: bool) -> None:
+    """Create the crew database with the rows of the conductor and the watchdog; an existing one is left alone."""
+    with opened(place, create=True) as table:
+        at, tasks = table.place, len(table.tasks())
+    if as_json:
+        print_json({"db": at, "tasks": tasks})
+        return
+    click.echo(f"{at}: a crew's table, {tasks} tasks in it")
+
+
+@command.command("add")
+@click.argument("task_id")
+@click.option("--body", help="Instructions for its worker.")
+@click.option("--body-file", metavar="FILE", help="File with the instructions for its worker; - is standard input.")
+@click.option(
+    "--instruction",
+    "instruction_path",
+    metavar="FILE",
+    default="",
+    help="Path of the instructions, for the worker to read.",
+)
+@click.option("--title", default="", help="Display name of the task.")
+@click.option(
+    "--after", "depends_on", multiple=True, metavar="TASK", help="Task that must be complete first. May be repeated."
+)
+@click.option("--writes", multiple=True, metavar="FILE", help="File or folder that the task writes. May be repeated.")
+@click.option("--priority", type=int, default=0, show_default=True, help="Tasks with a higher priority start first.")
+@click.option("--command", "worker", metavar="COMMAND", help="Command of its worker (default: the plan's).")
+@click.option("--workdir", metavar="DIR", default="", help="Working directory of its worker.")
+@click.option(
+    "--stale-after",
+    type=float,
+    default=540.0,
+    show_default=True,
+    help="Seconds without a heartbeat after which its worker is stale.",
+)
+@db_option
+@as_json
+def add(
+    task_id: str, *, body: str | None, body_file: str | None, instruction_path: str, title: str,
+    depends_on: tuple[str, ...], writes: tuple[str, ...], priority: int, worker: str | None, workdir: str,
+    stale_after: float, place: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Add a task: its row and its instruction, both or neither."""
+    from rung.core.domain.errors import ConfigError
+    from rung.store.crew.rows import NewTask
+
+    new = NewTask(
+        task_id=task_id,
+        instruction=given(body, body_file),
+        instruction_path=instruction_path,
+        title=title,
+        depends_on=depends_on,
+        writes=writes,
+        priority=priority,
+        command=None if worker is None else tuple(_words(worker)),
+        workdir=workdir,
+        stale_after=stale_after,
+    )
+    with opened(place) as table:
+        for name in depends_on:
+            if name == task_id or table.task(name) is None:
+                raise ConfigError("--after", name, "another task that is there already")
+        table.add(new)
+    if as_json:
+        print_json({"task": task_id})
+        return
+    click.echo(f"added {task_id}")
+
+
+def _words(text: str) -> list[str]:
+    try:
+        found = shlex.split(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r}: {error}", param_hint="--command") from None
+    if not found:
+        raise click.BadParameter("is empty; must be a command", param_hint="--command")
+    return found

@@ -1,0 +1,66 @@
+"""`rung worker run -- COMMAND …`: any command as a worker of a crew."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rung.cli.crew.option import db_option
+from rung.cli.exit_codes import CLAIM_BLOCKED, STALE_CLAIM
+
+
+@click.command("run")
+@click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
+@click.option(
+    "--task", "task_id", envvar="RUNG_TASK", help="Task to claim (default: RUNG_TASK, else the next free one)."
+)
+@click.option(
+    "--session",
+    envvar="RUNG_SESSION",
+    default="",
+    help="Session of the worker (default: RUNG_SESSION, else a new one).",
+)
+@click.option("--worker-name", "worked_by", envvar="RUNG_WORKED_BY", default="", help="Display name of the worker.")
+@click.option(
+    "--check", default="", metavar="COMMAND", help="Command that must exit 0 before the work counts as tested."
+)
+@click.option(
+    "--heartbeat-interval",
+    "beat",
+    type=float,
+    envvar="RUNG_BEAT",
+    default=60.0,
+    show_default=True,
+    help="Seconds between two heartbeats.",
+)
+@click.option(
+    "--poll-interval",
+    "poll",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Seconds between two polls for an answer.",
+)
+@db_option
+def run(
+    command_line: tuple[str, ...], *, task_id: str | None, session: str, worked_by: str, check: str, beat: float,
+    poll: float, place: str,
+) -> None:  # fmt: skip
+    """Claim a task and run COMMAND for it; failures are reported, replies become its input.
+
+    The instructions are on its standard input, or where {instruction} stands in the command.
+    """
+    from rung.core.domain.errors import ClaimBlocked, StaleClaim
+    from rung.crew.command_worker import CommandWorker
+    from rung.store.crew.worker import Worker
+
+    try:
+        with Worker(place, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
+            CommandWorker(command=command_line, check=check, poll=poll).work(worker)
+    except ClaimBlocked as error:
+        click.echo(f"rung: {error}", err=True)
+        sys.exit(CLAIM_BLOCKED)
+    except StaleClaim as error:
+        click.echo(f"rung: {error}", err=True)
+        sys.exit(STALE_CLAIM)

@@ -1,0 +1,111 @@
+"""`rung log`: what happened, a line for each event; and what happens, as it does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from rung.cli.journal.option import journal_option, opened
+from rung.cli.output import as_json
+from rung.core.text.units import when
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rung.store.journal.journal import Journal
+    from rung.store.queries.live import LoggedEvent
+
+EVERY: Final = 0.5  # seconds between two looks
+KNOWN: Final = 10_000  # incidents whose ladder is remembered
+SIGNS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Follow: print new events until Ctrl-C.")
+@click.option("--kind", help="Only incidents with a failure of this kind.")
+@click.option("--project", help="Only this project.")
+@click.option("--session", help="Only this session.")
+@click.option("--limit", "-n", default=50, show_default=True, help="Number of latest events to print; 0 prints none.")
+@journal_option
+@as_json
+def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, **filters: str | None) -> None:
+    """Print the latest events, one per line; with --json one object per line."""
+    from rung.core.domain.failures import Kind
+
+    if filters["kind"] is not None and filters["kind"] not in set(Kind):
+        from rung.core.domain.errors import ConfigError
+        from rung.core.domain.settings_schema import suggestion
+
+        raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){suggestion(filters['kind'], Kind)}")
+    with opened(journal_at) as journal:
+        show = _json_line if as_json else _line_of(journal)
+        try:
+            _show(journal, filters, show, limit=max(0, limit), follow=follow)
+        except KeyboardInterrupt:
+            sys.exit(0 if follow else 130)
+
+
+def _show(
+    journal: Journal, filters: dict[str, str | None], show: Callable[[LoggedEvent], None], *, limit: int, follow: bool
+) -> None:
+    from time import sleep
+
+    from rung.store.queries.live import events_between, last_event, latest_events
+
+    end = last_event(journal)
+    for entry in latest_events(journal, filters, end, limit):
+        show(entry)
+    while follow:
+        sys.stdout.flush()
+        sleep(EVERY)
+        begin, end = end, last_event(journal)
+        for entry in events_between(journal, filters, begin, end):
+            show(entry)
+
+
+def _json_line(entry: LoggedEvent) -> None:
+    place = {"seq": entry.seq, "incident": entry.incident, "n": entry.n}
+    click.echo(json.dumps(place | json.loads(entry.body), ensure_ascii=False))
+
+
+def _line_of(journal: Journal) -> Callable[[LoggedEvent], None]:
+    """Shows an event as a line, cut to the screen where there is one, under a heading for each day."""
+    import shutil
+
+    from rung.cli.event_printer import MARKS
+    from rung.core.text.event_text import told
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    ladders: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+    day = ""
+
+    def show(entry: LoggedEvent) -> None:
+        nonlocal day
+        date, _, time = when(entry.at).partition(" ")
+        if date != day:
+            day = date
+            click.secho(f"── {date} (UTC) ──", dim=True)
+        event = told(json.loads(entry.body), _ladder(journal, entry, ladders), entry.number)
+        start = f"{time} {entry.incident:<19.24} "
+        rest = f"{event.subject:<12} {event.text}{f' ({event.time})' if event.time else ''}"
+        if width is not None and len(start) + 2 + len(rest) > width:
+            rest = rest[: width - len(start) - 3] + "…"
+        sign = click.style(MARKS[event.mark][0], fg=SIGNS[event.mark])
+        click.echo(f"{click.style(start, dim=True)}{sign} {rest}")
+
+    return show
+
+
+def _ladder(journal: Journal, entry: LoggedEvent, known: OrderedDict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The names of an incident's rungs, as its first event tells them."""
+    from rung.store.queries.incidents import rung_names
+
+    if entry.incident not in known:
+        known[entry.incident] = rung_names(journal, entry.incident)
+        if len(known) > KNOWN:
+            known.popitem(last=False)
+    return known[entry.incident]

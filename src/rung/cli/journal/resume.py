@@ -1,0 +1,81 @@
+"""`rung resume`: take up what a crash left open."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.journal.option import journal_option, opened
+from rung.cli.output import as_json, print_json
+from rung.core.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rung.store.durable_runs import OpenRun
+
+
+@click.command(short_help="Resume runs that a crash interrupted.")
+@click.argument("run", required=False)
+@click.option(
+    "--import", "modules", multiple=True, metavar="MODULE", help="Module that registers the tasks. May be repeated."
+)
+@click.option("--list", "only_list", is_flag=True, help="List open runs, and do nothing.")
+@journal_option
+@as_json
+def command(
+    run: str | None, modules: tuple[str, ...], journal_at: str | None, *, only_list: bool, as_json: bool
+) -> None:
+    """Resume interrupted runs that no live process owns: all of them, or RUN.
+
+    A run of a task (`@rung.durable.task`) goes on in this process, from its recorded steps, once the module that registers
+    it is imported. A run that belongs to a call in somebody's program goes on when that call is made again.
+    """
+    from rung.engine.durable.tasks import TASKS, take_up
+
+    sys.path.insert(0, "")
+    for module in modules:
+        _imported(module)
+    with opened(journal_at) as store:
+        found = [one for one in store.runs.open_runs() if run is None or one.id == run]
+        if run is not None and not found:
+            raise ConfigError("RUN", run, "a run that is open (rung resume --list names them)")
+        rows = []
+        for one in found:
+            state = _state(one, TASKS)
+            row: dict[str, Any] = {"run": one.id, "task": one.task, "state": state}
+            if state == "left" and not only_list:
+                try:
+                    row |= {"state": "done", "result": take_up(store, one.id, one.task, **one.arguments)}
+                except Exception as error:  # noqa: BLE001  # one run's trouble is not the next one's
+                    row |= {"state": "failed", "error": f"{type(error).__name__}: {error}"}
+            rows.append(row)
+            if not as_json:
+                _show(row)
+    if as_json:
+        print_json({"runs": rows})
+    elif not rows:
+        click.echo("Nothing is open.")
+    if any(row["state"] == "failed" for row in rows):
+        sys.exit(1)
+
+
+def _imported(module: str) -> None:
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        raise ConfigError("--import", module, f"a module that can be imported from here ({error})") from None
+
+
+def _state(run: OpenRun, tasks: dict[str, Any]) -> str:
+    if run.owned:
+        return "running"
+    if not run.task:
+        return "waits for its caller"
+    return "left" if run.task in tasks else "task not imported"
+
+
+def _show(row: dict[str, Any]) -> None:
+    told = row.get("error") or row.get("result", "")
+    click.echo(f"{row['run']}  {row['task'] or '-'}  {click.style(row['state'], bold=True)}  {told}".rstrip())

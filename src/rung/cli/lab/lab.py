@@ -1,0 +1,100 @@
+"""`rung lab`: a provider on loopback that fails as told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.lab.test import command as try_command
+from rung.cli.output import as_json, count, print_json
+
+if TYPE_CHECKING:
+    from rung.testing.provider import Lab
+
+EPILOG = """\b
+  rung lab --port 8099 --script faults.toml
+  rung lab --rate 0.3 --seed 7
+  rung lab test -- python my_agent.py
+
+\b
+GET /lab/requests says what was asked, DELETE forgets it, PUT /lab/script sets another script."""
+
+
+@click.group(invoke_without_command=True, epilog=EPILOG, short_help="Run a fake provider that fails on purpose.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on (default: 0, which picks a free port)."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--script", metavar="FILE", help="Script of faults and answers: TOML or JSON.")
+@click.option("--rate", type=float, help="Share of requests that fail at random, 0 to 1.")
+@click.option("--seed", type=int, help="Seed of the random faults.")
+@click.option("--fault", "faults", multiple=True, help="Fault that may strike at random. May be repeated.")
+@click.option("--words", type=int, help="Words per answer (default: 40).")
+@click.option("--delay", type=float, help="Seconds before each answer.")
+@click.option("--gap", type=float, help="Seconds between the tokens of a stream.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Run a fake Anthropic and OpenAI API that fails on purpose, to test an agent against.
+
+    Answers are known (word1 word2 … word40; "count to 60 as apple" in a prompt asks for others), so that nothing can
+    be lost or said twice unseen.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    _serve(_lab(options))
+
+
+command.add_command(try_command)
+
+
+@command.command("faults")
+@as_json
+def faults(*, as_json: bool) -> None:
+    """List the faults and their parameters."""
+    from rung.testing.provider import FAULTS
+
+    if as_json:
+        print_json(
+            {
+                name: {
+                    "about": fault.about,
+                    "kind": fault.kind,
+                    "repeatable": fault.repeatable,
+                    "takes": dict(fault.takes),
+                    "needs": fault.needs or None,
+                }
+                for name, fault in FAULTS.items()
+            }
+        )
+        return
+    for name, fault in FAULTS.items():
+        takes = f"  ({', '.join(fault.takes)})" if fault.takes else ""
+        click.echo(f"{click.style(f'{name:<16}', bold=True)}{fault.about}{click.style(takes, dim=True)}")
+
+
+def _lab(options: dict[str, Any]) -> Lab:
+    from rung.testing.provider import Lab
+
+    chance = list(options.pop("faults")) or None
+    host, port, script = (options.pop(key) for key in ("host", "port", "script"))
+    return Lab(script, host=host, port=port, faults=chance, **options)
+
+
+def _serve(lab: Lab) -> None:
+    import asyncio
+    import signal
+
+    async def serve() -> None:
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, over.set)
+        async with lab:
+            click.echo(f"lab: listening on {lab.url}")
+            click.echo(f"export ANTHROPIC_BASE_URL={lab.url}\nexport OPENAI_BASE_URL={lab.url}/v1")
+            await over.wait()
+        struck = ", ".join(f"{name} {times}" for name, times in lab.records.faults.most_common())
+        click.echo(f"lab: {count(lab.attempts, 'attempt')}{f'; {struck}' if struck else ''}")
+
+    asyncio.run(serve())

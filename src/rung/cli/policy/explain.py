@@ -1,0 +1,141 @@
+"""`rung explain`: what a kind or a rule is, in words for a person who was just paged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.output import as_json, paragraph, print_json, row
+from rung.core.classify.classifier import rules
+from rung.core.classify.rule_index import asked_by
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.failures import GROUPS, Kind
+from rung.core.domain.settings_schema import suggestion
+from rung.core.policy.presets import LADDERS
+
+if TYPE_CHECKING:
+    from rung.core.classify.rule_index import Rule
+    from rung.core.domain.failures import Evidence
+    from rung.core.domain.ladder import Ladder
+
+
+@click.command(short_help="Explain a kind or a rule.")
+@click.argument("name", metavar="[KIND|RULE]", required=False)
+@as_json
+def command(name: str | None, *, as_json: bool) -> None:
+    """Explain a kind of failure (rate_limit, loop_detected, …) or a rule (http-429, not-json, …).
+
+    Without a name: all the kinds there are.
+    """
+    if name is None:
+        _show_all(as_json=as_json)
+        return
+    kind, rule = _find(name)
+    if as_json:
+        found = {"kind": kind and _kind_json(kind), "rule": rule and _rule_json(rule)}
+        print_json({name: facts for name, facts in found.items() if facts})
+        return
+    if kind is not None:
+        _show_kind(kind)
+    if rule is not None:
+        if kind is not None:
+            click.echo()
+        _show_rule(rule)
+
+
+def _find(name: str) -> tuple[Kind | None, Rule | None]:
+    """The kind and the rule of this name; `overloaded` is both."""
+    known = {rule.id: rule for rule in rules()}
+    wanted = name.strip().lower()
+    kind = next((kind for kind in Kind if kind == wanted.replace("-", "_")), None)
+    rule = known.get(wanted.replace("_", "-"))
+    if kind is None and rule is None:
+        allowed = "a kind or a rule (rung explain lists the kinds)"
+        raise ConfigError("name", name, allowed + suggestion(wanted, [*Kind, *known]))
+    return kind, rule
+
+
+def _enters(ladder: Ladder, kind: Kind) -> list[dict[str, Any]]:
+    """Where a kind enters a ladder; a loop enters the higher, the more often it has come round."""
+    names = [(0, ladder.entry.get(kind, ladder.default_entry))]
+    if kind is Kind.LOOP_DETECTED:
+        names += [(repeats, name) for repeats, name in ladder.loops if name != names[0][1]]
+    return [{"level": ladder.level(ladder.index(name)), "rung": name, "repeats": repeats} for repeats, name in names]
+
+
+def _entry_words(entry: dict[str, Any]) -> str:
+    since = f" from {entry['repeats']} repeats" if entry["repeats"] else ""
+    return f"{entry['level']} {entry['rung']}{since}"
+
+
+def _kind_json(kind: Kind) -> dict[str, Any]:
+    from rung.core.classify.guide.work import GUIDES
+
+    guide = GUIDES[kind]
+    return {
+        "name": kind.value,
+        "group": _group(kind),
+        "summary": guide.summary,
+        "looks": guide.looks,
+        "helps": list(guide.helps),
+        "avoid": guide.avoid,
+        "enters": {ladder.name: _enters(ladder, kind) for ladder in LADDERS.values()},
+        "rules": [rule.id for rule in rules() if rule.kind is kind],
+    }
+
+
+def _rule_json(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "kind": rule.kind.value,
+        "why": rule.why,
+        "retryable": rule.retryable,
+        "asks_for": asked_by(rule),
+        "example": facts_table(rule.example),
+    }
+
+
+def facts_table(evidence: Evidence) -> dict[str, Any]:
+    """What the evidence says, without the fields it leaves out."""
+    return {name: value for name, value in evidence._asdict().items() if value != evidence._field_defaults[name]}
+
+
+def _group(kind: Kind) -> str:
+    return next(name for name, kinds in GROUPS.items() if kind in kinds)
+
+
+def _show_all(*, as_json: bool) -> None:
+    from rung.core.classify.guide.work import GUIDES
+
+    if as_json:
+        print_json({"kinds": {name: {kind.value: GUIDES[kind].summary for kind in GROUPS[name]} for name in GROUPS}})
+        return
+    for name, kinds in GROUPS.items():
+        click.secho(name, bold=True)
+        for kind in kinds:
+            row(kind, GUIDES[kind].summary, 22)
+
+
+def _show_kind(kind: Kind) -> None:
+    from rung.core.classify.guide.work import GUIDES
+
+    guide = GUIDES[kind]
+    click.echo(f"{click.style(kind, bold=True, fg='cyan')}  {click.style(f'({_group(kind)})', dim=True)}")
+    click.echo(paragraph(guide.summary) + "\n")
+    row("looks like", guide.looks)
+    row("what helps", guide.helps)
+    row("avoid", guide.avoid)
+    row("enters at", [f"{name}: {', '.join(map(_entry_words, _enters(LADDERS[name], kind)))}" for name in LADDERS])
+    found = [f"{rule.id}: {rule.why}" for rule in rules() if rule.kind is kind]
+    row("found by", found or "a detector, a judge or the attempt itself: no rule reads it off an error")
+
+
+def _show_rule(rule: Rule) -> None:
+    click.echo(f"{click.style(rule.id, bold=True, fg='cyan')}  {click.style('(rule)', dim=True)}")
+    click.echo(paragraph(rule.why) + "\n")
+    row("kind", rule.kind)
+    row("retryable", "yes" if rule.retryable else "no")
+    row("asks for", [f"{name}: {', '.join(values)}" for name, values in asked_by(rule).items()])
+    facts = facts_table(rule.example).items()
+    row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])

@@ -1,0 +1,85 @@
+"""`rung ladder`: the ladders there are, one as a picture, and whether a file of one's own is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rung.cli.output import as_json, console, count, print_json, worst
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.settings_schema import suggestion
+from rung.core.policy.policy import preset, worst_case
+from rung.core.policy.presets import LADDERS
+from rung.core.policy.serializer import ladder_table, worst_table
+
+if TYPE_CHECKING:
+    from rung.core.policy.policy import Policy
+
+
+@click.group(short_help="List, draw and check ladders.")
+def command() -> None:
+    """List, draw and check ladders."""
+
+
+@command.command("list")
+@as_json
+def list_(*, as_json: bool) -> None:
+    """List the built-in ladders."""
+    if as_json:
+        print_json({"ladders": [ladder_table(ladder) for ladder in LADDERS.values()]})
+        return
+    for ladder in LADDERS.values():
+        steps = " → ".join(f"{rung.name} ({rung.tries})" if rung.tries > 1 else rung.name for rung in ladder.rungs)
+        click.echo(f"{click.style(f'{ladder.name:<10}', bold=True)}{ladder.about}")
+        click.echo(f"{'':<10}{click.style(steps, dim=True)}")
+
+
+@command.command("show")
+@click.argument("ladder", metavar="NAME|FILE")
+@as_json
+def show(ladder: str, *, as_json: bool) -> None:
+    """Draw a ladder, the highest rung on top.
+
+    NAME is one of the ladders that ship; FILE is a policy file.
+    """
+    policy = _find(ladder)
+    if as_json:
+        print_json(ladder_table(policy.ladder))
+        return
+    from rung.cli.policy.ladder_diagram import draw
+
+    screen = console()
+    for line in draw(policy.ladder, screen.width, plain=screen.options.ascii_only):
+        screen.print(line, no_wrap=True, overflow="ignore", crop=False)
+    screen.print(f"\nAt the very most: {worst(worst_case(policy))}.", style="dim")
+
+
+@command.command("check")
+@click.argument("file", metavar="FILE")
+@as_json
+def check(file: str, *, as_json: bool) -> None:
+    """Check the ladder of a policy file, and print the worst case it allows."""
+    from rung.wiring.files import load_policy
+
+    policy = load_policy(file).default
+    if as_json:
+        found = {"ok": True, "file": file, "ladder": ladder_table(policy.ladder), "worst_case": worst_table(policy)}
+        print_json(found)
+        return
+    click.echo(f"{click.style('OK', fg='green', bold=True)}  {file}: ladder {policy.ladder.name}, ", nl=False)
+    click.echo(count(len(policy.ladder.rungs), "rung"))
+    click.echo(f"    at the very most: {worst(worst_case(policy))}")
+
+
+def _find(name: str) -> Policy:
+    """The policy of a preset ladder or of a file."""
+    if name in LADDERS:
+        return preset(name)
+    if not (Path(name).suffix or Path(name).exists()):
+        allowed = "one of " + ", ".join(LADDERS) + ", or a policy file"
+        raise ConfigError("ladder", name, allowed + suggestion(name, LADDERS))
+    from rung.wiring.files import load_policy
+
+    return load_policy(name).default

@@ -1,0 +1,36 @@
+"""`rung schema`: the JSON Schemas of what Rung writes and reads."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from rung import schemas
+from rung.cli.output import as_json, paragraph, print_json
+from rung.core.domain.errors import ConfigError
+from rung.core.domain.settings_schema import suggestion
+
+
+@click.command(short_help="Print a JSON Schema.")
+@click.argument("name", required=False)
+@as_json
+def command(name: str | None, *, as_json: bool) -> None:
+    """Print the JSON Schema NAME; without NAME, list all schemas."""
+    if name is None:
+        _list(as_json=as_json)
+        return
+    known = schemas.names()
+    if name not in known:
+        raise ConfigError("schema", name, "one of " + ", ".join(known) + suggestion(name, known))
+    click.echo(schemas.text(name), nl=False)
+
+
+def _list(*, as_json: bool) -> None:
+    about = {name: json.loads(schemas.text(name))["description"] for name in schemas.names()}
+    if as_json:
+        print_json({"schemas": about})
+        return
+    for name, words in about.items():
+        label = click.style(f"{name:<18}", bold=True)
+        click.echo(label + paragraph(words, indent=18)[18:])

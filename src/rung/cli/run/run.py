@@ -1,0 +1,211 @@
+"""`rung run -- COMMAND …`: supervises any command as an agent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rung.cli.exit_codes import EXITS, INTERRUPTED
+from rung.core.policy.policy import TEMPLATES
+
+if TYPE_CHECKING:
+    from rung.core.domain.outcome import Outcome
+    from rung.core.policy.policy import Policy
+    from rung.engine.recover import RunPorts
+
+EPILOG = """\b
+The command gets your standard input. When it fails it is run again as the ladder says; what went wrong
+is put before the task on its standard input, or where {recovery} stands in the command. {model} stands
+for the model. A fallback is another command that takes over.
+
+\b
+  rung run -- claude -p --output-format json < task.md
+  rung run --fallback "codex exec -" --check "make test" -- my-agent --prompt {recovery}
+
+\b
+Exit codes: 0 succeeded or recovered, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C.
+Only the output of a good run goes to standard output; otherwise the output contract, as JSON."""
+
+
+@click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
+@click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
+@click.option("--policy", "policy_name", help="A ladder, or a policy file (default: rung.toml, what the service set).")
+@click.option("--template", default=None, help="One of " + ", ".join(TEMPLATES) + ".")
+@click.option("--project", default="", help="Project whose policy applies.")
+@click.option("--fallback", multiple=True, metavar="COMMAND", help="Another command to hand over to. May be repeated.")
+@click.option("--model", "models", multiple=True, help="Model of the model ladder, cheapest first. May be repeated.")
+@click.option(
+    "--check", "check_command", metavar="COMMAND", help="Command that must exit 0 after a run, or the run has failed."
+)
+@click.option("--judge", metavar="COMMAND", help="Command that scores finished work: a case as JSON in, a verdict out.")
+@click.option(
+    "--hook", "hooks", multiple=True, metavar="WHEN=COMMAND", help="Hook around attempts or rungs. May be repeated."
+)
+@click.option("--retries", type=int, help="Tries of the retry rung.")
+@click.option("--max-attempts", "attempts", type=int, help="Limit of attempts in all.")
+@click.option("--max-seconds", "seconds", type=float, help="Limit of seconds in all.")
+@click.option("--attempt-seconds", type=float, help="Time limit of one attempt, in seconds.")
+@click.option("--checkpoint", is_flag=True, help="Save the git work tree before replan and higher rungs.")
+@click.option("--report", help="File for the report of a blocked run.")
+@click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's).")
+@click.option("--no-journal", is_flag=True, help="Write no journal.")
+@click.option(
+    "--run-id", metavar="ID", help="Id of a durable run: after a crash, the same command with the same id resumes it."
+)
+@click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
+@click.option(
+    "--ask-service", is_flag=True, help="Ask the operators of the service (rung serve), and wait for an answer."
+)
+@click.option(
+    "--stream/--buffer", default=None, help="Show output as it comes, or at the end (default: stream on a terminal)."
+)
+@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
+def command(command_line: tuple[str, ...], **options: Any) -> None:
+    """Run COMMAND, and recover it when it fails."""
+    from rung.adapters.system.process import Command
+    from rung.adapters.system.user_hooks import hooked
+    from rung.cli.event_printer import asker, listener
+    from rung.cli.run.run_checks import all_of, around, log_path
+    from rung.core.domain.request import Request
+    from rung.engine.durable import recovery
+    from rung.engine.recover import recover_sync
+    from rung.wiring.completion_checks import checking
+
+    journal = _journal(options)
+    policy = _policy(options, journal)
+    agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
+    policy = policy.but(agents=tuple(agents), report=policy.report or _default_report(options))
+    streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
+    attempt = Command(
+        by_agent={"": command_line, **agents},
+        show_output=_write(sys.stdout) if streaming and not options["as_json"] else None,
+        show_errors=_write(sys.stderr),
+    )
+    ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
+    given = "" if sys.stdin.isatty() else sys.stdin.read()
+    model = policy.models[0].name if policy.models else ""
+    request = Request(prompt=given, model=model, params={"stdin": given}, agent="")
+    stop, hooks = around(options)
+    ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
+    ports["check"] = all_of(_check(options), checking(stop, given, Path.cwd()))
+    if options["ask_service"] and journal is not None:
+        ports["ask"] = journal.asker()
+    elif ask and not policy.unattended:
+        ports["ask"] = asker()
+    if options["checkpoint"]:
+        from rung.adapters.system.git import GitCheckpoint
+
+        ports["checkpoint"] = GitCheckpoint()
+    work = hooked(attempt, hooks, log=log_path()) if hooks else attempt
+    try:
+        if options["run_id"] is None:
+            outcome = recover_sync(work, request, policy=policy, journal=journal, **ports)
+        else:
+            outcome = recovery.recover_sync(
+                work, request, policy=policy, journal=journal, run_id=options["run_id"], **ports
+            )
+        code = EXITS[outcome.status]
+    except KeyboardInterrupt as stop:
+        if "__rung_outcome__" not in stop.__dict__:  # pressed before it began
+            sys.exit(INTERRUPTED)
+        outcome, code = stop.__dict__["__rung_outcome__"], INTERRUPTED
+    finally:
+        if journal is not None:
+            journal.close()
+    _print(outcome, streamed=streaming, as_json=options["as_json"])
+    sys.exit(code)
+
+
+def _default_report(options: dict[str, Any]) -> str:
+    """File for the report of a blocked run; none if `--report` is empty."""
+    from rung.core.policy.policy import BLOCKED_REPORT
+
+    return BLOCKED_REPORT if options["report"] is None else ""
+
+
+def _policy(options: dict[str, Any], journal: Any) -> Policy:
+    from rung.core.policy.parser import policy_from
+    from rung.core.policy.presets import LADDERS
+
+    keys = ("template", "retries", "attempts", "seconds", "attempt_seconds", "report")
+    settings = {key: options[key] for key in keys if options[key] is not None}
+    if options["models"]:
+        settings["models"] = list(options["models"])
+    name = options["policy_name"]
+    if name in LADDERS:
+        return policy_from({"ladder": name, **settings})
+    if name is None:
+        from rung.wiring.policies import Policies, file_book
+
+        book = file_book()
+        base = book.pick(options["project"]) if journal is None else Policies(journal, book).pick(options["project"])
+        return policy_from(settings, base=base)
+    from rung.core.classify.classifier import use_rules
+    from rung.wiring.files import load_policy
+
+    book = load_policy(name)
+    use_rules(*book.rules)
+    return policy_from(settings, base=book.pick(project=options["project"]))
+
+
+def _journal(options: dict[str, Any]) -> Any:
+    """The journal that was asked for; without one this machine's, and where that is in trouble none."""
+    from rung.core.domain.errors import ConfigError
+
+    if options["no_journal"]:
+        if options["journal"] or options["run_id"]:
+            raise ConfigError("--no-journal", True, "left out when a journal or a run id is given")
+        return None
+    from rung.core.domain.errors import StoreError
+    from rung.wiring.journals import journal
+
+    try:
+        return journal(options["journal"], project=options["project"])
+    except StoreError as error:
+        if options["journal"] or options["run_id"]:
+            raise
+        click.echo(f"rung: no journal is kept: {error}", err=True)
+        return None
+
+
+def _check(options: dict[str, Any]) -> Any:
+    words = options["check_command"]
+    if words is None:
+        return None
+
+    def check(_: str) -> Any:
+        from rung.adapters.system.process import run_command
+        from rung.core.classify.evidence import clip
+        from rung.core.domain.failures import Evidence, Kind, Phase
+
+        done = run_command(words)
+        if done.code == 0:
+            return None
+        said = clip((done.output + done.errors).strip(), 4_096)
+        text = f"`{words}` exited {done.code}"
+        return Evidence(text=text, output=said, exit_code=done.code, finding=Kind.TEST_FAILURE, phase=Phase.RESULT)
+
+    return check
+
+
+def _write(stream: Any) -> Any:
+    def write(chunk: bytes) -> None:
+        stream.buffer.write(chunk)
+        stream.flush()
+
+    return write
+
+
+def _print(outcome: Outcome[str], *, streamed: bool, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"name": "outcome", **outcome.contract(), "output": outcome.value}))
+        return
+    if outcome.value is not None and not streamed:
+        click.echo(outcome.value, nl=False)
+    if not outcome.ok:
+        click.echo(json.dumps(outcome.contract(), indent=2))

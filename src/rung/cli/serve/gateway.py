@@ -1,0 +1,210 @@
+"""`rung gateway`: serves the gateway, runs one command behind it, gives out keys."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rung.core.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rung.gateway.settings import Settings
+
+FILE: Final = "rung.toml"
+EPILOG = """\b
+An agent that is pointed at it needs no change: set ANTHROPIC_BASE_URL or OPENAI_BASE_URL to its address.
+
+\b
+  rung gateway --models claude-haiku,claude-opus
+  rung gateway run -- claude -p "fix the failing test"
+  eval "$(rung gateway --print-env)"
+
+\b
+Its table in rung.toml is [gateway]; flags weigh more. Exit codes of `run`: those of the command."""
+
+
+def _options(function: Any) -> Any:
+    for option in reversed(
+        (
+            click.option(
+                "--config", "file", metavar="FILE", help=f"Policy file with a [gateway] table (default: ./{FILE})."
+            ),
+            click.option("--port", type=int, help="Port to listen on (default: 8484)."),
+            click.option("--host", help="Address to listen on (default: 127.0.0.1)."),
+            click.option("--anthropic", metavar="URL", help="Base URL of the Anthropic API."),
+            click.option("--openai", metavar="URL", help="Base URL of the OpenAI API, or of a compatible one."),
+            click.option("--models", metavar="A,B", help="Fallback models, cheapest first."),
+            click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's)."),
+            click.option("--no-journal", is_flag=True, help="Write no journal."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@click.group(invoke_without_command=True, epilog=EPILOG)
+@_options
+@click.option(
+    "--print-env", is_flag=True, help="Print the environment variables that point agents at the gateway, and exit."
+)
+@click.pass_context
+def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # noqa: FBT001  # click's way
+    """Run the gateway: agents that use its address get retries, stream repair and fallback."""
+    ctx.obj = options
+    if ctx.invoked_subcommand is not None:
+        return
+    settings = read(options)
+    if print_env:
+        for name, value in environment(settings.host, settings.port).items():
+            click.echo(f"export {name}={value}")
+        return
+    from rung.gateway.serve import serve
+
+    path = _file(options)
+    again = (lambda: read(options)) if path is not None else None
+    serve(settings, _journal(options), reload=again, file=path)
+
+
+@command.command(context_settings={"ignore_unknown_options": True})
+@click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
+@click.pass_context
+def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
+    """Run COMMAND behind its own gateway; at the end, print what the gateway recovered."""
+    settings = read({**ctx.obj, "port": ctx.obj.get("port") or 0})
+    served = Background(settings, _journal(ctx.obj))
+    port = served.start()
+    try:
+        env = {**os.environ, **environment("127.0.0.1", port)}
+        code = subprocess.run(command_line, env=env, check=False).returncode  # noqa: S603  # the user's own
+    except OSError as error:
+        raise ConfigError("COMMAND", command_line[0], f"a program that can be run ({error.strerror})") from None
+    finally:
+        served.stop()
+    click.echo(served.summary(), err=True)
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+@command.command("new-key")
+@click.option("--project", default="", help="Project of the key.")
+@click.option("--name", default="", help="Key owner.")
+def new_key(project: str, name: str) -> None:
+    """Create a key, and print its entry for rung.toml."""
+    from rung.gateway.keys import new_key as make
+
+    key, digest = make()
+    click.echo(f'{key}\n\n[[gateway.keys]]\nhash = "{digest}"\nname = "{name}"\nproject = "{project}"')
+
+
+def environment(host: str, port: int) -> dict[str, str]:
+    """What points agents at a gateway."""
+    url = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104  # what to connect to
+    return {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"}
+
+
+def read(options: dict[str, Any]) -> Settings:
+    """The settings that a file and flags amount to."""
+    try:
+        from rung.gateway.settings import settings_from
+    except ModuleNotFoundError as error:
+        raise ConfigError("gateway", error.name, "installed: pip install 'rung[gateway]'") from None
+    from rung.core.classify.classifier import use_rules
+    from rung.core.domain.errors import FileError
+    from rung.core.policy.parser import book_from
+    from rung.wiring.files import read_table
+
+    path = _file(options)
+    table = read_table(path) if path is not None else {}
+    if options.get("models"):
+        names = [name.strip() for name in options["models"].split(",") if name.strip()]
+        table = {**table, "policy": {**table.get("policy", {}), "models": names}}
+    flags = {name: options.get(name) for name in ("port", "host", "anthropic", "openai")}
+    try:
+        book = book_from(table)
+        settings = settings_from(table.get("gateway"), book, loops=table.get("loops"), **flags)
+    except ConfigError as error:
+        if path is None:
+            raise
+        raise FileError(path, str(error), error.key, error.value, error.allowed) from None
+    use_rules(*book.rules)
+    return settings
+
+
+def _file(options: dict[str, Any]) -> Path | None:
+    named = options.get("file")
+    if named:
+        return Path(named)
+    return Path(FILE) if Path(FILE).is_file() else None
+
+
+def _journal(options: dict[str, Any]) -> Any:
+    """The journal that was asked for; without one this machine's, and where that is in trouble none."""
+    if options.get("no_journal"):
+        return None
+    from rung.core.domain.errors import StoreError
+    from rung.wiring.journals import journal
+
+    try:
+        return journal(options.get("journal"))
+    except StoreError as error:
+        if options.get("journal"):
+            raise
+        click.echo(f"rung: no journal is kept: {error}", err=True)
+        return None
+
+
+class Background:
+    """A gateway in a thread of its own, for as long as something else runs."""
+
+    def __init__(self, settings: Settings, journal: Any) -> None:
+        from rung.gateway.serve import Served
+
+        self._up = threading.Event()
+        self.served = Served(settings, journal, self._told)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._trouble: BaseException | None = None
+
+    def start(self) -> int:
+        """Begin; the port it listens on."""
+        self._thread.start()
+        self._up.wait(10)
+        if not self.served.port:
+            raise ConfigError("port", self.served.settings.port, f"a port that is free ({self._trouble or 'not up'})")
+        return self.served.port
+
+    def stop(self) -> None:
+        """Drain, and end."""
+        self.served.stop()
+        self._thread.join(15)
+
+    def summary(self) -> str:
+        """What it did."""
+        counts = self.served.app.gateway.metrics.counts if self.served.app is not None else {}
+        total: dict[str, float] = {}
+        for (name, labels), much in counts.items():
+            if name == "rung_requests_total":
+                outcome = labels.rpartition("outcome=")[2].strip('"')
+                total[outcome] = total.get(outcome, 0) + much
+        failures = {labels: much for (name, labels), much in counts.items() if name == "rung_failures_total"}
+        met = ", ".join(f"{much:g}x {labels[6:-1]}" for labels, much in sorted(failures.items()))
+        words = ", ".join(f"{much:g} {outcome}" for outcome, much in sorted(total.items())) or "no requests"
+        saved = f"saved {total['recovered']:g} of {sum(total.values()):g} calls: " if total.get("recovered") else ""
+        return f"rung gateway: {saved}{words}" + (f" (met: {met})" if met else "")
+
+    def _told(self, _: str) -> None:
+        self._up.set()
+
+    def _serve(self) -> None:
+        import uvloop
+
+        try:
+            uvloop.run(self.served.run())
+        except BaseException as error:  # noqa: BLE001  # told by whoever waits for it
+            self._trouble = error
+        finally:
+            self._up.set()

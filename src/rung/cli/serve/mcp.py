@@ -1,0 +1,53 @@
+"""`rung mcp`: agents that speak MCP report what went wrong, and are told the next step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+PORT: Final = 8643
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+@click.command(short_help="Run an MCP server that recommends recovery steps.")
+@click.option("--http", is_flag=True, help="Serve over streamable HTTP instead of standard input and output.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    type=click.Choice(LOOPBACK),
+    help="Address to listen on, with --http.",
+)
+@click.option(
+    "--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port to listen on, with --http."
+)
+@click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to; created if missing.")
+@click.option("--project", default="", help="Project name of the failures (default: this directory's name).")
+def command(*, http: bool, host: str, port: int, journal_at: str | None, project: str) -> None:
+    r"""Run an MCP server: tools to report a failure, get the next step, look up errors, detect loops and finish.
+
+    It decides by the same policy as everything else in this project, and writes into the same journal.
+
+    \b
+    claude mcp add rung -- rung mcp
+    """
+    try:
+        from rung.mcp.server import make_server, run
+    except ImportError as error:
+        click.echo(f"rung: the MCP server needs more packages ({error.name}): pip install 'rung[mcp]'", err=True)
+        raise SystemExit(2) from None
+    from rung.mcp.recovery_service import Desk
+    from rung.store import open_journal
+    from rung.wiring.journals import where
+    from rung.wiring.policies import Policies
+
+    name = project or Path.cwd().name
+    with open_journal(where(journal_at), project=name) as journal:
+        policies = Policies(journal)
+        policies.pick(name)  # what is wrong with the policy is said now, not to an agent
+        server = make_server(Desk(journal, lambda: policies.pick(name), project=name), host=host, port=port)
+        if http:
+            click.echo(f"rung: MCP at http://{host}:{port}/mcp", err=True)
+        run(server, http=http, host=host, port=port)

@@ -1,1 +1,0 @@
-"""A crew of agents that survives dead, stuck, lost and arguing workers."""

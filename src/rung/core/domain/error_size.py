@@ -1,0 +1,67 @@
+"""The size of an error, by the words of its report: who may solve it, and how."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rung.core.domain.failures import Failure
+
+
+class Size(StrEnum):
+    """How large a problem is, as a ladder's `sizes` names it."""
+
+    SIMPLE = "simple"  # the cause is plain: a fix can be proposed at once
+    COMPLEX = "complex"  # the cause needs an investigation first
+    UNCERTAIN = "uncertain"  # the cause is not known to the reporter
+    BEYOND = "beyond"  # the fix is outside the reporter's task or authority
+
+
+# Whole words, tested in this order: the first match wins.
+_PHRASES: Final = (
+    (
+        Size.BEYOND,
+        (
+            r"architectur\w+ (?:change|decision)|cross-(?:phase|task)|(?:another|other) (?:task|phase)'?s? (?:file|scope|work)"
+            r"|(?:change|revise|contradicts?) the plan|beyond (?:my|its|our) (?:authority|scope)|out of scope"
+            r"|needs? a (?:person|human)'?s? decision"
+        ),
+    ),
+    (
+        Size.UNCERTAIN,
+        (
+            r"(?:root )?cause (?:is )?(?:unclear|unknown|not clear)|not sure (?:why|what)|do(?:es)? ?n[o']t know why"
+            r"|several possible|multiple possible|could be (?:either|any)|intermittent(?:ly)?|flaky|sometimes"
+        ),
+    ),
+    (
+        Size.COMPLEX,
+        (
+            r"race condition|deadlock(?:ed|s)?|integration (?:test|failure|error)s?|regressions?|cascad\w+|corrupt\w*|logic error"
+            r"|memory leak|(?:[3-9]|[1-9]\d+) (?:tests? )?(?:failed|failing|failures)"
+        ),
+    ),
+    (
+        Size.SIMPLE,
+        (
+            r"typo|missing import|ModuleNotFoundError|ImportError|NameError|SyntaxError|IndentationError|undefined name"
+            r"|no such file|wrong path|misspelled|unused (?:import|variable)|trailing whitespace|missing (?:key|setting|file)"
+        ),
+    ),
+)
+_MAX_CHARACTERS: Final = 20_000  # of a report
+
+
+def size_of(failure: Failure) -> Size | None:
+    """The size that the failure's text states; None where it states none, and its kind alone decides."""
+    text = f"{failure.message[:_MAX_CHARACTERS]}\n{failure.evidence.text[:_MAX_CHARACTERS]}"
+    return next((size for size, pattern in _patterns() if pattern.search(text)), None)
+
+
+@cache
+def _patterns() -> tuple[tuple[Size, re.Pattern[str]], ...]:
+    """The compiled phrases; made on first use, as most ladders name no sizes."""
+    return tuple((size, re.compile(rf"(?<!\w)(?:{phrases})(?!\w)", re.IGNORECASE)) for size, phrases in _PHRASES)

@@ -1,0 +1,239 @@
+"""The state of one recovery, computed only by folding its events."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.domain import events as ev
+from rung.core.domain.failures import can_go_on
+from rung.core.domain.ladder import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rung.core.domain.failures import Failure
+    from rung.core.domain.request import Request
+
+_SUCCEEDED: Final = ev.Status.SUCCEEDED
+_RECOVERED: Final = ev.Status.RECOVERED
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class Incident:
+    """What has happened so far. Changed by `fold` alone; equal when the same events were folded.
+
+    The defaults are class attributes, so that opening an incident costs one small object: most are
+    closed again after one repeated attempt.
+    """
+
+    id: str = ""
+    terms: ev.Terms = ev.Terms("", "")
+    parent: str = ""
+    opened_at: float = 0.0
+    deadline: float | None = None
+    dollar_cap: float | None = None
+    status: ev.Status | None = None
+    reason: str = ""
+
+    attempts: int = 0
+    dollars: float = 0.0
+    failure: Failure | None = None
+    failures: tuple[Failure, ...] = ()
+    may_retry: bool = True
+    steps: tuple[str, ...] = ()
+    written: str = ""  # the answer so far: what was cut off, and what each resumption added
+    continued: bool = False  # whoever was handed over to goes on with it
+
+    origin: Request | None = None
+    request: Request | None = None
+    digests: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
+
+    rung: int = -1  # the highest rung used whose tries are not forgotten
+    used: Mapping[int, int] = _NOTHING  # tries by rung, for the whole incident
+    again: Mapping[int, int] = _NOTHING  # tries by rung, since the last climb
+    again_since: float = 0.0
+    entered: Mapping[int, float] = _NOTHING
+    spent: frozenset[int] = frozenset()
+    session_used: tuple[tuple[str, int], ...] = ()
+    path: tuple[int, ...] = ()  # the rungs climbed, lowest first
+    decision: ev.Decision | None = None
+    standing: ev.Decision | None = None  # the one that made the request being attempted; a repeat does not
+    asked: ev.Ask | None = None
+    answer: str = ""
+    checkpoints: Mapping[int, str] = _NOTHING
+    hint: int = -1  # the rung that helped with the first failure before
+
+    @classmethod
+    def of(cls, events: Iterable[ev.Event]) -> Incident:
+        """The incident these events amount to."""
+        incident = cls()
+        for event in events:
+            incident.fold(event)
+        return incident
+
+    def fold(self, event: ev.Event) -> None:
+        """Take in one more fact."""
+        FOLDS[type(event)](self, event)
+
+    @property
+    def resuming(self) -> bool:
+        """Is the request being attempted a continuation of a cut-off answer?"""
+        if isinstance(self.standing, ev.HandOver):
+            return self.continued
+        return isinstance(self.standing, ev.Change) and self.standing.action is Action.RESUME
+
+    @property
+    def handed_over(self) -> bool:
+        """Is another model or agent at work than at the beginning?"""
+        one, other = self.request, self.origin
+        return one is not None and other is not None and (one.model, one.agent) != (other.model, other.agent)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Incident) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # changed by every fold: never a key
+
+    def __repr__(self) -> str:
+        return f"<Incident {self.id} {self.status or 'open'} attempts={self.attempts} path={self.path}>"
+
+    def _opened(self, event: ev.Opened) -> None:
+        self.id = event.id
+        self.terms = event.terms
+        self.opened_at = event.at
+        self.deadline = event.deadline
+        if event.dollars is not None:
+            self.dollar_cap = event.dollars
+        if event.parent:
+            self.parent = event.parent
+        if event.used:
+            self.session_used = event.used
+        request = event.request
+        if request is not None:
+            self.origin = self.request = request
+            self.digests = frozenset((request.digest(),))
+            self.models = frozenset((request.model,))
+            self.agents = frozenset((request.agent,))
+
+    def _attempt_failed(self, event: ev.AttemptFailed) -> None:
+        failure = event.failure
+        self.attempts += event.made
+        self.failure = failure
+        self.failures = (*self.failures, failure)
+        self.may_retry = event.may_retry
+        if event.dollars:
+            self.dollars += event.dollars
+        if failure.evidence.output or self.written:
+            self.written = (self.written if self.resuming else "") + failure.evidence.output
+
+    def _attempt_succeeded(self, event: ev.AttemptSucceeded) -> None:
+        self.attempts += 1
+        if event.dollars:
+            self.dollars += event.dollars
+        last = self.standing
+        if isinstance(last, ev.Change) and last.action is Action.FORCE_DONE:
+            self.status = ev.Status.PARTIAL
+            self.reason = last.reason
+        else:
+            self.status = _RECOVERED if self.failures else _SUCCEEDED
+
+    def _hinted(self, event: ev.Hinted) -> None:
+        self.hint = event.rung
+
+    def _decided(self, event: ev.Decided) -> None:
+        decision = event.decision
+        self.decision = decision
+        rung = decision.rung
+        kind = type(decision)
+        if kind is ev.Repeat:
+            if self.again:
+                self.again = {**self.again, rung: self.again.get(rung, 0) + 1}
+            else:
+                self.again_since = event.at
+                self.again = {rung: 1}
+        else:
+            if rung > self.rung:
+                self.rung = rung
+                self.again = _NOTHING
+                self.entered = {**self.entered, rung: event.at}
+            self._entered(decision)
+        if not self.path or self.path[-1] < rung:
+            self.path = (*self.path, rung)
+
+    def _entered(self, decision: ev.Decision) -> None:
+        """Count a try on its rung. Asking for leave is none: what is then done will be."""
+        if isinstance(decision, ev.Ask):
+            self.asked = decision
+            if decision.model or decision.agent:
+                return
+        elif isinstance(decision, ev.HandOver):
+            self.continued = self.failure is not None and can_go_on(self.failure)
+            self.models |= {decision.model}
+            self.agents |= {decision.agent}
+        if not isinstance(decision, ev.Finish):
+            self.used = {**self.used, decision.rung: self.used.get(decision.rung, 0) + 1}
+            self.standing = decision
+
+    def _changed(self, event: ev.Changed) -> None:
+        self.request = event.request
+        self.digests |= {event.digest}
+
+    def _skipped(self, event: ev.Skipped) -> None:
+        self.spent |= {event.rung}
+
+    def _step_completed(self, event: ev.StepCompleted) -> None:
+        if event.step not in self.steps:  # a repeated attempt does the same again
+            self.steps = (*self.steps, event.step)
+
+    def _answered(self, event: ev.Answered) -> None:
+        self.answer = event.option
+        if event.option == "decline" and self.asked is not None:
+            self.models |= {self.asked.model}
+            self.agents |= {self.asked.agent}
+
+    def _ordered(self, event: ev.Ordered) -> None:
+        if event.model:
+            self.models |= {event.model}
+
+    def _checkpoint_taken(self, event: ev.CheckpointTaken) -> None:
+        self.checkpoints = {**self.checkpoints, event.rung: event.reference}
+
+    def _rolled_back(self, event: ev.RolledBack) -> None:
+        pass
+
+    def _model_restored(self, event: ev.ModelRestored) -> None:
+        if self.request is not None:
+            self.request = self.request.but(model=event.model, agent=event.agent)
+
+    def _crashed(self, event: ev.Crashed) -> None:
+        pass
+
+    def _cancelled(self, event: ev.Cancelled) -> None:
+        self.status = ev.Status.PARTIAL
+        self.reason = event.reason
+
+    def _closed(self, event: ev.Closed) -> None:
+        self.status = event.status
+        self.reason = event.reason
+
+
+FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
+    ev.Opened: Incident._opened,  # noqa: SLF001  # the table of this class's own folds
+    ev.AttemptFailed: Incident._attempt_failed,  # noqa: SLF001
+    ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001
+    ev.Hinted: Incident._hinted,  # noqa: SLF001
+    ev.Decided: Incident._decided,  # noqa: SLF001
+    ev.Changed: Incident._changed,  # noqa: SLF001
+    ev.Skipped: Incident._skipped,  # noqa: SLF001
+    ev.StepCompleted: Incident._step_completed,  # noqa: SLF001
+    ev.Answered: Incident._answered,  # noqa: SLF001
+    ev.Ordered: Incident._ordered,  # noqa: SLF001
+    ev.CheckpointTaken: Incident._checkpoint_taken,  # noqa: SLF001
+    ev.RolledBack: Incident._rolled_back,  # noqa: SLF001
+    ev.ModelRestored: Incident._model_restored,  # noqa: SLF001
+    ev.Crashed: Incident._crashed,  # noqa: SLF001
+    ev.Cancelled: Incident._cancelled,  # noqa: SLF001
+    ev.Closed: Incident._closed,  # noqa: SLF001
+}

@@ -1,0 +1,258 @@
+"""The recovery prompts: specific to what went wrong, and clear about what must not be done.
+
+Each has an id, so that its effect can be measured; a policy's `prompts` table overrides one by id.
+`{name}` stands for a field of the context; anything else in braces is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from rung.core.classify.evidence import clip
+from rung.core.domain.failures import NOT_THE_WORK, Kind
+from rung.core.domain.ladder import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.domain.failures import Failure
+    from rung.core.domain.incident import Incident
+
+CHARACTERS_PER_TOKEN: Final = 4
+FIELDS: Final = ("kind", "error", "stack", "output", "missing", "avoid", "tried", "steps", "repeats", "task")
+
+PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "resume.cut": (
+            "Your last answer was cut off at the length limit. Go on from the exact point where it stopped, in "
+            "the middle of a sentence or a line of code if need be. Do not apologise, do not summarise what came "
+            "before, do not start over. Do what remains in smaller pieces."
+        ),
+        "resume.stopped": (
+            "You stopped before the work was finished. Continue it now from where you are. Do not apologise, do "
+            "not explain why you stopped, do not repeat finished parts. If one part really cannot be done, say "
+            "which in one line and do the rest."
+        ),
+        "resume.broken": (
+            "The connection broke while you were answering. Go on from the exact point where your answer stops, in "
+            "the middle of a word, a sentence or a line of code if need be. Do not apologise, do not summarise what "
+            "came before, do not start over."
+        ),
+        "resume.malformed": (
+            "Your last answer could not be used: {error}. Give that part again, whole and valid, and go on from "
+            "there. Do not repeat what came before it, do not apologise, do not leave anything out to make it fit."
+        ),
+        "context.error": (
+            "The previous attempt at this task failed.\n\nError ({kind}): {error}\n{stack}{output}\n"
+            "Do the task again so that this error does not come up. {avoid}\n\nThe task:\n{task}"
+        ),
+        "nudge.path": (
+            "The previous attempt failed because something was not where it was looked for, or was not allowed "
+            "there.\n\nError ({kind}): {error}\n{output}\nKeep the same approach, with another path, name or "
+            "place: look first what is really there. Do not use the same one again, and do not create it empty "
+            "just to make the error go away.\n\nThe task:\n{task}"
+        ),
+        "nudge.format": (
+            "The previous answer did not have the required form.\n\nProblem: {error}\n{output}\n"
+            "Give the whole answer again in exactly the form asked for, and nothing around it: no preface, no "
+            "code fence unless asked for, no comment. Do not change the content to make it fit.\n\nThe task:\n{task}"
+        ),
+        "nudge.missing": (
+            "Parts of the previous answer are missing. Complete only: {missing}. Do not repeat or rewrite the "
+            "parts that are there.\n\n{output}\nThe task:\n{task}"
+        ),
+        "nudge.test": (
+            "The tests fail after the previous attempt.\n\n{error}\n{output}\nFind the cause in the code and mend "
+            "it there. Do not change, skip or weaken the tests, do not special-case their inputs, and run them "
+            "before you say you are done.\n\nThe task:\n{task}"
+        ),
+        "nudge.evidence": (
+            "The work was called done, but nothing shows that it is: {error}\n\nDo what is still missing, then "
+            "show it: name the files that changed and the command that proves it, with its output. Do not claim "
+            "anything you have not run.\n\nThe task:\n{task}"
+        ),
+        "nudge.refused": (
+            "The previous request was turned down: {error}\n\nIf the task can be done in an acceptable way, do "
+            "that part and say plainly what you leave out. Do not argue and do not try to get around the "
+            "rule.\n\nThe task:\n{task}"
+        ),
+        "nudge.general": (
+            "The previous attempt at this task failed.\n\nError ({kind}): {error}\n{output}\nKeep the approach "
+            "but adjust it to this error. Do not repeat the step that failed with the same inputs. {avoid}\n\n"
+            "The task:\n{task}"
+        ),
+        "replan.loop": (
+            "The same action with the same outcome has now been repeated {repeats} times; it will not help the "
+            "next time either. Stop. In two sentences: what do you now know, and what is it you do not know? Then "
+            "choose a different tool or way to find that out. Do not repeat: {error}\n\nThe task:\n{task}"
+        ),
+        "replan.approach": (
+            "This approach does not work and is abandoned.\n\nWhat was tried:\n{tried}\nWhy it failed ({kind}): "
+            "{error}\n\nMake a new plan that reaches the same goal in another way, then carry it out. Do not go "
+            "back to a variation of what is listed above, and keep what already works: {steps}\n\nThe task:\n{task}"
+        ),
+        "respawn.fresh": (
+            "You take over a task from a worker that did not finish. It ended with ({kind}): {error}\n\nDone so "
+            "far: {steps}\nDo the rest in the simplest way that fulfils the task: the core of it first, nothing "
+            "optional, nothing outside its scope. Do not redo finished parts. {avoid}\n\nThe task:\n{task}"
+        ),
+        "respawn.narrower": (
+            "You take over a task that was too broad for the worker before you. It ended with ({kind}): {error}\n\nDone "
+            "so far: {steps}\nDo less at once: {missing} first, then the rest of the core of the task, each part whole "
+            "before the next. Do nothing optional and nothing outside its scope. {avoid}\n\nThe task:\n{task}"
+        ),
+        "respawn.longer": (
+            "You take over a task whose worker ran out of turns. You have more of them than it had: {error}\n\nDone so "
+            "far: {steps}\nPlan your turns: the result first, checks after it, nothing for show. {avoid}\n\nThe task:\n{task}"
+        ),
+        "respawn.simpler": (
+            "You take over a task whose result was not good enough ({kind}): {error}\n{output}\nDo it in the simplest "
+            "way that fulfils it, and check that part by part before you say you are done. Do not build on the result "
+            "above, and do not add what nobody asked for.\n\nThe task:\n{task}"
+        ),
+        "restructure.split": (
+            "Workers got in each other's way: {error}\n\nCut the work up again so that no two parts touch the "
+            "same files or decisions, say who owns what, and do only your own part. Do not settle the conflict by "
+            "overwriting the other's work.\n\nThe task:\n{task}"
+        ),
+        "handover.context": (
+            "You take over from another agent that could not do this.\n\nWhat was tried:\n{tried}\nThe last error "
+            "({kind}): {error}\n{output}\nDone so far: {steps}\nStart from the state as it is now. Do not repeat "
+            "what is listed above.\n\nThe task:\n{task}"
+        ),
+        "fix.proposal": (
+            "Your work reported an error.\n\nError ({kind}): {error}\n{output}\nCorrect this and only this, then "
+            "go on. Do not widen the task and do not work around the error by switching a check off.\n\n"
+            "The task:\n{task}"
+        ),
+        "investigate.cause": (
+            "An error has outlasted its corrections.\n\nError ({kind}): {error}\n{stack}{output}\nWhat was "
+            "tried:\n{tried}\nBefore changing anything, find the cause: reproduce it, read the code it comes from, "
+            "say what the cause is and how you know. Only then correct it. Do not guess, and do not try another "
+            "variation first.\n\nThe task:\n{task}"
+        ),
+        "done.last_turn": (
+            "This is the last turn; there will not be another. Do not start anything new and do not call tools. "
+            "Write down: what is finished, what is not, where it stopped and why ({kind}: {error}), and what a "
+            "person should do next. Do not claim anything that was not done.\n\nThe task was:\n{task}"
+        ),
+    }
+)
+
+_NUDGES: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        Kind.NOT_FOUND: "nudge.path",
+        Kind.PERMISSION_DENIED: "nudge.path",
+        Kind.MALFORMED_OUTPUT: "nudge.format",
+        Kind.PARTIAL_OUTPUT: "nudge.missing",
+        Kind.TEST_FAILURE: "nudge.test",
+        Kind.UNVERIFIED: "nudge.evidence",
+        Kind.CONTENT_FILTER: "nudge.refused",
+        Kind.REFUSAL: "nudge.refused",
+    }
+)
+# What a fresh worker does otherwise: less at once, with more turns, or more simply.
+_RESPAWNS: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        Kind.PARTIAL_OUTPUT: "respawn.narrower",
+        Kind.CONTEXT_LIMIT: "respawn.narrower",
+        Kind.OUTPUT_LIMIT: "respawn.narrower",
+        Kind.TIMEOUT: "respawn.narrower",
+        Kind.TURNS_EXHAUSTED: "respawn.longer",
+        Kind.LOW_QUALITY: "respawn.simpler",
+        Kind.CAPABILITY_MISMATCH: "respawn.simpler",
+        Kind.TEST_FAILURE: "respawn.simpler",
+    }
+)
+_BY_ACTION: Final[Mapping[Action, str]] = MappingProxyType(
+    {
+        Action.RETRY_WITH_CONTEXT: "context.error",
+        Action.RESTRUCTURE: "restructure.split",
+        Action.FALLBACK: "handover.context",
+        Action.ESCALATE: "handover.context",
+        Action.FIX: "fix.proposal",
+        Action.INVESTIGATE: "investigate.cause",
+        Action.FORCE_DONE: "done.last_turn",
+    }
+)
+_RESUMES: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        Kind.GAVE_UP: "resume.stopped",
+        Kind.PARTIAL_OUTPUT: "resume.stopped",
+        Kind.MALFORMED_OUTPUT: "resume.malformed",
+    }
+)
+_AVOID: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        Kind.TIMEOUT: "Do not start long-running steps; work in steps that end quickly.",
+        Kind.CONTEXT_LIMIT: "Do not read whole files or print long output; take only what you need.",
+        Kind.TURNS_EXHAUSTED: "Do not explore; go straight to the result.",
+        Kind.TOOL_ERROR: "Do not call the tool with the same arguments.",
+        Kind.RESOURCE_EXHAUSTED: "Do not use as much memory or disk; work in smaller pieces.",
+        Kind.GAVE_UP: "Do not stop to ask or to explain; do the work.",
+    }
+)
+
+
+def prompt_id(action: Action, failure: Failure) -> str:
+    """The id of the prompt for this rung and failure."""
+    if action is Action.RESUME:
+        return _RESUMES.get(failure.kind, "resume.broken" if failure.kind in NOT_THE_WORK else "resume.cut")
+    if action is Action.REPLAN:
+        return "replan.loop" if failure.kind is Kind.LOOP_DETECTED else "replan.approach"
+    if action is Action.NUDGE:
+        if failure.kind is Kind.PARTIAL_OUTPUT and not failure.evidence.missing:
+            return "resume.stopped"
+        return _NUDGES.get(failure.kind, "nudge.general")
+    if action is Action.RESPAWN:
+        return _RESPAWNS.get(failure.kind, "respawn.fresh")
+    return _BY_ACTION.get(action, "context.error")
+
+
+def render(
+    name: str, incident: Incident, failure: Failure, overrides: Mapping[str, str], *, tokens: int = 2_000
+) -> str:
+    """The prompt of this id, filled in.
+
+    Errors, output and history keep head and tail within the token budget; the task itself is never touched.
+    """
+    template = overrides.get(name) or PROMPTS[name]
+    room = tokens * CHARACTERS_PER_TOKEN
+    evidence = failure.evidence
+    task = incident.origin.prompt if incident.origin is not None else ""
+    fields = {
+        "kind": failure.kind.value,
+        "error": clip(failure.message or failure.kind.value, room // 4),
+        "stack": f"Stack:\n{clip(evidence.stack, room // 4)}\n" if evidence.stack else "",
+        "output": _quoted("Its output", clip(evidence.output, room // 4)) if evidence.output else "",
+        "missing": ", ".join(evidence.missing) or "what is missing",
+        "avoid": _AVOID.get(failure.kind, ""),
+        "tried": clip(_tried(incident), room // 4),
+        "steps": clip(", ".join(incident.steps), room // 8) or "nothing yet",
+        "repeats": str(evidence.repeats or len(incident.failures)),
+        "task": task or "(as given before)",
+    }
+    before, task, after = template.partition("{task}")
+    return (_filled(before, fields) + (fields["task"] if task else "") + _filled(after, fields)).strip()
+
+
+def without_task(text: str) -> str:
+    """A rendered prompt without its closing task, for a model that has the task in front of it."""
+    head, mark, _ = text.rpartition("\nThe task")
+    return head.rstrip() if mark else text
+
+
+def _filled(template: str, fields: Mapping[str, str]) -> str:
+    filled = re.sub(r"\{(" + "|".join(FIELDS) + r")\}", lambda match: fields[match[1]], template)
+    return re.sub(r"\n{3,}", "\n\n", filled)  # where a field was empty
+
+
+def _quoted(title: str, text: str) -> str:
+    return f"{title}:\n---\n{text}\n---\n"
+
+
+def _tried(incident: Incident) -> str:
+    lines = [f"{n}. {f.kind}: {clip(f.message.strip(), 160)}" for n, f in enumerate(incident.failures, 1)]
+    return "\n".join(lines) or "nothing"

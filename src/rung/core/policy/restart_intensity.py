@@ -1,0 +1,39 @@
+"""Fan-out: what the siblings of a failed job do, and how often jobs may be started again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from rung.core.domain.errors import ConfigError, is_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Siblings(StrEnum):
+    """What happens to the others when one job does not succeed."""
+
+    CONTINUE = "continue"
+    CANCEL = "cancel"
+    RETRY_FAILED_ONLY = "retry_failed_only"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intensity:
+    """At most `restarts` within any `seconds`; beyond that nothing is started again."""
+
+    restarts: int = 3
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.restarts):
+            raise ConfigError("intensity.restarts", self.restarts, "a whole number, 0 or more")
+        if not self.seconds > 0:
+            raise ConfigError("intensity.seconds", self.seconds, "seconds, more than 0")
+
+    def room(self, restarts: Sequence[float], now: float) -> int:
+        """How many more jobs may be started again now, given when earlier ones were."""
+        recent = sum(1 for at in restarts if now - at < self.seconds)
+        return max(0, self.restarts - recent)

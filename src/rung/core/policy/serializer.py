@@ -1,0 +1,100 @@
+"""Ladders and policies as plain tables and as TOML: what a policy file may hold, so that it can be read again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.policy.policy import worst_case
+
+if TYPE_CHECKING:
+    from rung.core.domain.ladder import Ladder, Rung
+    from rung.core.policy.policy import Policy
+
+
+def ladder_table(ladder: Ladder) -> dict[str, Any]:
+    """What `ladder_from` makes this ladder of."""
+    return {
+        "name": ladder.name,
+        "about": ladder.about,
+        "first": ladder.first,
+        "rungs": [_rung_table(rung) for rung in ladder.rungs],
+        "entry": {kind.value: name for kind, name in ladder.entry.items()},
+        "default_entry": ladder.default_entry,
+        "loops": {str(repeats): name for repeats, name in ladder.loops},
+        "sizes": {size.value: name for size, name in ladder.sizes.items()},
+    }
+
+
+def _rung_table(rung: Rung) -> dict[str, Any]:
+    table = {field.name: _plain(getattr(rung, field.name)) for field in fields(rung) if field.init}
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def policy_table(policy: Policy) -> dict[str, Any]:
+    """What `policy_from` makes this policy of."""
+    table = {field.name: getattr(policy, field.name) for field in fields(policy) if field.init}
+    table["ladder"] = ladder_table(policy.ladder)
+    table["models"] = [asdict(model) for model in policy.models]
+    table["backoff"] = asdict(policy.backoff)
+    table["budget"] = asdict(policy.budget)
+    return {key: _plain(value) for key, value in table.items()}
+
+
+def worst_table(policy: Policy) -> dict[str, Any]:
+    """The most an incident can take: attempts, seconds, dollars; null where nothing bounds it."""
+    return asdict(worst_case(policy))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if hasattr(value, "items") else value
+
+
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def to_toml(table: Mapping[str, Any]) -> str:
+    """The table as TOML text; what is None is left out."""
+    lines: list[str] = []
+    _write(table, (), lines)
+    return "\n".join(lines).strip() + "\n" if lines else ""
+
+
+def _write(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
+    """Plain values first, as they belong to the table whose name stands above them; then the tables in it."""
+    inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    plain = {key: value for key, value in table.items() if key not in inner and value is not None}
+    if path and (plain or not inner):
+        lines += ["", f"[{'.'.join(_key(part) for part in path)}]"]
+    lines += [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key, value in inner.items():
+        _write(value, (*path, key), lines)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(key)} = {_value(item)}" for key, item in value.items() if item is not None)
+        return "{" + ", ".join(pairs) + "}"
+    return _text(str(value))
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _text(key)
+
+
+def _text(text: str) -> str:
+    quoted = json.dumps(text, ensure_ascii=False)  # the same escapes, but for the one character JSON does not need
+    return quoted.replace("\x7f", "\\u007f")

@@ -1,0 +1,48 @@
+"""What a person wants of a recovery without having been asked, and what that makes of its request."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rung.core.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.domain.request import Request
+
+
+class Act(StrEnum):
+    """What can be ordered."""
+
+    RETRY = "retry"
+    CANCEL = "cancel"
+
+
+class Order(NamedTuple):
+    """Attempt it now, changed so, or end it. `prompt` is what is said instead, or to the conversation's end."""
+
+    action: Act
+    by: str = ""
+    model: str = ""
+    prompt: str = ""
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Order:
+        """An order as it was sent."""
+        action = table.get("action")
+        if action not in tuple(Act):
+            raise ConfigError("action", action, "one of " + ", ".join(Act))
+        return cls(Act(action), *(str(table.get(name) or "") for name in cls._fields[1:]))
+
+    def applied(self, request: Request) -> Request:
+        """The request to attempt as ordered."""
+        if self.model:
+            request = request.but(model=self.model)
+        if not self.prompt:
+            return request
+        if request.messages:
+            said = {"role": "user", "content": self.prompt}
+            return request.but(messages=(*request.messages, said), recovery=self.prompt)
+        return request.but(prompt=self.prompt, recovery=self.prompt)

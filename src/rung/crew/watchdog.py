@@ -1,0 +1,97 @@
+"""The watchdog (`souffleur`): sees to it that there is a conductor, and is itself seen to by the conductor."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, State
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rung.adapters.system.worker_processes import Processes
+    from rung.crew.settings import Settings
+    from rung.store.crew.table import Table
+
+NAME: Final = "conductor"  # of its process
+ITSELF: Final = "souffleur"
+RELAUNCHES: Final = "relaunches"
+SEEN: Final = "progress_at_relaunch"
+ENDED: Final = (State.COMPLETE, State.EXIT_REQUESTED)
+
+
+@dataclass(slots=True, kw_only=True)
+class Watchdog:
+    """One look at a time; `run` looks until the conductor has ended well, or cannot be helped."""
+
+    table: Table
+    processes: Processes
+    settings: Settings
+    command: Sequence[str]  # that conducts
+    environment: Mapping[str, str]
+    say: Callable[[str], None] = lambda _: None
+
+    def confirm(self) -> None:
+        """Everything is in its place: from now on the conductor may act."""
+        self.table.own_state(WATCHDOG, State.CONFIRMED)
+
+    def look(self) -> bool:
+        """Beat, look, and relaunch if need be. False when there is nothing left to watch."""
+        self.table.own_state(WATCHDOG)
+        row = self.table.task(CONDUCTOR)
+        if row is None or row.state in ENDED:
+            self.table.own_state(WATCHDOG, State.COMPLETE)
+            return False
+        why = self.wrong(row.state, row.heartbeat_age)
+        if not why:
+            return True
+        return self.relaunch(why)
+
+    def wrong(self, state: State, heartbeat_age: float | None) -> str:
+        """What is wrong with the conductor; nothing, if nothing is."""
+        if state is State.CONTEXT_RECOVERY:
+            return "it asked for a successor"
+        if not self.processes.alive(NAME):
+            return "its process is gone"
+        if heartbeat_age is None or heartbeat_age > self.settings.conductor_stale:
+            return f"no heartbeat for more than {self.settings.conductor_stale:g} s"
+        return ""
+
+    def relaunch(self, why: str) -> bool:
+        """A new conductor, unless the last three changed nothing."""
+        mark = progress_mark(self.table)
+        moved = mark != self.table.fact(SEEN)
+        number = 1 if moved else int(self.table.fact(RELAUNCHES) or 0) + 1
+        if number > self.settings.relaunches:
+            words = f"relaunched {self.settings.relaunches} times without progress; last: {why}"
+            self.table.say(WATCHDOG, WATCHDOG, f"GIVEN UP: {words}", MessageType.EMERGENCY)
+            self.processes.end(NAME, self.settings.grace)
+            self.table.own_state(WATCHDOG, State.ERROR)
+            self.say(words)
+            return False
+        self.table.set_fact(RELAUNCHES, str(number))
+        self.table.set_fact(SEEN, mark)
+        self.processes.end(NAME, self.settings.grace)
+        self.table.say(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {why}", MessageType.WARNING)
+        self.table.own_state(CONDUCTOR, State.WATCHING)
+        self.processes.launch(NAME, self.command, self.environment, None)
+        self.say(f"conductor relaunched: {why}")
+        return True
+
+    def run(self, stop: threading.Event) -> bool:
+        """Watch until the end; whether that was a good one."""
+        self.confirm()
+        while not stop.wait(self.settings.poll):
+            if not self.look():
+                row = self.table.task(WATCHDOG)
+                return row is not None and row.state is State.COMPLETE
+        return False
+
+
+def progress_mark(table: Table) -> str:
+    """Changes when a task is completed or changes its state."""
+    rows = sorted((row.task_id, row.state.value, row.generation) for row in table.tasks())
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]

@@ -1,0 +1,176 @@
+"""Output: an answer that came, and is cut off, empty, malformed, partial, given up, or “done” with nothing to show."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rung.core.classify.evidence import clip
+from rung.core.classify.phrases import phrases, shaped, words_of
+from rung.core.domain.failures import Kind, Phase
+from rung.detectors.finding import Finding
+from rung.detectors.judging import without_thoughts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.detectors.claims import Check
+
+_CUT: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_length", "incomplete"})
+_LOOKED_AT: Final = 4_000
+_GAVE_UP: Final = phrases(
+    (
+        "i was unable to complete/finish/solve/find",
+        "i am/im unable to complete/finish/proceed/continue",
+        "i could not/couldnt complete/finish/solve * task/work/problem/request",
+        "unable to complete the/this task/request/work",
+        "i cannot/cant continue/proceed/complete",
+        "i give up",
+        "i have to stop here",
+        "i must stop here",
+        "i ran out of time/turns/steps/ideas/context",
+        "left as an exercise",
+        "you will/would need/have to * yourself/manually",
+        "the rest is left to you/the",
+        "i will leave the rest",
+        "ill leave the rest",
+        "beyond what i can do",
+        "no further progress",
+    )
+)
+_DONE: Final = phrases(
+    (
+        "done", "all done", "task complete/completed", "is complete/completed/done/finished/fixed/implemented",
+        "has/have been completed/implemented/fixed/done", "successfully completed/implemented/fixed", "all tests pass/passed/passing",
+        "everything works", "work is finished", "i have completed/implemented/fixed/finished", "ive completed/implemented/fixed/finished",
+    )
+)  # fmt: skip
+_PLACEHOLDER: Final = re.compile(
+    r"(?:#|//|/\*|<!--)\s*(?:\.\.\.|…|rest of|remaining|existing|unchanged|same as before|your code here)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """What an answer should be: JSON or not, the sections it must have (headings or keys), evidence with its “done”."""
+
+    json: bool = False
+    sections: tuple[str, ...] = ()
+    evidence: bool = False
+
+
+def look_at(
+    answer: str,
+    contract: Contract | None = None,
+    *,
+    stop_reason: str = "",
+    checks: Sequence[Check] | None = None,
+    acted: bool | None = None,
+) -> Finding | None:
+    """The first thing that is wrong with an answer; None when nothing is.
+
+    `stop_reason` is why it ended, in the service's word. `checks` are claims looked into and `acted` says whether
+    any call was made: with neither a check nor a call, “done” shows nothing.
+    """
+    contract = contract or Contract()
+    text = without_thoughts(answer)
+    if stop_reason.lower() in _CUT:
+        return _finding("cut", Kind.OUTPUT_LIMIT, "the answer was cut at its length limit", answer)
+    if not text:
+        said = "the answer holds thoughts and nothing else" if answer.strip() else "the answer is empty"
+        return _finding("empty", Kind.MALFORMED_OUTPUT, said, answer)
+    return (
+        _malformed(text, contract)
+        or _unclosed(text, contract)
+        or _partial(text, contract)
+        or _gave_up(text)
+        or _unproven(text, contract, checks, acted)
+    )
+
+
+def _malformed(text: str, contract: Contract) -> Finding | None:
+    if not contract.json:
+        return None
+    body = _unfenced(text)
+    try:
+        json.loads(body)
+    except RecursionError:
+        return _finding("malformed", Kind.MALFORMED_OUTPUT, "the answer is JSON nested too deep", text)
+    except ValueError as error:
+        if body[:1] in "{[" and _ends_early(error, body):
+            return _finding("cut", Kind.OUTPUT_LIMIT, f"the JSON ends before it is complete: {error}", text)
+        return _finding("malformed", Kind.MALFORMED_OUTPUT, f"the answer is not JSON: {error}", text)
+    return None
+
+
+def _unfenced(text: str) -> str:
+    match = re.fullmatch(r"```\w*\n(.*?)\n?```", text, re.DOTALL)
+    return (match[1] if match else text).strip()
+
+
+def _ends_early(error: ValueError, body: str) -> bool:
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.pos >= len(body) - 1 or error.msg.startswith("Unterminated string")
+
+
+def _unclosed(text: str, contract: Contract) -> Finding | None:
+    """A fence that was opened and never closed: the end is missing."""
+    if contract.json:
+        return None
+    fences = re.findall(r"^\s*(```|~~~)", text, re.MULTILINE)
+    if len(fences) % 2:
+        return _finding("cut", Kind.PARTIAL_OUTPUT, "the answer ends inside a code block", text)
+    return None
+
+
+def _partial(text: str, contract: Contract) -> Finding | None:
+    missing = tuple(section for section in contract.sections if not _has(text, section, contract))
+    if missing:
+        return _finding("sections", Kind.PARTIAL_OUTPUT, "missing: " + ", ".join(missing), text, missing)
+    if _PLACEHOLDER.search(text):
+        return _finding("placeholder", Kind.PARTIAL_OUTPUT, "parts are left out and only hinted at", text)
+    return None
+
+
+def _has(text: str, section: str, contract: Contract) -> bool:
+    if contract.json:
+        found = json.loads(_unfenced(text))
+        return isinstance(found, dict) and section in found and found[section] not in (None, "", [], {})
+    name = re.escape(section)
+    heading = re.compile(
+        rf"^\s*(?:#+\s*|\*\*\s*)?(?:[\d.]+\s+)?{name}\s*(?:\*\*)?\s*:?\s*(.*)$", re.IGNORECASE | re.MULTILINE
+    )
+    match = heading.search(text)
+    if match is None:
+        return False
+    rest = (match[1] + text[match.end() :]).strip()
+    return bool(rest) and not rest.startswith("#")  # a heading with nothing under it is no section
+
+
+def _gave_up(text: str) -> Finding | None:
+    flat = shaped(words_of(text[-_LOOKED_AT:]))
+    if any(phrase.found_in(flat) for phrase in _GAVE_UP):
+        return _finding(
+            "gave-up",
+            Kind.GAVE_UP,
+            "the answer says that it was given up: " + clip(" ".join(text[-300:].split()), 300),
+            text,
+        )
+    return None
+
+
+def _unproven(text: str, contract: Contract, checks: Sequence[Check] | None, acted: bool | None) -> Finding | None:  # noqa: FBT001
+    if not contract.evidence or checks or acted:
+        return None
+    flat = shaped(words_of(text[-_LOOKED_AT:]))
+    if any(phrase.found_in(flat) for phrase in _DONE):
+        return _finding("done-unproven", Kind.UNVERIFIED, "it says that it is done, and nothing shows it", text)
+    return None
+
+
+def _finding(rule: str, kind: Kind, text: str, answer: str, missing: tuple[str, ...] = ()) -> Finding:
+    return Finding(rule=rule, kind=kind, text=text, phase=Phase.RESULT, missing=missing, output=clip(answer))

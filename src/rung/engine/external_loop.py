@@ -1,0 +1,225 @@
+"""Recovery of a loop that Rung does not run: the caller reports each failure and carries out the decision.
+
+`ExternalRecovery` is the only driver of `decide` outside the engine's own loop. It serves MCP sessions, the hooks of
+coding agents, framework adapters and the conductor's tasks. It opens the incident, records events, honours the shared
+retry budget and decides. It makes no attempt and never waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from rung.core.classify.classifier import classify
+from rung.core.domain import events as ev
+from rung.core.domain.incident import Incident
+from rung.core.domain.request import Request
+from rung.core.recovery.decide import decide
+from rung.engine.loop.ids import NUMBERS
+from rung.engine.loop.process_state import RETRY_BUDGET
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rung.core.domain.failures import Kind
+    from rung.core.domain.outcome import Outcome
+    from rung.core.policy.budget import RetryBudget
+    from rung.core.policy.policy import Policy
+
+
+class Pending(Protocol):
+    """An append that may still be under way."""
+
+    def result(self) -> object:
+        """Wait until the events are durable."""
+        ...
+
+
+class EventSink(Protocol):
+    """Storage for an incident's events: a journal, or whatever keeps the state of the caller's loop."""
+
+    def append(self, incident: str, first: int, events: Sequence[ev.Event], /) -> Pending | None:
+        """Keep these events, the first of which is event number `first` of the incident."""
+        ...
+
+
+class ExternalRetryBudget:
+    """Shared retry budget as external loops use it: a charge is returned after `seconds`.
+
+    Such a loop reports its failures and few of its successes, so successes alone would never refill the budget.
+    """
+
+    def __init__(
+        self,
+        budget: RetryBudget = RETRY_BUDGET,
+        *,
+        seconds: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.budget, self._seconds, self._clock = budget, seconds, clock
+        self._charges: deque[tuple[float, int]] = deque()  # when each is due, and its tokens
+
+    def affords(self, kind: Kind) -> bool:
+        """Is there room for one more retry?"""
+        now = self._clock()
+        with suppress(IndexError):  # none is left
+            while self._charges[0][0] <= now:
+                self.budget.credit(self._charges.popleft()[1])
+        return self.budget.affords(kind)
+
+    def charge(self, kind: Kind) -> None:
+        """Charge a scheduled retry."""
+        self._charges.append((self._clock() + self._seconds, self.budget.cost(kind)))
+        self.budget.charge(kind)
+
+    def credit(self) -> None:
+        """Count a success."""
+        self.budget.credit()
+
+
+PROCESS_BUDGET: Final = ExternalRetryBudget()
+
+
+class ExternalRecovery:
+    """One incident whose attempts somebody else makes.
+
+    Events reach `journal` before a method returns; if the journal raises, the incident is as it was before the call.
+    `events` continues a persisted incident; without them a new one is opened at once. `retry_budget` is the one that
+    the whole process shares, unless another is given; None means unlimited retries. `used` are the tries
+    that the session has already spent on rungs that count per session. `policy` may be replaced between two calls.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str = "call",
+        *,
+        request: Request | None = None,
+        events: Sequence[ev.Event] = (),
+        journal: EventSink | None = None,
+        incident_id: str = "",
+        project: str = "",
+        session: str = "",
+        attended: bool = False,
+        used: tuple[tuple[str, int], ...] = (),
+        retry_budget: ExternalRetryBudget | None = PROCESS_BUDGET,
+        now: Callable[[], float] = time.time,
+        jitter: Callable[[], float] | None = None,
+    ) -> None:
+        self.policy = _named(policy) if isinstance(policy, str) else policy
+        self.events: list[ev.Event] = list(events)
+        self.incident = Incident.of(self.events)
+        self._journal, self._retry_budget, self._now = journal, retry_budget, now
+        self._jitter = jitter or _random()
+        if self.events:
+            return
+        ladder, budget, began = self.policy.ladder, self.policy.budget, now()
+        rungs = tuple(rung.name for rung in ladder.rungs)
+        terms = ev.Terms(
+            ladder.name, self.policy.name, attended=attended, rungs=rungs, project=project, session=session
+        )
+        deadline = None if budget.seconds is None else began + budget.seconds
+        name = incident_id or NUMBERS.next()
+        self._append(ev.Opened(began, name, terms, request or Request(), deadline, budget.dollars, used=used))
+
+    def failed(self, trouble: object, *, close: bool = True) -> ev.Decision:
+        """Classify and record a failed attempt, then record and return the decision.
+
+        A `Finish` also closes the incident, unless `close` is false because the caller's loop may go on all the same.
+        """
+        now = self._now()
+        failed = self._attempt_failed(trouble, now)
+        self.incident.fold(failed)
+        decision = decide(self.incident, failed.failure, self.policy, now, self._jitter())
+        fresh: list[ev.Event] = [failed, ev.Decided(now, decision)]
+        if close and isinstance(decision, ev.Finish):
+            fresh.append(ev.Closed(now, decision.status, decision.reason))
+        self._append(*fresh, folded=1)
+        self._charge(decision)
+        return decision
+
+    def record_failure(self, trouble: object) -> None:
+        """Record a failed attempt that nobody asks a decision for."""
+        self._append(self._attempt_failed(trouble, self._now()))
+
+    def record_decision(self, decision: ev.Decision) -> None:
+        """Record a decision that was made and carried out elsewhere."""
+        self._append(ev.Decided(self._now(), decision))
+        self._charge(decision)
+
+    def change_request(self, decision: ev.Decision) -> str:
+        """Record the request that the decided rung makes; the text for the model, empty where there is none."""
+        from rung.core.policy.prompts import prompt_id, render
+        from rung.core.recovery.apply_rung import change
+
+        failure, before = self.incident.failure, self.incident.request
+        if not isinstance(decision, ev.Change | ev.HandOver) or before is None or failure is None:
+            return ""
+        request, prompt = change(decision, self.incident, failure, self.policy)
+        digest = request.digest()
+        if digest not in self.incident.digests:
+            self._append(ev.Changed(self._now(), request, digest, before.changed(request), prompt))
+        if request.recovery and request.recovery != before.recovery:
+            return request.recovery
+        action = self.policy.ladder.rungs[decision.rung].action
+        return render(prompt_id(action, failure), self.incident, failure, self.policy.prompts)
+
+    def step_completed(self, step: str) -> None:
+        """Record a finished part of the work."""
+        self._append(ev.StepCompleted(self._now(), step))
+
+    def succeeded(self) -> None:
+        """Record a successful attempt; it ends the incident."""
+        self._append(ev.AttemptSucceeded(self._now(), 0.0, 0.0))
+        if self._retry_budget is not None:
+            self._retry_budget.credit()
+
+    def close(self, status: ev.Status, reason: str) -> None:
+        """End the incident without a success."""
+        self._append(ev.Closed(self._now(), status, reason))
+
+    def outcome(self) -> Outcome[None]:
+        """Outcome of the closed incident."""
+        from rung.core.domain.outcome import conclude
+
+        events, ladder = tuple(self.events), self.policy.ladder
+        return conclude(self.incident, ladder, events, value=None, error=None, now=self._now(), sticky=False)
+
+    def _attempt_failed(self, trouble: object, now: float) -> ev.AttemptFailed:
+        failure = classify(trouble)
+        budget = self._retry_budget
+        return ev.AttemptFailed(now, failure, 0.0, 0.0, budget is None or budget.affords(failure.kind))
+
+    def _charge(self, decision: ev.Decision) -> None:
+        """Charge a scheduled retry to the shared budget."""
+        if self._retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
+            self._retry_budget.charge(self.incident.failure.kind)
+
+    def _append(self, *fresh: ev.Event, folded: int = 0) -> None:
+        """Persist new events, then fold those that are not folded yet."""
+        opened = fresh[0]
+        name = opened.id if isinstance(opened, ev.Opened) else self.incident.id
+        if self._journal is not None:
+            try:
+                pending = self._journal.append(name, len(self.events), fresh)
+                if pending is not None:
+                    pending.result()
+            except BaseException:
+                self.incident = Incident.of(self.events)
+                raise
+        self.events += fresh
+        for event in fresh[folded:]:
+            self.incident.fold(event)
+
+
+def _named(name: str) -> Policy:
+    from rung.core.policy.parser import policy
+
+    return policy(name)
+
+
+def _random() -> Callable[[], float]:
+    from random import random  # loads hashlib: a caller with a jitter of its own does not pay for it
+
+    return random

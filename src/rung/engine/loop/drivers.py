@@ -1,0 +1,93 @@
+"""Drivers of a recovery, blocking and awaiting: they make the moves its steps yield. No rule of recovery is here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rung.engine.loop.moves import ATTEMPT, NOTHING, Call, Wait
+from rung.engine.timeouts import sync_timeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rung.engine.loop.moves import Reply, Steps
+    from rung.engine.loop.run import Run
+
+
+def drive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
+    """Drive a recovery to its end, blocking.
+
+    A reply is never kept in a variable: an error's traceback holds this frame, and that would be a cycle.
+    """
+    try:
+        move = next(steps)
+        while True:
+            if move is ATTEMPT:
+                move = steps.send(_attempted(run, attempt))
+            elif isinstance(move, Wait):
+                run.clock.sleep(move.seconds)
+                move = steps.send(NOTHING)
+            elif isinstance(move, Call):
+                move = steps.send(_called(move))
+    except StopIteration:
+        return
+    except BaseException:
+        steps.close()
+        raise
+
+
+async def adrive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
+    """Drive a recovery to its end, awaiting."""
+    try:
+        move = next(steps)
+        while True:
+            if move is ATTEMPT:
+                move = steps.send(await _aattempted(run, attempt))
+            elif isinstance(move, Wait):
+                await run.clock.asleep(move.seconds)
+                move = steps.send(NOTHING)
+            elif isinstance(move, Call):
+                move = steps.send(await _acalled(move))
+    except StopIteration:
+        return
+    except BaseException:
+        steps.close()
+        raise
+
+
+def _attempted(run: Run, attempt: Callable[..., Any]) -> Reply:
+    try:
+        return sync_timeout.limited(attempt, (run.incident.request,), run.seconds), None
+    except Exception as error:  # here an attempt's failure becomes a value
+        return None, error
+
+
+async def _aattempted(run: Run, attempt: Callable[..., Any]) -> Reply:
+    from rung.engine.timeouts import async_timeout
+
+    try:
+        return await async_timeout.limited(_started(attempt, run.incident.request), run.seconds), None
+    except Exception as error:  # as above
+        return None, error
+
+
+async def _started(attempt: Callable[..., Any], request: Any) -> Any:
+    value = attempt(request)
+    return await value if hasattr(value, "__await__") else value
+
+
+def _called(move: Call) -> Reply:
+    """The result of a port; a future is waited for, as the other driver awaits it."""
+    try:
+        value = move.function(*move.arguments)
+        return value.result() if hasattr(value, "add_done_callback") else value, None
+    except Exception as error:  # as above
+        return None, error
+
+
+async def _acalled(move: Call) -> Reply:
+    try:
+        value = move.function(*move.arguments)
+        return await value if hasattr(value, "__await__") else value, None
+    except Exception as error:  # as above
+        return None, error

@@ -1,0 +1,29 @@
+"""What all recoveries of a process share: the retry budget, and one breaker per key."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rung.core.policy.breaker import Breaker, BreakerSettings
+from rung.core.policy.budget import RetryBudget
+
+
+class Breakers:
+    """One breaker per key, made when first asked for."""
+
+    def __init__(self, settings: BreakerSettings | None = None) -> None:
+        self.settings = settings or BreakerSettings()
+        self._by_key: dict[str, Breaker] = {}
+
+    def get(self, key: str) -> Breaker:
+        """The breaker of this key."""
+        breaker = self._by_key.get(key)
+        return breaker if breaker is not None else self._by_key.setdefault(key, Breaker(self.settings))
+
+    def items(self) -> list[tuple[str, Breaker]]:
+        """All keys and their breakers."""
+        return list(self._by_key.items())
+
+
+RETRY_BUDGET: Final = RetryBudget()
+BREAKERS: Final = Breakers()

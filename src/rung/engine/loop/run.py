@@ -1,0 +1,376 @@
+"""The working state of one recovery: its ports, its log of events, and the incident they fold into."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from random import random
+from threading import get_ident
+from time import monotonic
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from rung.core.classify.classifier import NAMED, classify
+from rung.core.domain import events as ev
+from rung.core.domain.errors import Refused, TimeUp
+from rung.core.domain.failures import SERVICE_TROUBLE, Phase
+from rung.core.domain.incident import FOLDS, Incident
+from rung.core.domain.outcome import conclude
+from rung.core.policy.breaker import Circuit, Permit, Vote
+from rung.core.policy.policy import Sticky
+from rung.core.recovery.decide import decide, obey
+from rung.engine.loop.ids import NUMBERS
+from rung.engine.ports import EPOCH, SystemClock
+from rung.engine.timeouts.attempt_reports import MAIN_THREAD, anything, hearing, take
+from rung.engine.timeouts.sync_timeout import MAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rung.core.domain.failures import Failure
+    from rung.core.domain.outcome import Outcome
+    from rung.core.domain.request import Request
+    from rung.core.policy.breaker import Breaker
+    from rung.core.policy.budget import RetryBudget
+    from rung.core.policy.policy import Policy
+    from rung.core.recovery.decide import FirstRepeats
+    from rung.core.recovery.interventions import Order
+    from rung.engine.loop.process_state import Breakers
+    from rung.engine.ports import (
+        Asker,
+        Changer,
+        Check,
+        Checkpoint,
+        Clock,
+        EventLog,
+        Interventions,
+        Keeper,
+        LazyEventLog,
+        Listener,
+        Remedies,
+    )
+    from rung.engine.session import Session
+
+SYSTEM_CLOCK: Final = SystemClock()
+NO_CHANGES: Final[Mapping[str, Changer]] = MappingProxyType({})
+
+D = TypeVar("D", bound=ev.Decision)
+_CLOSED: Final = Circuit.CLOSED
+_GOOD: Final = Vote.GOOD
+_BAD: Final = Vote.BAD
+_NEUTRAL: Final = Vote.NEUTRAL
+_TOOL: Final = Phase.TOOL
+_NEVER: Final = float("inf")
+# The events of every recovery are made without the constructor of their class, which costs three times as much.
+_event: Final = tuple.__new__
+
+CURRENT: ContextVar[Run | None] = ContextVar("rung_run", default=None)
+
+
+class Run:
+    """One recovery at work.
+
+    Ports and policy are class attributes: a guarded function has a subclass with its own, so that
+    beginning a run costs no more than its incident and its log.
+    """
+
+    policy: Policy
+    terms: ev.Terms
+    clock: Clock = SYSTEM_CLOCK
+    jitter: Callable[[], float] = staticmethod(random)
+    listeners: Sequence[Listener] = ()
+    journal: EventLog | None = None
+    lazy_log: LazyEventLog | None = None
+    interventions: Interventions | None = None
+    remedies: Remedies | None = None
+    observed: bool = False  # there is a journal or a listener
+    asker: Asker | None = None
+    check: Check | None = None
+    checkpoint: Checkpoint | None = None
+    changes: Mapping[str, Changer] = NO_CHANGES
+    breakers: Breakers | None = None
+    breaker: Breaker | None = None  # of the running attempt
+    breaker_key: str | Callable[[Request | None], str] = ""  # empty: each model has its own
+    retry_budget: RetryBudget | None = None
+    session: Session | None = None
+    first_repeats: FirstRepeats | None = None  # of a guarded function
+    keeper: Keeper | None = None  # of a run that survives its process
+
+    parent: Run | None = None
+    value: Any = None
+    error: Exception | None = None
+    permit: Permit | None = None
+    before: ev.Decision | None = None  # what stood before the decision in force
+    began: float = 0.0
+    seconds: float | None = None  # time limit of the running attempt
+    made: bool = True
+    awaited: bool = False  # its attempts are coroutines
+    heard_since: float = _NEVER  # what is reported to no run since then may be of the running attempt
+    spent: float = 0.0  # dollars the running attempt has reported
+    told: float = 0.0  # dollars that whoever we are part of has heard of, too
+    visible: bool = False  # the running attempt has reported output or a side effect
+    published: int = 0
+    pending: Any = None  # events on their way to the journal
+    last_word: Any = None  # that it was stopped, on its way there
+    order: Order | None = None  # a person's, given while it waited, to be obeyed
+
+    def __init__(self) -> None:
+        self.incident = Incident()
+        self.log: list[ev.Event] = []
+
+    def open(self, request: Request | None, now: float, name: str = "") -> None:
+        """Begin, within the limits of an incident we are part of."""
+        budget = self.policy.budget
+        deadline = None if budget.seconds is None else now + budget.seconds
+        dollars = budget.dollars
+        outer_id = ""
+        used: tuple[tuple[str, int], ...] = ()
+        parent = CURRENT.get()
+        if parent is not None:
+            self.parent = parent
+            outer = parent.incident
+            outer_id = outer.id
+            ends = outer.deadline
+            if ends is not None and self.clock is not parent.clock:
+                ends += self.clock.now() - parent.clock.now()  # the same moment, on our own clock
+            deadline = _least(deadline, ends)
+            if outer.dollar_cap is not None:
+                dollars = _least(dollars, max(0.0, outer.dollar_cap - outer.dollars - parent.spent))
+        if self.session is not None:
+            used = tuple(self.session.used.items())
+        self.began = now
+        values = (now, name or NUMBERS.next(), self.terms, request, deadline, dollars, outer_id, used)
+        self.record(_event(ev.Opened, values))
+
+    def record(self, event: ev.Event) -> None:
+        """A new fact."""
+        self.log.append(event)
+        FOLDS[type(event)](self.incident, event)
+
+    def unpublished(self) -> Sequence[ev.Event]:
+        """Events nobody has been told of yet; none are kept back for nobody."""
+        if not self.observed:
+            return ()
+        fresh = self.log[self.published :]
+        self.published = len(self.log)
+        return fresh
+
+    def tell(self, events: Sequence[ev.Event]) -> None:
+        """Tell the listeners; one that breaks is recorded, shown and passed over."""
+        for event in events:
+            for listener in self.listeners:
+                what = f"listener {_called(listener)}"
+                if isinstance(event, ev.Crashed) and event.what == what:
+                    continue  # telling it of its own crash would only make another
+                try:
+                    listener(event, self.incident)
+                except Exception as error:  # an extension must not break the loop
+                    self.crashed(what, error)
+
+    def crashed(self, what: str, error: Exception) -> None:
+        """An extension broke: fail open, and say so where the user will see it."""
+        import warnings
+
+        words = f"{type(error).__name__}: {error}"
+        self.record(ev.Crashed(self.clock.now(), what, words))
+        warnings.warn(f"rung: {what} broke and was ignored: {words}", RuntimeWarning, stacklevel=2)
+
+    def admit(self) -> Refused | None:
+        """Ask the breaker; a refusal is a failure without an attempt."""
+        self.began = now = self.clock.now()
+        self.spent = 0.0
+        self.visible = False
+        self.heard_since = _NEVER if self.awaited or get_ident() != MAIN else EPOCH + monotonic()
+        self.made = True
+        self.error = None
+        key = self.select_breaker()
+        breaker = self.breaker
+        if breaker is None or breaker.circuit is _CLOSED:
+            self.permit = None
+            return None
+        answer = breaker.admit(now)
+        if isinstance(answer, Permit):
+            self.permit = answer
+            return None
+        self.made = False
+        return Refused(key, answer)
+
+    def select_breaker(self) -> str:
+        """Take the breaker of the request being attempted; its key."""
+        request, key = self.incident.request, self.breaker_key
+        if not isinstance(key, str):
+            key = key(request)
+        key = key or (request.model if request is not None else "")
+        if key and self.breakers is not None:
+            self.breaker = self.breakers.get(key)
+        return key
+
+    def too_late(self) -> TimeUp:
+        """There is no time left to make an attempt in: a failure without one."""
+        self.made = False
+        return TimeUp(0.0)
+
+    def failed(self, error: Exception) -> Failure:
+        """The attempt raised this: name it, count it, write it down."""
+        self.error = error
+        failure = name(error)
+        if self.visible or MAIN_THREAD.touched >= self.heard_since:
+            failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
+        return self.rejected(failure)
+
+    def rejected(self, failure: Failure) -> Failure:
+        """The attempt failed so."""
+        now = self.clock.now()
+        if self.breaker is not None and self.made:
+            self.breaker.ended(self.permit, self.began, now, vote(failure))
+        herd = self.retry_budget
+        room = herd is None or herd.affords(failure.kind)
+        self.record(_event(ev.AttemptFailed, (now, failure, now - self.began, self.spent, room, self.made)))
+        return failure
+
+    def decide(self, failure: Failure) -> ev.Decision:
+        """What to do about it, written down before it is done."""
+        if self.policy.learn and self.incident.decision is None:
+            self._recall(failure)
+        now = self.clock.now()
+        if self.first_repeats is not None:
+            return self.note(self.first_repeats.decide(self.incident, failure, now, self.jitter()), now)
+        return self.note(decide(self.incident, failure, self.policy, now, self.jitter()), now)
+
+    def _recall(self, failure: Failure) -> None:
+        """Ask the journal, where it remembers anything, what helped with this failure before."""
+        if self.remedies is None:
+            return
+        try:
+            name = self.remedies.hint(self.terms.project, failure)
+        except Exception as error:  # a memory that fails must not stand in the way
+            self.crashed("memory", error)
+            return
+        if name is not None and name in self.terms.rungs:
+            rung = self.terms.rungs.index(name)
+            self.record(ev.Hinted(self.clock.now(), rung, f"{name} worked last time"))
+
+    def note(self, decision: D, now: float | None = None) -> D:
+        """Write a decision down; a retry that it schedules is charged now, not when it runs."""
+        self.before = self.incident.standing
+        self.record(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
+        if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
+            self.retry_budget.charge(self.incident.failure.kind)
+        return decision
+
+    def answered(self, answer: str) -> ev.Decision | None:
+        """A person chose; None when that only closed a way and the ladder goes on."""
+        now = self.clock.now()
+        self.record(ev.Answered(now, answer))
+        decision = obey(self.incident, self.policy, now)
+        return None if decision is None else self.note(decision, now)
+
+    def succeeded(self, value: Any) -> None:
+        """The result is good."""
+        now = self.clock.now()
+        if self.breaker is not None:
+            self.breaker.ended(self.permit, self.began, now, _GOOD)
+        incident = self.incident
+        if incident.written and incident.resuming and isinstance(value, str):
+            value = incident.written + value
+        self.value = value
+        self.error = None
+        self.record(_event(ev.AttemptSucceeded, (now, now - self.began, self.spent)))
+        if self.retry_budget is not None:
+            self.retry_budget.credit()
+        self._settle()
+
+    def close(self, decision: ev.Finish) -> None:
+        """It ends without a success."""
+        self.record(ev.Closed(self.clock.now(), decision.status, decision.reason))
+        self._settle()
+
+    def stopped(self, reason: str = "stopped from outside") -> None:
+        """Ended before its time (a cancellation, Ctrl-C): recorded and told; see `recover` for the last word."""
+        if self.incident.status is not None:
+            return
+        now = self.clock.now()
+        if self.breaker is not None:
+            self.breaker.ended(self.permit, self.began, now, _NEUTRAL)
+        self.record(ev.Cancelled(now, reason))
+        self._settle()
+        first = self.published
+        fresh = self.unpublished()
+        if self.journal is not None:
+            try:
+                self.last_word = self.journal.append(self.incident.id, first, fresh)
+            except Exception as error:  # the caller is on its way out; do not stand in the way
+                self.crashed("journal", error)
+        self.tell(fresh)
+
+    def outcome(self) -> Outcome[Any]:
+        """How it ended."""
+        return conclude(
+            self.incident,
+            self.policy.ladder,
+            tuple(self.log),
+            value=self.value,
+            error=self.error,
+            now=self.clock.now(),
+            sticky=self.policy.sticky is Sticky.SESSION,
+        )
+
+    def take_reports(self) -> None:
+        """What the attempt just made reported while there was no run to tell."""
+        if self.clock is not SYSTEM_CLOCK:
+            return  # such calls never take the fast path, and their times mean nothing here
+        if not anything(self.began, awaited=self.awaited):
+            return
+        heard = take(self.began, awaited=self.awaited)
+        for at, step in heard.steps:
+            self.record(ev.StepCompleted(at, step))
+        self.visible = heard.touched
+        self.spent = self.told = heard.dollars
+
+    def _settle(self) -> None:
+        """Tell the incident we are part of, and the session, what they have to remember."""
+        if self.parent is not None:
+            self.parent.spent += self.incident.dollars
+        elif self.incident.dollars > self.told:  # we may be part of a call that has no run
+            said = (SYSTEM_CLOCK.now(), self.incident.dollars - self.told)
+            for reports in hearing():
+                reports.spent(said)
+        if self.session is not None:
+            self.session.settle(self.incident, self.policy)
+
+
+def vote(failure: Failure) -> Vote:
+    """What a failure says about the service; a tool's trouble, or the caller's own fault, says nothing."""
+    return _BAD if failure.kind in SERVICE_TROUBLE and failure.evidence.phase is not _TOOL else _NEUTRAL
+
+
+# Naming is a pure function of an exception's class and arguments, where it carries nothing else.
+_NAMED_LIMIT: Final = 1_024
+
+
+def name(error: Exception) -> Failure:
+    """The failure in an exception; one that is equal to an earlier one has its name."""
+    if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
+        return classify(error)
+    key = (type(error), error.args)
+    try:
+        failure = NAMED.get(key)
+    except TypeError:  # arguments that cannot be hashed
+        return classify(error)
+    if failure is None:
+        failure = classify(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            return failure  # the name is in its text, but not among its arguments
+        if len(NAMED) >= _NAMED_LIMIT:
+            NAMED.clear()
+        NAMED[key] = failure
+    return failure
+
+
+def _least(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)
+
+
+def _called(listener: object) -> str:
+    return getattr(listener, "__qualname__", type(listener).__qualname__)

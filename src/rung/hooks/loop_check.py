@@ -1,0 +1,46 @@
+"""Close look at pending steps: the session's loop detectors, and what the agent is told of a finding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rung.detectors.loop_settings import watching_from
+from rung.detectors.session_monitor import Watch
+from rung.detectors.step import Step
+from rung.hooks import spool
+
+if TYPE_CHECKING:
+    from rung.detectors.finding import Finding
+    from rung.hooks.agent_formats import Heard
+    from rung.hooks.session_state import Memory
+
+
+def noticed(heard: Heard, memory: Memory, now: float) -> str:
+    """Run the loop detectors over the pending steps; the text for the agent, empty where nothing new was found."""
+    table = memory.table
+    watching = watching_from(table["loops"])
+    kept = table.get("watch")
+    watch = Watch(watching) if kept is None else Watch.from_json(kept, watching)
+    found: Finding | None = None
+    for tool, args, result, error in table.pop("pending", []):
+        finding = watch.see(Step(tool, args, result, error))
+        if finding is not None and finding.news and (found is None or finding.repeats > found.repeats):
+            found = finding
+    table["watch"] = watch.to_json()
+    return _told(found, heard, memory, now) if found is not None else ""
+
+
+def _told(finding: Finding, heard: Heard, memory: Memory, now: float) -> str:
+    from rung.core.domain.ladder import Action
+    from rung.hooks import messages
+    from rung.hooks.session_ladder import next_step
+
+    table = memory.table
+    decision, rung = next_step(table, finding.evidence, now)
+    spool.note_finding(memory, heard, now, finding)
+    action = getattr(decision, "action", Action.FORCE_DONE)
+    spool.note(memory, heard, now, "decided", rung=decision.rung, action=action.value, reason=finding.kind.value)
+    if action is Action.FORCE_DONE:
+        table["ending"] = finding.text
+        table["partial"] = f"it went in circles: {finding.text}"
+    return messages.loop(rung, finding)

@@ -1,0 +1,52 @@
+"""Decisions about a coding agent's session: the session ladder, continued from the session's memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Kind
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.detectors.loop_settings import watching_from
+from rung.detectors.session_policy import MAX_NUDGES, session_policy
+from rung.engine.external_loop import ExternalRecovery
+
+if TYPE_CHECKING:
+    from rung.core.policy.policy import Policy
+
+NAME: Final = "hooks"  # of the policy
+_REMEMBERED: Final = 30
+_JITTER: Final = 0.5  # nothing here waits
+
+
+def next_step(table: dict[str, Any], evidence: Evidence, now: float) -> tuple[ev.Decision, str]:
+    """Decision about a failure of this session, after the ones before it; and the name of its rung."""
+    policy = _policy(table)
+    request = Request(prompt=table.get("prompt") or "-")
+    recovery = ExternalRecovery(policy, request=request, now=lambda: now, jitter=lambda: _JITTER)
+    history: list[list[Any]] = table.setdefault("history", [])
+    for kind, repeats, rung, action in history:
+        recovery.record_failure(Evidence(finding=Kind(kind), repeats=repeats))
+        recovery.record_decision(ev.Change(rung, Action(action), 0.0, kind))
+    decision = recovery.failed(evidence, close=False)
+    if isinstance(decision, ev.Change):
+        kind = evidence.finding or Kind.UNKNOWN
+        history.append([kind.value, evidence.repeats, decision.rung, decision.action.value])
+        del history[:-_REMEMBERED]
+    return decision, policy.ladder.rungs[decision.rung].name
+
+
+def must_stop(table: dict[str, Any], now: float) -> bool:
+    """Is an agent that calls tools after the end to be stopped? Else the call is only denied."""
+    after_the_end = Evidence(finding=Kind.LOOP_DETECTED, repeats=watching_from(table["loops"]).force_done)
+    return isinstance(next_step(table, after_the_end, now)[0], ev.Finish)
+
+
+def max_blocks(table: dict[str, Any]) -> int:
+    """How often this project lets a stop be blocked."""
+    return int(table["stop"].get("blocks", MAX_NUDGES))
+
+
+def _policy(table: dict[str, Any]) -> Policy:
+    return session_policy(watching_from(table["loops"]), nudges=max_blocks(table), name=NAME)

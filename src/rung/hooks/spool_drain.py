@@ -1,0 +1,176 @@
+"""Takes what hooks set down to the journal, in a process of its own: `python -m rung.hooks.spool_drain DIRECTORY`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.detectors.session_policy import session_policy
+from rung.engine.external_loop import ExternalRecovery
+from rung.hooks.crash_log import crashed
+from rung.hooks.data_dir import try_lock
+from rung.hooks.session_ladder import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rung.store.journal.journal import Journal
+
+
+def main() -> int:
+    """Take everything there is; whoever comes while we work leaves it to us."""
+    place = sys.argv[1]
+    try:
+        take(place)
+    except Exception as error:  # noqa: BLE001  # nobody is there to be told but the log
+        crashed(place, "drain", error)
+        return 1
+    return 0
+
+
+def take(place: str | Path, journal: str | None = None) -> int:
+    """Take every line to the journal of its project; how many there were."""
+    folder = Path(place) / "spool"
+    taken = 0
+    with _alone(folder) as alone:
+        while alone and (found := sorted(folder.glob("*.jsonl")) + sorted(folder.glob("*.taken"))):
+            for path in found:
+                taken += _take(path, journal)
+    return taken
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Hold the spool's lock; false where another process holds it, or there is no spool."""
+    if not folder.is_dir():
+        yield False
+        return
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _take(path: Path, journal_at: str | None) -> int:
+    """One session's lines. Moved away first: what comes meanwhile begins a new file."""
+    mine = path if path.suffix == ".taken" else path.with_suffix(f".{os.getpid()}.taken")
+    if mine != path:
+        _move(path, mine)
+    lines = list(_lines(mine))
+    by_incident: dict[str, list[Mapping[str, Any]]] = {}
+    for line in lines:
+        by_incident.setdefault(line["incident"], []).append(line)
+    cwd = next((line["cwd"] for line in lines if "cwd" in line), "")
+    named = next((line["journal"] for line in lines if line.get("journal")), None)
+    if lines:
+        with _journal(journal_at or named, cwd) as journal:
+            for incident, own in by_incident.items():
+                journal.append(incident, own[0]["n"], _events(own)).result()
+            journal.flush()
+    mine.unlink()
+    return len(lines)
+
+
+def _move(path: Path, to: Path) -> None:
+    """Between two hooks of the session: each holds its lock while it writes."""
+    lock = path.parent.parent / "sessions" / (path.stem + ".json.lock")
+    if not lock.exists():
+        path.rename(to)
+        return
+    with lock.open("rb") as handle:
+        while not try_lock(handle.fileno()):
+            time.sleep(0.004)
+        path.rename(to)
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    for line in path.read_bytes().splitlines():
+        try:
+            table = json.loads(line)
+        except ValueError:
+            continue  # cut by a crash: the next one is whole again
+        if isinstance(table, dict) and {"incident", "n", "at", "name"} <= table.keys():
+            yield table
+
+
+def _journal(at: str | None, cwd: str) -> Journal:
+    """The journal that commands in this directory use."""
+    from rung.store import open_journal
+    from rung.wiring.journals import where
+
+    before = Path.cwd()
+    try:
+        if cwd and Path(cwd).is_dir():
+            os.chdir(cwd)
+        return open_journal(where(at))
+    finally:
+        os.chdir(before)
+
+
+def _events(lines: list[Mapping[str, Any]]) -> list[ev.Event]:
+    """Events of consecutive lines of one incident, one for each line."""
+    first = lines[0]
+    now = float(first["at"])
+    recovery = ExternalRecovery(
+        session_policy(name=NAME),
+        request=Request(prompt=first.get("prompt") or "-", agent=first.get("agent", "")),
+        incident_id=first["incident"],
+        project=Path(first.get("cwd", "")).name,
+        session=first.get("session", ""),
+        now=lambda: now,
+    )
+    begins = 0 if first["name"] == "opened" else 1  # 1: an earlier batch had the line that opens it
+    for line in lines[1 - begins :]:
+        now = float(line["at"])
+        _replay(recovery, line)
+    return recovery.events[begins:]
+
+
+def _replay(recovery: ExternalRecovery, line: Mapping[str, Any]) -> None:
+    name = line["name"]
+    if name == "failed":
+        recovery.record_failure(_evidence(line))
+    elif name == "decided":
+        recovery.record_decision(ev.Change(line["rung"], Action(line["action"]), 0.0, line["reason"]))
+    elif name == "closed":
+        recovery.close(ev.Status(line["status"]), line["reason"])
+    else:
+        recovery.succeeded()
+
+
+def _evidence(line: Mapping[str, Any]) -> Evidence:
+    text, kind = str(line.get("text", "")), line.get("kind")
+    if kind is not None:
+        return Evidence(
+            text=text,
+            code=str(line.get("rule", "")),
+            finding=Kind(kind),
+            repeats=int(line.get("repeats", 0)),
+            missing=tuple(line.get("missing", ())),
+            tool=str(line.get("tool", "")),
+            phase=Phase.RESULT,
+        )
+    tool = str(line.get("tool", ""))
+    return Evidence(text=text, tool=tool, exit_code=_exit_code(text), phase=Phase.TOOL if tool else Phase.CALL)
+
+
+def _exit_code(text: str) -> int | None:
+    """The number in `Exit code 2`, with which a shell's failure begins."""
+    words = text[:40].split()
+    if [word.lower() for word in words[:2]] == ["exit", "code"] and len(words) > 2 and words[2].isdecimal():  # noqa: PLR2004
+        return int(words[2])
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""What the tools answer with: shapes that a client can rely on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict  # pydantic, which reads these, wants this one before Python 3.12
+
+from rung.core.domain import events as ev
+
+if TYPE_CHECKING:
+    from rung.core.domain.failures import Failure
+    from rung.core.domain.incident import Incident
+    from rung.core.policy.policy import Policy
+
+
+class NextStep(TypedDict):
+    """What to do now. `step`: repeat, change, hand_over, ask or finish."""
+
+    step: str
+    rung: str
+    level: int
+    wait_seconds: float
+    instructions: str
+    model: str
+    agent: str
+    question: str
+    options: list[str]
+    status: str
+    reason: str
+    kind: str
+    retryable: bool
+    rule: str
+    incident: str
+
+
+class Remedy(TypedDict):
+    """What was tried about the same error before, and how often it helped."""
+
+    rung: str
+    tried: int
+    worked: int
+
+
+class Known(TypedDict):
+    """What is known about an error."""
+
+    kind: str
+    retryable: bool
+    rule: str
+    wait_seconds: float | None
+    summary: str
+    helps: list[str]
+    avoid: str
+    fingerprint: str
+    tried_before: list[Remedy]
+
+
+class Looping(TypedDict):
+    """Is this going in circles? `stage`: replan, explore, force-done, or empty."""
+
+    looping: bool
+    stage: str
+    rule: str
+    count: int
+    fact: str
+    next: NextStep | None
+
+
+class Noted(TypedDict):
+    """What was made of a report."""
+
+    noted: bool
+    message: str
+
+
+class Outcome(TypedDict):
+    """How it ended: the `outcome` contract."""
+
+    status: str
+    completedSteps: list[str]
+    failedAt: str | None
+    failureReason: str | None
+    escalationPath: list[int]
+    recommendation: str | None
+    errorType: str | None
+    attempts: int
+    seconds: float
+    dollars: float
+    model: str
+    ladder: str
+    incident: str
+
+
+_STEPS = {ev.Repeat: "repeat", ev.Change: "change", ev.HandOver: "hand_over", ev.Ask: "ask", ev.Finish: "finish"}
+
+
+def next_step(incident: Incident, failure: Failure, decision: ev.Decision, policy: Policy, text: str) -> NextStep:
+    """A decision as an agent is told of it."""
+    rung = policy.ladder.rungs[decision.rung]
+    return {
+        "step": _STEPS[type(decision)],
+        "rung": rung.name,
+        "level": policy.ladder.level(decision.rung),
+        "wait_seconds": round(getattr(decision, "wait", 0.0), 3),
+        "instructions": text or _plain(decision),
+        "model": getattr(decision, "model", ""),
+        "agent": getattr(decision, "agent", ""),
+        "question": getattr(decision, "question", ""),
+        "options": [option.id for option in getattr(decision, "options", ())],
+        "status": getattr(decision, "status", ""),
+        "reason": str(decision.reason),
+        "kind": failure.kind.value,
+        "retryable": failure.retryable,
+        "rule": failure.rule,
+        "incident": incident.id,
+    }
+
+
+def _plain(decision: ev.Decision) -> str:
+    if isinstance(decision, ev.Repeat):
+        return f"Wait {decision.wait:.1f} seconds, then make the same call again, unchanged."
+    if isinstance(decision, ev.Ask):
+        return "Stop and ask a person; do not guess."
+    if isinstance(decision, ev.HandOver):
+        return "Hand the work over as it is; do not go on yourself."
+    return "Stop here. Call finish_partial with what is finished; do not claim anything that was not done."

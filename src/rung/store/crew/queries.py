@@ -1,0 +1,83 @@
+"""What is read off a crew's table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.crew.contract import FALLBACK, MessageType, State
+from rung.core.domain.errors import ConfigError
+from rung.store.crew.rows import SELECT, WORKERS, Message, Task, task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.store.crew.connection import Connection
+
+_ORDER: Final = "ORDER BY priority DESC, task_id"
+
+
+class Reading:
+    """Questions; none of them changes anything."""
+
+    connection: Connection
+
+    def task(self, task_id: str) -> Task | None:
+        """One row, of any kind."""
+        found = self.connection.execute(f"{SELECT} WHERE task_id = ?", [task_id])
+        return task(found[0]) if found else None
+
+    def known(self, task_id: str) -> Task:
+        """A worker's row that has to be there."""
+        found = self.connection.execute(f"{SELECT} WHERE task_id = ? AND {WORKERS}", [task_id])
+        if not found:
+            raise ConfigError("task", task_id, f"a task of this crew: {self._some()}")
+        return task(found[0])
+
+    def _some(self) -> str:
+        names = self.connection.execute(
+            f"SELECT task_id FROM orchestration_tasks WHERE {WORKERS} ORDER BY task_id LIMIT 6"
+        )
+        return (", ".join(name for (name,) in names[:5]) or "none yet") + (" …" if len(names) > 5 else "")  # noqa: PLR2004  # of six, five are shown
+
+    def tasks(self, *states: State) -> list[Task]:
+        """Workers' rows in these states, or in any; the most urgent first."""
+        wanted = f" AND state IN ({_marks(states)})" if states else ""
+        return self._tasks(f"{WORKERS}{wanted}", states)
+
+    def fallbacks(self) -> list[Task]:
+        """Rows of sessions that were blocked."""
+        return self._tasks("substr(task_id, 1, 9) = ?", [FALLBACK])
+
+    def _tasks(self, where: str, values: Sequence[Any]) -> list[Task]:
+        return [task(row) for row in self.connection.execute(f"{SELECT} WHERE {where} {_ORDER}", values)]
+
+    def counts(self) -> dict[State, int]:
+        """How many workers' rows are in each state; those that have none are there too."""
+        sql = f"SELECT state, count(*) FROM orchestration_tasks WHERE {WORKERS} GROUP BY state"
+        return dict.fromkeys(State, 0) | {State(state): number for state, number in self.connection.execute(sql)}
+
+    def messages(
+        self, task_id: str | None = None, *, after: int = 0, types: Sequence[MessageType] = ()
+    ) -> list[Message]:
+        """What was said, in order; after the message of that number."""
+        sql = "SELECT id, task_id, from_session, message, message_type, timestamp FROM orchestration_messages WHERE id > ?"
+        values: list[Any] = [after]
+        if task_id is not None:
+            sql, values = f"{sql} AND task_id = ?", [*values, task_id]
+        if types:
+            sql, values = f"{sql} AND message_type IN ({_marks(types)})", [*values, *types]
+        return [
+            Message(
+                id=number,
+                task_id=about or "",
+                from_session=sender or "",
+                message=body or "",
+                message_type=MessageType(kind),
+                timestamp=when or "",
+            )
+            for number, about, sender, body, kind, when in self.connection.execute(f"{sql} ORDER BY id", values)
+        ]
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,147 @@
+"""The table's rules as SQL that both stores understand, made from the contract's moves. OLD and NEW are a row's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rung.core.crew.contract import (
+    CONTEXT_WARNING,
+    FALLBACK,
+    RESERVED,
+    WORKERS_OWN,
+    MessageType,
+    State,
+    When,
+    legal,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NOW: Final = "datetime('now')"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """A list of texts, for IN."""
+    return ", ".join(text(name) for name in names)
+
+
+def text(words: str) -> str:
+    """A text, as SQL has it."""
+    return "'" + words.replace("'", "''") + "'"
+
+
+def stale(row: str) -> str:
+    """Is this row's heartbeat too old, missing, or no time at all?"""
+    return f"coalesce((julianday('now') - julianday({row}.last_heartbeat)) * 86400 > {row}.stale_after, TRUE)"
+
+
+def is_fallback(row: str) -> str:
+    """Is it the row of a session that was blocked?"""
+    return f"substr({row}.task_id, 1, {len(FALLBACK)}) = {text(FALLBACK)}"
+
+
+def is_reserved(row: str) -> str:
+    """Is it the conductor's or the watchdog's?"""
+    return f"{row}.task_id IN ({quoted(RESERVED)})"
+
+
+def is_worker(row: str) -> str:
+    """Is it a task for workers?"""
+    return f"NOT ({is_reserved(row)} OR {is_fallback(row)})"
+
+
+SAME_SESSION: Final = "coalesce(NEW.session_id, '') = coalesce(OLD.session_id, '')"
+OWNED: Final = f"(coalesce(OLD.session_id, '') <> '' AND {SAME_SESSION})"
+MOVED: Final = "coalesce(NEW.state, '') <> OLD.state"
+WARNED: Final = f"coalesce(OLD.last_error, '') = {text(CONTEXT_WARNING)}"
+WARNS: Final = f"coalesce(NEW.last_error, '') = {text(CONTEXT_WARNING)}"
+# A claim that loses simply changes nothing, as the guarded statement expects: of an answered task whose owner lives.
+LOST: Final = (
+    f"OLD.state = 'fix_proposed' AND NEW.state = 'working' AND OLD.open_for_claim = 0"
+    f" AND coalesce(NEW.session_id, '') <> '' AND NOT ({SAME_SESSION}) AND NOT {stale('OLD')}"
+)
+CLAIMED: Final = (
+    "(NEW.state = 'working' AND (OLD.state IN ('watching', 'exit_requested')"
+    f" OR (OLD.state = 'fix_proposed' AND NOT {OWNED})))"
+)
+OPENED: Final = (
+    "(NEW.state IN ('fix_proposed', 'watching') AND"
+    f" (OLD.state = 'exited' OR (OLD.state <> 'watching' AND {stale('OLD')})))"
+)
+_CONDITIONS: Final = {
+    When.ALWAYS: "TRUE",
+    When.CLAIM: "coalesce(NEW.session_id, '') <> ''",
+    When.OWNED: OWNED,
+    When.APPROVED: "OLD.approved = 1",
+    When.STALE: stale("OLD"),
+    When.WARNED: WARNED,
+}
+
+
+def may_move(before: State, task_id: str = "") -> str:
+    """Is NEW.state one that this state may become?"""
+    ways: dict[str, list[str]] = {}
+    for move in legal(before, task_id):
+        ways.setdefault(_CONDITIONS[move.condition], []).append(move.after)
+    legal_ways = [f"({condition} AND NEW.state IN ({quoted(after)}))" for condition, after in ways.items()]
+    return f"coalesce({' OR '.join(legal_ways)}, FALSE)" if legal_ways else "FALSE"
+
+
+# What a move of a worker's row does besides. Each is computed from the row as it was and as it was given.
+EFFECTS: Final = {
+    "generation": f"NEW.generation + CASE WHEN {CLAIMED} OR {OPENED} THEN 1 ELSE 0 END",
+    "open_for_claim": f"CASE WHEN {OPENED} THEN 1 ELSE 0 END",
+    "approved": (
+        "CASE WHEN OLD.state = 'needs_review' AND NEW.state = 'review_approved' THEN 1"
+        f" WHEN {CLAIMED} OR {OPENED} OR NEW.state IN ('error', 'needs_review', 'review_failed') THEN 0"
+        " ELSE NEW.approved END"
+    ),
+    "error_tries": f"NEW.error_tries + CASE WHEN NEW.state = 'error' AND NOT ({WARNS}) THEN 1 ELSE 0 END",
+    "warnings": f"NEW.warnings + CASE WHEN NEW.state = 'error' AND {WARNS} THEN 1 ELSE 0 END",
+    "retry_count": f"CASE WHEN NEW.state = 'error' AND {WARNS} THEN OLD.retry_count ELSE NEW.retry_count END",
+    # An answered warning is over: what goes wrong next is an error, also where it is reported without its name.
+    "last_error": f"CASE WHEN NEW.state = 'working' AND {WARNS} THEN NULL ELSE NEW.last_error END",
+    "session_id": f"CASE WHEN {OPENED} THEN NULL ELSE NEW.session_id END",  # a former owner has to claim it anew
+    "worked_by": "CASE WHEN NEW.state = 'watching' THEN NULL ELSE NEW.worked_by END",
+    "completed_at": f"CASE WHEN NEW.state = 'complete' THEN coalesce(NEW.completed_at, {NOW}) ELSE NEW.completed_at END",
+    "last_heartbeat": (
+        f"CASE WHEN coalesce(NEW.last_heartbeat, '') = coalesce(OLD.last_heartbeat, '') THEN {NOW}"
+        " ELSE NEW.last_heartbeat END"
+    ),
+}
+
+CHANGED_HANDS: Final = (
+    f"NOT ({SAME_SESSION}) AND NOT ({CLAIMED} OR (coalesce(NEW.session_id, '') = ''"
+    f" AND NEW.state IN ('watching', 'fix_proposed') AND ({MOVED} OR NEW.open_for_claim = 1)))"
+)
+AHEAD: Final = "coalesce(julianday(NEW.last_heartbeat) > julianday('now') + 5.0 / 86400, FALSE)"
+NOT_ITS_OWN: Final = (
+    f"NEW.message_type IN ({quoted(WORKERS_OWN)}) AND NOT ({is_reserved('NEW')}) AND NOT EXISTS (SELECT 1 FROM"
+    " orchestration_tasks AS held WHERE held.task_id = NEW.task_id AND held.session_id = NEW.from_session)"
+)
+NOT_A_TYPE: Final = f"coalesce(NEW.message_type, '') NOT IN ({quoted(MessageType)})"
+BAD_BEGIN: Final = (
+    f"NOT (({is_fallback('NEW')} AND coalesce(NEW.state, '') = 'exited')"
+    f" OR (NOT ({is_fallback('NEW')}) AND coalesce(NEW.state, '') = 'watching'))"
+)
+
+# -- the words ----------------------------------------------------------------------------------------
+
+SAYS_BEGIN: Final = (
+    "rung: a task begins as watching (conductor); only the row of a blocked session, fallback-{session}, as exited"
+)
+SAYS_AGAIN: Final = "rung: there is such a task already; it is moved, never replaced"
+SAYS_DELETE: Final = "rung: tasks are not deleted; only rows of blocked sessions, fallback-{session}, are (conductor)"
+SAYS_FALLBACK: Final = "rung: the row of a blocked session stays exited, until it is deleted (conductor)"
+SAYS_RENAMED: Final = "rung: a task keeps its task_id"
+SAYS_HANDS: Final = (
+    "rung: the task is another session's; session_id changes by a claim (worker: watching, fix_proposed or"
+    " exit_requested to working), or when it is opened again (conductor: to watching or fix_proposed)"
+)
+SAYS_LESS: Final = "rung: generation and error_tries are for life: they never become less"
+SAYS_TYPE: Final = f"rung: message_type is one of: {' '.join(MessageType)}"
+SAYS_OWN: Final = (
+    "rung: the task is not this session's (any more): nothing was written, stop working on it;"
+    f" {' '.join(WORKERS_OWN)} come only from the session_id that has it"
+)

@@ -1,0 +1,158 @@
+"""The journal in other programs' formats: CSV, JSON lines and Parquet, a page at a time, however large it is."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+
+from rung.core.domain.errors import StoreError
+from rung.store.queries.reports_sql import Filter, Source
+from rung.store.read_models.batch import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rung.store.backends.port import Row
+    from rung.store.journal.journal import Journal
+
+PAGE: Final = 5_000
+EVERYTHING: Final = Filter()
+
+
+class What(StrEnum):
+    """What is exported."""
+
+    ATTEMPTS = "attempts"
+    INCIDENTS = "incidents"
+    EVENTS = "events"
+
+
+class Form(StrEnum):
+    """In which format."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+class Table(NamedTuple):
+    """A table as it is exported: the columns, and the ones that order it and tell where a page ended."""
+
+    source: Source
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+_OWN: Final = {name: name for name in ("project", "model", "kind", "session")}
+_ITS_INCIDENTS: Final = {
+    name: f"(SELECT i.{name} FROM incident i WHERE i.id = event.incident)"  # noqa: S608  # our own names
+    for name in _OWN
+}
+TABLES: Final[Mapping[What, Table]] = {
+    What.ATTEMPTS: Table(Source("attempt", 0, "at", _OWN), ROWS["attempt"], ("at", "incident", "n")),
+    What.INCIDENTS: Table(Source("incident", 0, "opened_at", _OWN), ROWS["incident"], ("opened_at", "id")),
+    What.EVENTS: Table(
+        Source("event", 0, "at", _ITS_INCIDENTS), ("seq", "incident", "n", "at", "name", "body"), ("seq",)
+    ),
+}
+WHOLE: Final = frozenset({"seq", "n", "number", "ok", "attempts", "failures", "asks", "escalations"})
+REAL: Final = frozenset(
+    {"at", "seconds", "dollars", "own_dollars", "opened_at", "ended_at", "failed_at", "due_at", "touched_at"}
+)
+
+
+def export(journal: Journal, what: What, form: Form, out: IO[bytes], where: Filter = EVERYTHING) -> int:
+    """Write all rows to a binary file; how many there were."""
+    return _WRITERS[form](what, pages(journal, what, where), out)
+
+
+def pages(journal: Journal, what: What, where: Filter = EVERYTHING, *, size: int = PAGE) -> Iterator[list[Row]]:
+    """All rows in their order, a page at a time: each begins after the last one, so none is counted off again."""
+    source, columns, key = TABLES[what]
+    clause, values = source.clause(where)
+    places = [columns.index(name) for name in key]
+    after = f"({', '.join(key)}) > ({', '.join('?' * len(key))})"
+    last: list[Any] = []
+    while True:
+        also = f"{clause} AND {after}" if clause and last else clause or (f" WHERE {after}" if last else "")
+        rows = journal.read(
+            f"SELECT {', '.join(columns)} FROM {source.table}{also} ORDER BY {', '.join(key)} LIMIT {size}",  # noqa: S608  # our own names
+            [*values, *last],
+        )
+        if rows:
+            yield rows
+        if len(rows) < size:
+            return
+        last = [rows[-1][place] for place in places]
+
+
+def _write_csv(what: What, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
+    """With a heading. A text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    import csv
+    import io
+
+    count = 0
+    columns = TABLES[what].columns
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    for page in rows:
+        writer.writerows([cell(value) for value in row] for row in page)
+        out.write(text.getvalue().encode("utf-8", "replace"))
+        text.seek(0)
+        text.truncate()
+        count += len(page)
+    out.write(text.getvalue().encode())  # the heading of an empty table
+    return count
+
+
+def cell(value: Any) -> Any:
+    """A value as a spreadsheet may see it: errors are written by strangers, and must not be run as formulas."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value
+
+
+def _write_jsonl(what: What, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
+    """An object a line; an event's fields stand beside its place."""
+    count = 0
+    columns = TABLES[what].columns
+    for page in rows:
+        for row in page:
+            table = dict(zip(columns, row, strict=True))
+            if what is What.EVENTS:
+                table = {key: table[key] for key in ("seq", "incident", "n")} | json.loads(table["body"])
+            out.write(json.dumps(table, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        count += len(page)
+    return count
+
+
+def _write_parquet(what: What, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
+        from pyarrow import parquet
+    except ImportError:
+        raise StoreError("Parquet needs pyarrow: pip install 'rung[parquet]'") from None
+    columns = TABLES[what].columns
+    schema = pa.schema([(name, _type(pa, name)) for name in columns])
+    count = 0
+    with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
+        for page in rows:
+            arrays = [
+                pa.array(values, schema.field(index).type) for index, values in enumerate(zip(*page, strict=True))
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            count += len(page)
+    return count
+
+
+def _type(pa: Any, column: str) -> Any:
+    if column in WHOLE:
+        return pa.int64()
+    return pa.float64() if column in REAL else pa.string()
+
+
+_WRITERS: Final[Mapping[Form, Callable[[What, Iterable[Sequence[Row]], IO[bytes]], int]]] = {
+    Form.CSV: _write_csv,
+    Form.JSONL: _write_jsonl,
+    Form.PARQUET: _write_parquet,
+}

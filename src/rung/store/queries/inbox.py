@@ -1,0 +1,81 @@
+"""Queries for the operator's pages: what waits for a person, known names, and counters for metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rung.store.queries.incidents import marks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.store.backends.port import Readable
+
+
+class BlockedIncident(NamedTuple):
+    """Incident that ended blocked."""
+
+    id: str
+    project: str
+    reason: str
+    at: float
+
+
+class AttemptCount(NamedTuple):
+    """Attempts of one kind of result and their cost."""
+
+    kind: str
+    attempts: int
+    dollars: float
+
+
+class MessageDay(NamedTuple):
+    """Number of times a failure was seen on one day (days since the epoch)."""
+
+    day: int
+    project: str
+    fingerprint: str
+    seen: int
+
+
+def blocked_incidents(database: Readable, since: float, limit: int) -> list[BlockedIncident]:
+    """Incidents that ended blocked, the latest first."""
+    rows = database.read(
+        "SELECT id, project, reason, touched_at FROM incident WHERE status = 'blocked' AND touched_at >= ?"
+        " ORDER BY touched_at DESC LIMIT ?",
+        (since, limit),
+    )
+    return [BlockedIncident(*row) for row in rows]
+
+
+def known_models(database: Readable, limit: int = 200) -> list[str]:
+    """Names of the models that sessions are on, sorted."""
+    rows = database.read("SELECT DISTINCT model FROM session ORDER BY 1 LIMIT ?", (limit,))
+    return [name for (name,) in rows if name]
+
+
+def ping(database: Readable) -> None:
+    """Run the smallest query there is; raises when the store cannot be read."""
+    database.read("SELECT 1")
+
+
+def incident_counts(database: Readable) -> dict[str, int]:
+    """Number of ended incidents by status."""
+    return dict(database.read("SELECT status, SUM(n) FROM by_end GROUP BY status"))
+
+
+def attempt_counts(database: Readable) -> list[AttemptCount]:
+    """Attempts by the kind of their failure; successful attempts have an empty kind."""
+    rows = database.read("SELECT kind, SUM(n), SUM(dollars) FROM by_hour GROUP BY kind")
+    return [AttemptCount(*row) for row in rows]
+
+
+def failures_by_day(database: Readable, fingerprints: Sequence[str], after_day: int) -> list[MessageDay]:
+    """Daily counts of these failures after a day."""
+    if not fingerprints:
+        return []
+    rows = database.read(
+        f"SELECT day, project, fingerprint, n FROM by_message WHERE day > ? AND fingerprint IN ({marks(fingerprints)})",  # noqa: S608  # marks
+        [after_day, *fingerprints],
+    )
+    return [MessageDay(int(day), project, fingerprint, int(n)) for day, project, fingerprint, n in rows]

@@ -1,0 +1,111 @@
+"""Queries that follow the journal: events and audited acts after a position, for the event stream and `rung log`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rung.store.backends.port import Readable
+
+PAGE: Final = 1_000
+_NO_END: Final = 2**62
+_STREAMED: Final = """
+    SELECT e.seq, e.incident, e.n, e.at, e.name, e.body,
+           COALESCE(i.project, ''), COALESCE(i.session, ''), COALESCE(i.status, '')
+      FROM event e LEFT JOIN incident i ON i.id = e.incident
+     WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?"""
+_LOGGED: Final = """
+    SELECT e.seq, e.incident, e.n, e.at, e.body, COALESCE(a.number, 0)
+      FROM event e
+      JOIN incident i ON i.id = e.incident
+      LEFT JOIN attempt a ON a.incident = e.incident AND a.n = e.n"""
+_FILTERS: Final = {
+    "project": "i.project = ?",
+    "session": "i.session = ?",
+    "kind": "EXISTS (SELECT 1 FROM attempt f WHERE f.incident = e.incident AND f.kind = ?)",
+}
+
+
+class StreamedEvent(NamedTuple):
+    """One event with its position in the journal and its incident's state."""
+
+    seq: int
+    incident: str
+    n: int
+    at: float
+    name: str
+    body: str
+    project: str
+    session: str
+    status: str
+
+
+class AuditedAct(NamedTuple):
+    """One entry of the audit trail, without its details."""
+
+    seq: int
+    at: float
+    who: str
+    action: str
+    subject: str
+
+
+class LoggedEvent(NamedTuple):
+    """One event with its position in the journal and the number of the attempt it ended."""
+
+    seq: int
+    incident: str
+    n: int
+    at: float
+    body: str
+    number: int
+
+
+def last_event(database: Readable) -> int:
+    """Position of the last event; 0 when there is none."""
+    ((seq,),) = database.read("SELECT COALESCE(MAX(seq), 0) FROM event")
+    return int(seq)
+
+
+def last_act(database: Readable) -> int:
+    """Position of the last entry of the audit trail; 0 when there is none."""
+    ((seq,),) = database.read("SELECT COALESCE(MAX(seq), 0) FROM audit")
+    return int(seq)
+
+
+def streamed_events(database: Readable, after: int, limit: int, upto: int = _NO_END) -> list[StreamedEvent]:
+    """Events after a position, in order."""
+    return [StreamedEvent(*row) for row in database.read(_STREAMED, (after, upto, limit))]
+
+
+def acts_after(database: Readable, after: int, limit: int) -> list[AuditedAct]:
+    """Entries of the audit trail after a position, in order."""
+    rows = database.read(
+        "SELECT seq, at, who, action, subject FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
+    )
+    return [AuditedAct(*row) for row in rows]
+
+
+def latest_events(database: Readable, filters: Mapping[str, str | None], upto: int, limit: int) -> list[LoggedEvent]:
+    """Latest events up to a position, in order. Filters: project, session, kind of a failure in the incident."""
+    return _logged(database, filters, ["e.seq <= ?"], [upto], f"DESC LIMIT {limit}")[::-1]
+
+
+def events_between(
+    database: Readable, filters: Mapping[str, str | None], after: int, upto: int, page: int = PAGE
+) -> Iterator[LoggedEvent]:
+    """Events after one position and up to another, in order, read in pages."""
+    while rows := _logged(database, filters, ["e.seq > ?", "e.seq <= ?"], [after, upto], f"ASC LIMIT {page}"):
+        yield from rows
+        after = rows[-1].seq
+
+
+def _logged(
+    database: Readable, filters: Mapping[str, str | None], terms: list[str], values: list[Any], order: str
+) -> list[LoggedEvent]:
+    chosen = [(_FILTERS[name], value) for name, value in filters.items() if value is not None]
+    clause = " AND ".join([*(term for term, _ in chosen), *terms])
+    rows = database.read(f"{_LOGGED} WHERE {clause} ORDER BY e.seq {order}", [*(value for _, value in chosen), *values])
+    return [LoggedEvent(*row) for row in rows]

@@ -1,0 +1,70 @@
+"""May finished work count as finished? What its form lacks, what its claims come to, and last what a judge says.
+
+Free checks come first: a judge is asked about work that they found nothing wrong with. One place for every way in.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.adapters.system.claims import check_claims
+from rung.adapters.system.judge import CommandJudge
+from rung.core.domain.failures import Kind, Phase
+from rung.core.policy.stop_settings import DEFAULTS
+from rung.detectors.claims import unverified
+from rung.detectors.finding import Finding
+from rung.detectors.judging import case_of
+from rung.detectors.output import Contract, look_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from rung.core.domain.failures import Evidence
+    from rung.detectors.claims import Check
+    from rung.detectors.step import Step
+
+_FORM: Final = ("sections", "json")
+
+
+def claims_of(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[Check]:
+    """What its claims come to: files that it says it changed, and the project's own check, run afresh."""
+    command = stop.get("check") or None
+    return check_claims(answer, root, since=since, command=command, seconds=stop.get("seconds", DEFAULTS.seconds))
+
+
+def contract_of(stop: Mapping[str, Any], *, evidence: bool = False) -> Contract:
+    """What an answer should be."""
+    return Contract(json=stop.get("json", False), sections=tuple(stop.get("sections", ())), evidence=evidence)
+
+
+def judged(
+    stop: Mapping[str, Any], task: str, answer: str, steps: Sequence[Step], checks: Sequence[Check]
+) -> Finding | None:
+    """What the judge of the table finds wrong; None when it passes, or there is none. One that breaks raises."""
+    if not stop.get("judge"):
+        return None
+    judge = CommandJudge(stop["judge"], stop.get("judge_seconds", DEFAULTS.judge_seconds))
+    evidence = judge(case_of(task, answer, steps, checks)).evidence
+    if evidence is None:
+        return None
+    return Finding(
+        rule="judge", kind=evidence.finding or Kind.LOW_QUALITY, text=evidence.text, phase=Phase.RESULT, output=answer
+    )
+
+
+def checking(stop: Mapping[str, Any], task: str, root: str | Path) -> Callable[[str], Evidence | None] | None:
+    """The same as a `check` for `recover`; None where the table asks for nothing that a finished command can be asked."""
+    if not any(stop.get(key) for key in (*_FORM, "judge")):
+        return None
+    began = time.time()
+
+    def check(answer: str) -> Evidence | None:
+        found = look_at(answer, contract_of(stop)) if any(stop.get(key) for key in _FORM) else None
+        if found is None and stop.get("judge"):
+            checks = claims_of({}, answer, root, began)
+            found = unverified(checks) or judged(stop, task, answer, (), checks)
+        return None if found is None else found.evidence
+
+    return check
