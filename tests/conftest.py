@@ -48,7 +48,7 @@ class World:
     def __init__(self, mode: str) -> None:
         self.mode = mode
         self.clock = FakeClock()
-        self.breakers = rung.Breakers()
+        self.breakers = rung.BreakerRegistry()
         self.retry_budget = rung.RetryBudget()
 
     def recover(self, attempt: Any, request: Any, **ports: Any) -> rung.Outcome[Any]:

@@ -23,19 +23,19 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rung.core.crew.contract import State
-from rung.core.crew.liveness import Limits
+from rung.core.crew.contract import TaskState
+from rung.core.crew.liveness import RestartLimits
 from rung.core.crew.review import ReviewRequest
 from rung.core.domain.errors import RungError
 from rung.core.policy.parser import policy
-from rung.core.policy.restart_intensity import Intensity
+from rung.core.policy.restart_intensity import RestartIntensity
 from rung.crew.conductor import Conductor
-from rung.crew.context import Crew
+from rung.crew.context import ConductorContext
 from rung.crew.judgement import RuleJudgement
-from rung.crew.settings import Settings
-from rung.crew.task_recovery import Stories
-from rung.store.crew.rows import Claim
-from rung.store.crew.table import Table
+from rung.crew.settings import ConductorSettings
+from rung.crew.task_recovery import TaskRecoveries
+from rung.store.crew.rows import TaskLease
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,16 +78,16 @@ class Numbers:
         return ""
 
 
-def crew_at(place: str, workers: int) -> Crew:
+def crew_at(place: str, workers: int) -> ConductorContext:
     """A crew as `rung crew run` has it, but for its processes."""
-    settings = Settings(
+    settings = ConductorSettings(
         workers=workers, command=("worker",), claim_within=1e9,
-        limits=Limits(redispatches=10**6, restarts=Intensity(restarts=10**6, seconds=1.0), deaths=Intensity(restarts=10**6, seconds=1.0)),
+        limits=RestartLimits(redispatches=10**6, restarts=RestartIntensity(restarts=10**6, seconds=1.0), deaths=RestartIntensity(restarts=10**6, seconds=1.0)),
     )  # fmt: skip
-    table = Table.open(place)
-    return Crew(
+    table = CrewTable.open(place)
+    return ConductorContext(
         table=table, place=place, runtime=Path(place).with_suffix(".d"), settings=settings, processes=Numbers(),
-        judgement=RuleJudgement(), stories=Stories(policy("crew"), time.time), now=time.time,
+        judgement=RuleJudgement(), stories=TaskRecoveries(policy("crew"), time.time), now=time.time,
     )  # fmt: skip
 
 
@@ -100,10 +100,10 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
     At the end some fall silent: their names are printed, and when they were last heard.
     """
     chance = random.Random(seed)
-    held: dict[str, Claim] = {}
-    with Table.open(place) as table:
+    held: dict[str, TaskLease] = {}
+    with CrewTable.open(place) as table:
         for row in table.claimed():
-            held[row.task_id] = Claim(task_id=row.task_id, session=row.session_id, generation=row.generation)
+            held[row.task_id] = TaskLease(task_id=row.task_id, session=row.session_id, generation=row.generation)
         until = time.monotonic() + seconds
         due = time.monotonic()
         while time.monotonic() < until:
@@ -122,7 +122,7 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
                 time.sleep(beat / workers / 2)
 
 
-def _beat(table: Table, held: dict[str, Claim], name: str, claim: Claim) -> State | None:
+def _beat(table: CrewTable, held: dict[str, TaskLease], name: str, claim: TaskLease) -> TaskState | None:
     try:
         return table.beat(claim, progress=f"{time.monotonic():.0f}")
     except RungError:  # it is another's by now
@@ -130,7 +130,7 @@ def _beat(table: Table, held: dict[str, Claim], name: str, claim: Claim) -> Stat
         return None
 
 
-def _one(table: Table, held: dict[str, Claim], chance: random.Random) -> None:
+def _one(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) -> None:
     """One thing that one worker does."""
     new = table.unclaimed() if not held or chance.random() < 0.1 else ()
     for process in table.processes() if new else ():
@@ -142,14 +142,14 @@ def _one(table: Table, held: dict[str, Claim], chance: random.Random) -> None:
     name = chance.choice(list(held))
     claim = held[name]
     state = _beat(table, held, name, claim)
-    if state is State.WORKING and chance.random() < 0.05:
+    if state is TaskState.WORKING and chance.random() < 0.05:
         table.error(claim, chance.choice(("ImportError: No module named foo", "Connection reset by peer")))
-    elif state is State.WORKING and chance.random() < 0.2:
+    elif state is TaskState.WORKING and chance.random() < 0.2:
         table.ask_review(claim, REVIEW, checkpoint=1)
-    elif state is State.REVIEW_APPROVED:
+    elif state is TaskState.REVIEW_APPROVED:
         table.complete(claim)
         held.pop(name, None)
-    elif state in (State.FIX_PROPOSED, State.REVIEW_FAILED):
+    elif state in (TaskState.FIX_PROPOSED, TaskState.REVIEW_FAILED):
         table.resume(claim)
 
 
@@ -159,7 +159,7 @@ def _one(table: Table, held: dict[str, Claim], chance: random.Random) -> None:
 def fill(place: str, tasks: int) -> None:
     """So many tasks; one in three waits for the one before."""
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {tasks - 1})"
-    with Table.open(place, create=True) as table:
+    with CrewTable.open(place, create=True) as table:
         table.connection.begin()
         table.connection.execute(
             f"{numbers} INSERT INTO orchestration_tasks (task_id, state, title, depends_on) SELECT printf('t%05d', i),"
@@ -201,7 +201,7 @@ def measure(place: str, options: argparse.Namespace) -> Found:
 
 
 def _claim_all(place: str) -> None:
-    with Table.open(place) as table:
+    with CrewTable.open(place) as table:
         table.connection.execute("PRAGMA synchronous=OFF")
         for process in table.processes():
             table.claim(process.task_id, process.session_id)
@@ -235,7 +235,7 @@ def _until_found(conductor: Conductor, silent: set[str], options: argparse.Names
         conductor.care()
         for name in silent - late.keys():
             row = table.known(name)
-            if row.session_id == "" or row.state is State.EXITED:
+            if row.session_id == "" or row.state is TaskState.EXITED:
                 late[name] = max(0.0, overdue.get(name, 0.0)) / options.poll
         time.sleep(options.poll)
     return [late.get(name, float("inf")) for name in sorted(silent)]

@@ -26,7 +26,7 @@ from tests.gateway.cells import CASES, CELLS, DRIVERS, POLICY, TIMEOUTS, Cell, F
 
 from bench.gateway.matrix_peers import LiteLLM, Portkey
 from rung.core.policy.parser import book_from
-from rung.gateway.serve import Served
+from rung.gateway.serve import RunningGateway
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
 
@@ -56,7 +56,7 @@ class Ours:
     def ask(self, cell: Cell) -> Found:
         table = {"anthropic": self.lab.url, "openai": self.lab.url, "port": 0, "timeouts": TIMEOUTS}
         up = threading.Event()
-        served = Served(settings_from(table, book_from({"policy": POLICY})), None, lambda _: up.set())
+        served = RunningGateway(settings_from(table, book_from({"policy": POLICY})), None, lambda _: up.set())
         thread = threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True)
         thread.start()
         up.wait(10)

@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rung.hooks.install import Place, command_for
+from rung.hooks.install import InstallTarget, command_for
 from rung.hooks.resident_client import OFF
-from rung.hooks.resident_server import Serving
+from rung.hooks.resident_server import ResidentServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ def timed(command: str, told: bytes) -> Timed:
     return (time.perf_counter() - began) * 1_000, work * 1_000
 
 
-def posted(server: Serving, told: bytes) -> Timed:
+def posted(server: ResidentServer, told: bytes) -> Timed:
     began = time.perf_counter()
     link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     link.request("POST", "/claude-code", told, {"x-rung-token": server.token})
@@ -87,12 +87,12 @@ def events(ask: Callable[[bytes], Timed], title: str, limit: float, *, closely: 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
-        command = command_for(Place(agent="claude-code", settings=data / "s.json", data=data), "after")
+        command = command_for(InstallTarget(agent="claude-code", settings=data / "s.json", data=data), "after")
         os.environ |= {OFF: "0", "RUNG_JOURNAL": str(data / "journal.db")}
         load = os.getloadavg()[0]
         row("a bare interpreter", [timed(f"{sys.executable} -I -S -c pass", b"") for _ in range(TIMES)])
         events(lambda event: timed(command, event), "cold", COLD, closely=None)
-        with Serving(data) as server:
+        with ResidentServer(data) as server:
             thread = threading.Thread(target=server.serve_forever, daemon=True)
             thread.start()
             events(lambda event: timed(command, event), "asked", WARM, closely=WARM)

@@ -27,10 +27,10 @@ from rung.store.queries import listing, reports
 from rung.store.queries.groups import groups
 from rung.store.queries.kpis import success, success_by_day, top_error_messages
 from rung.store.queries.remedies import what_worked
-from rung.store.queries.reports_sql import By, Filter, Part
+from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
 from rung.store.queries.stuck_sessions import spirals
 from rung.store.read_models.batch import COUNTS, DAY, KEYS, ROWS, on_conflict
-from rung.store.read_models.projector import Told, replay
+from rung.store.read_models.projector import SequencedEvent, replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ def failures(chance: random.Random) -> list[Failure]:
     return made
 
 
-def block(size: int, origin: float) -> Iterator[Told]:
+def block(size: int, origin: float) -> Iterator[SequencedEvent]:
     """About so many events, in the order of time."""
     chance = random.Random(7)
     ways = failures(chance)
@@ -101,13 +101,15 @@ def block(size: int, origin: float) -> Iterator[Told]:
             )
         ):
             told += 1
-            yield Told(f"b-{number}", n, event)
+            yield SequencedEvent(f"b-{number}", n, event)
 
 
 def _incident(
     chance: random.Random, name: str, at: float, project: str, session: str, request: Request, ways: Any, weights: Any
 ) -> Iterator[ev.Event]:
-    yield ev.Opened(at, name, ev.Terms("task", "default", rungs=RUNGS, project=project, session=session), request)
+    yield ev.Opened(
+        at, name, ev.IncidentContext("task", "default", rungs=RUNGS, project=project, session=session), request
+    )
     bad = 0 if chance.random() < 0.7 else chance.choices((1, 2, 3, 8), (60, 20, 15, 5))[0]
     way = chance.choices(ways, weights)[0] if bad else None
     for number in range(bad):
@@ -207,23 +209,23 @@ def _again(connection: Any, copy: int, first_day: int) -> None:
 
 def questions(now: float) -> dict[str, Ask]:
     """Every report, over all 90 days and over the last 30."""
-    everything, month, week, day = (Filter(), *(Filter(since=now - days * DAY) for days in (30, 7, 1)))
-    one = Filter(project="web")
+    everything, month, week, day = (ReportFilter(), *(ReportFilter(since=now - days * DAY) for days in (30, 7, 1)))
+    one = ReportFilter(project="web")
     asked: dict[str, Ask] = {
         "totals": lambda j: reports.totals(j, everything),
-        **{f"failures by {by}": _by(by, everything) for by in By if by is not By.HOUR},
-        "failures by hour, 7 days": _by(By.HOUR, week),
-        "failures by model, 30 days": lambda j: reports.failures(j, month, By.MODEL),
-        "failures by kind, 1 day": lambda j: reports.failures(j, day, By.KIND),
-        "failures by kind, 1 project": lambda j: reports.failures(j, one, By.KIND),
-        "trend by model": lambda j: reports.trend(j, everything, By.MODEL),
+        **{f"failures by {by}": _by(by, everything) for by in GroupBy if by is not GroupBy.HOUR},
+        "failures by hour, 7 days": _by(GroupBy.HOUR, week),
+        "failures by model, 30 days": lambda j: reports.failures(j, month, GroupBy.MODEL),
+        "failures by kind, 1 day": lambda j: reports.failures(j, day, GroupBy.KIND),
+        "failures by kind, 1 project": lambda j: reports.failures(j, one, GroupBy.KIND),
+        "trend by model": lambda j: reports.trend(j, everything, GroupBy.MODEL),
         "messages": lambda j: reports.messages(j, everything, now=now),
         "messages, 30 days": lambda j: reports.messages(j, month, now=now),
         "recovery by kind": lambda j: reports.recovery(j, everything),
         "recovery by rung": lambda j: reports.recovery_by_rung(j, everything),
         "recovery by rung, 1 project": lambda j: reports.recovery_by_rung(j, one),
         "rungs, prompts and models": lambda j: reports.rescues(j, everything),
-        "rungs, 30 days": lambda j: reports.rescues(j, month, (Part.RUNG,)),
+        "rungs, 30 days": lambda j: reports.rescues(j, month, (ReportPart.RUNG,)),
         "latency": lambda j: reports.latency(j, everything),
         "latency, 30 days": lambda j: reports.latency(j, month),
         "spirals": lambda j: spirals(j, everything),
@@ -259,8 +261,8 @@ def questions(now: float) -> dict[str, Ask]:
         "incidents, a text nowhere": lambda j: listing.incidents(j, text="nowhere at all"),
         "pending asks": listing.asks,
         "projects": listing.projects,
-        "failures of one session": lambda j: reports.failures(j, Filter(session="s17"), By.KIND),
-        "recovery of one session": lambda j: reports.recovery(j, Filter(session="s17")),
+        "failures of one session": lambda j: reports.failures(j, ReportFilter(session="s17"), GroupBy.KIND),
+        "recovery of one session": lambda j: reports.recovery(j, ReportFilter(session="s17")),
     }
     return asked
 
@@ -284,7 +286,7 @@ def _page(journal: Journal, fetch: Callable[..., Any]) -> object:
 _MARKS: dict[str, str] = {}
 
 
-def _by(by: By, where: Filter) -> Ask:
+def _by(by: GroupBy, where: ReportFilter) -> Ask:
     return lambda journal: reports.failures(journal, where, by)
 
 

@@ -33,7 +33,9 @@ ERROR = ConnectionError(
     "Error code: 429 - {'error': {'message': 'Rate limit reached for gpt-mini in organization on tokens per min (TPM): "
     "Limit 200000, Used 199215, Requested 2309. Please try again in 457ms.', 'type': 'tokens', 'code': 'rate_limit_exceeded'}}"
 )
-TERMS = ev.Terms("task", "task", rungs=("retry", "nudge", "replan", "fallback", "force-done"), session="s", project="p")
+TERMS = ev.IncidentContext(
+    "task", "task", rungs=("retry", "nudge", "replan", "fallback", "force-done"), session="s", project="p"
+)
 Write: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
 
 
@@ -221,7 +223,7 @@ def paid(calls: int, **ports: Any) -> Paid:
     attempts = count()
     ends: list[float] = []
     begins: list[float] = []
-    breakers = rung.Breakers(rung.BreakerSettings(rate=1.0, minimum=1000))  # every second attempt fails
+    breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=1.0, minimum=1000))  # every second attempt fails
     ports |= {"breakers": breakers, "retry_budget": None}
     policy = rung.policy("call", backoff={"base": 0})
 

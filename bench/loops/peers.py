@@ -10,7 +10,7 @@ import json
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Protocol
 
-from rung.detectors.session_monitor import Watch
+from rung.detectors.session_monitor import SessionMonitor
 
 if TYPE_CHECKING:
     from rung.detectors.step import Step
@@ -26,7 +26,7 @@ def _call(step: Step) -> str:
 
 class Ours:
     def __init__(self) -> None:
-        self.watch = Watch()
+        self.watch = SessionMonitor()
 
     def see(self, step: Step) -> str | None:
         found = self.watch.see(step)

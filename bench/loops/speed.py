@@ -8,7 +8,7 @@ import time
 import tracemalloc
 from typing import NamedTuple
 
-from rung.detectors.session_monitor import Watch
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step
 
 STEPS = 50_000
@@ -53,7 +53,7 @@ def measure() -> Speed:
 
 
 def _seconds(steps: list[Step]) -> float:
-    watch = Watch()
+    watch = SessionMonitor()
     start = time.process_time()
     for step in steps:
         watch.see(step)
@@ -68,7 +68,7 @@ def _one(size: int) -> float:
 
 def _memory(steps: list[Step]) -> tuple[int, int]:
     tracemalloc.start()
-    watch = Watch()
+    watch = SessionMonitor()
     for step in steps:
         watch.see(Step(step.tool, dict(step.args), step.result.encode().decode(), step.error))
     held = tracemalloc.get_traced_memory()[0]

@@ -37,7 +37,7 @@ def with_rung(_mode: Mode, scenario: Scenario) -> Decorator:
         return rung.guarded(rung.policy("call"))
     # The breaker opens at half of the calls failed, and the retry budget runs dry while so little
     # succeeds: both would do their job after some twenty calls, and nothing would be left to measure.
-    breakers = rung.Breakers(rung.BreakerSettings(rate=1.0, minimum=1000))
+    breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=1.0, minimum=1000))
     policy = rung.policy("call", backoff={"base": 0})
     return rung.guarded(policy, retry_budget=None, breakers=breakers)
 

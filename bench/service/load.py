@@ -75,7 +75,7 @@ def fail_and_recover(place: Path, sessions: int, seconds: float) -> int:
                     policy=rung.policy("call", backoff={"base": 0}),
                     journal=journal,
                     session=rung.Session("small", f"s-{chance.randrange(sessions)}"),
-                    breakers=rung.Breakers(),
+                    breakers=rung.BreakerRegistry(),
                     retry_budget=None,
                 )
                 made[number] += 1

@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import ASKS, CONDUCTOR, WATCHDOG, MessageType, State
+from rung.core.crew.contract import ASKS, CONDUCTOR, WATCHDOG, MessageType, TaskState
 from rung.core.domain.errors import RungError
 from rung.store.crew.rows import NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     import threading
     from pathlib import Path
     from random import Random
 
-    from rung.store.crew.rows import Claim, Task
+    from rung.store.crew.rows import TaskLease, TaskRow
 
 AT_ONCE: Final = 4
 STEPS: Final = 8
@@ -46,45 +46,45 @@ class DemoCrew:
     def __init__(self, place: Path, random: Random) -> None:
         self.place = str(place)
         self._random = random
-        self._claims: dict[str, Claim] = {}
+        self._claims: dict[str, TaskLease] = {}
         self._steps: dict[str, int] = {}
         self._added = 0
-        with Table.open(self.place, create=True) as table:
+        with CrewTable.open(self.place, create=True) as table:
             self._add(table)
 
     def play(self, ended: threading.Event) -> None:
         """Until the curtain falls."""
-        with Table.open(self.place) as table:
-            table.own_state(WATCHDOG, State.CONFIRMED)
+        with CrewTable.open(self.place) as table:
+            table.own_state(WATCHDOG, TaskState.CONFIRMED)
             while not ended.wait(EVERY):
                 with suppress(RungError):  # a person was quicker, or the table is busy
                     self.turn(table)
 
-    def turn(self, table: Table) -> None:
+    def turn(self, table: CrewTable) -> None:
         """One look of the conductor, one step of each worker."""
         for who in (CONDUCTOR, WATCHDOG):
             table.own_state(who)
-        open_ = table.tasks(*(state for state in State if state is not State.COMPLETE))
-        if not any(row.state is State.WATCHING for row in open_) and self._added < MOST:
+        open_ = table.tasks(*(state for state in TaskState if state is not TaskState.COMPLETE))
+        if not any(row.state is TaskState.WATCHING for row in open_) and self._added < MOST:
             self._add(table)
         for row in open_:
-            if row.state in (State.ERROR, State.NEEDS_REVIEW):
+            if row.state in (TaskState.ERROR, TaskState.NEEDS_REVIEW):
                 self._answer(table, row)
             elif row.task_id in self._claims:
                 with suppress(RungError):
                     self._step(table, self._claims[row.task_id], row)
-            elif row.state is State.EXITED and not row.outcome:
+            elif row.state is TaskState.EXITED and not row.outcome:
                 table.change(row.task_id, outcome="escalated", note="a person ended it")
-        at_work = sum(row.state not in (State.WATCHING, State.EXITED) for row in open_)
+        at_work = sum(row.state not in (TaskState.WATCHING, TaskState.EXITED) for row in open_)
         if at_work < AT_ONCE and (claim := table.claim_next(f"demo-{self._random.getrandbits(32):08x}")) is not None:
             self._claims[claim.task_id], self._steps[claim.task_id] = claim, 0
 
-    def _step(self, table: Table, claim: Claim, row: Task) -> None:
-        if (row.session_id, row.generation) != (claim.session, claim.generation) or row.state is State.EXITED:
+    def _step(self, table: CrewTable, claim: TaskLease, row: TaskRow) -> None:
+        if (row.session_id, row.generation) != (claim.session, claim.generation) or row.state is TaskState.EXITED:
             del self._claims[row.task_id]
             return
         done = self._steps[row.task_id] = self._steps[row.task_id] + 1
-        if row.state is State.REVIEW_APPROVED:
+        if row.state is TaskState.REVIEW_APPROVED:
             table.complete(claim, "TASK COMPLETE")
             del self._claims[row.task_id]
         elif done > STEPS:
@@ -92,24 +92,24 @@ class DemoCrew:
         elif self._random.random() < 0.08:  # noqa: PLR2004  # of the steps go wrong
             table.error(claim, self._random.choice(ERRORS))
         else:
-            if row.state is not State.WORKING:
+            if row.state is not TaskState.WORKING:
                 table.resume(claim)
             table.beat(claim, progress=f"step {done} of {STEPS}")
 
-    def _answer(self, table: Table, row: Task) -> None:
+    def _answer(self, table: CrewTable, row: TaskRow) -> None:
         """What the conductor says; now and then only a person can."""
         if row.needs_person or self._random.random() < 0.6:  # noqa: PLR2004  # it takes a moment
             return
-        asking = len([one for one in table.tasks(State.ERROR, State.NEEDS_REVIEW) if one.needs_person])
+        asking = len([one for one in table.tasks(TaskState.ERROR, TaskState.NEEDS_REVIEW) if one.needs_person])
         if asking < len(QUESTIONS) and self._random.random() < 0.25:  # noqa: PLR2004  # of the answers
             table.change(row.task_id, note=f"{ASKS} {QUESTIONS[asking]}")
-        elif row.state is State.ERROR:
+        elif row.state is TaskState.ERROR:
             body = f"FIX PROPOSAL\nRoot cause: {row.last_error}\nFix: look at what changed last, and undo it"
-            table.answer(row, State.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)
+            table.answer(row, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)
         else:
-            table.answer(row, State.REVIEW_APPROVED, "APPROVED: it does what was asked", MessageType.APPROVAL)
+            table.answer(row, TaskState.REVIEW_APPROVED, "APPROVED: it does what was asked", MessageType.APPROVAL)
 
-    def _add(self, table: Table) -> None:
+    def _add(self, table: CrewTable) -> None:
         first = self._added
         for title in WORK:
             self._added += 1

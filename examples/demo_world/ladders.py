@@ -36,7 +36,7 @@ def command(*, fast: bool) -> None:
 
     from rung.cli.event_printer import listener
     from rung.core.policy.parser import policy
-    from rung.engine.loop.process_state import Breakers
+    from rung.engine.loop.process_state import BreakerRegistry
     from rung.engine.recover import recover_sync
     from rung.testing import Script
 
@@ -53,7 +53,7 @@ def command(*, fast: bool) -> None:
             scene.request,
             policy=chosen,
             listeners=[listener(chosen, as_json=False, show=show)],
-            breakers=Breakers(),
+            breakers=BreakerRegistry(),
             **scene.ports,
         )
         colour = "green" if outcome.ok else "magenta"

@@ -17,10 +17,10 @@ from rung.core.domain.errors import AttemptError
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.engine.attempt_api import spend
-from rung.engine.loop.process_state import Breakers
+from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
-from rung.store.project_scope import Within
+from rung.store.project_scope import ProjectJournal
 from rung.testing import FakeClock, HttpError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.events import Event
     from rung.core.policy.policy import Policy
-    from rung.store.backends.port import Ticket
+    from rung.store.backends.port import DurableFuture
     from rung.store.journal.journal import Journal
 
 DAYS: Final = 14
@@ -157,7 +157,7 @@ class World:
                     recover_sync(
                         lambda request: self._attempt(request, random, fails=FAILS, pause=1.5),
                         Request(prompt=agent.work, model="swift-1", agent=agent.name, idempotent=True),
-                        policy=chosen, journal=view, session=session, breakers=Breakers(), retry_budget=None, **ports,
+                        policy=chosen, journal=view, session=session, breakers=BreakerRegistry(), retry_budget=None, **ports,
                     )  # fmt: skip
 
     def _past(self, journal: Journal) -> None:
@@ -173,13 +173,13 @@ class World:
                 policy=_policy(agent, confirm="never", live=False),
                 journal=Past(journal, agent.project),
                 session=Session("swift-1", f"{agent.name}-{number // 5:03}"),
-                breakers=Breakers(),
+                breakers=BreakerRegistry(),
                 retry_budget=None,
                 clock=clock,
             )
 
 
-class Past(Within):
+class Past(ProjectJournal):
     """What is over: nobody orders anything there."""
 
     def order(self, incident: str) -> None:  # the port's signature
@@ -190,14 +190,14 @@ class Past(Within):
         return ""
 
 
-class View(Within):
+class View(ProjectJournal):
     """The present, until the curtain falls."""
 
     def __init__(self, journal: Journal, project: str, ended: threading.Event) -> None:
         super().__init__(journal, project)
         self._ended = ended
 
-    def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None] | None:
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
         """Keep these events."""
         return None if self._ended.is_set() else super().append(incident, first, events)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from docpages.markdown import code, codes, numbered, page, table
 from rung.core.classify.classifier import RULES, classify
 from rung.core.classify.guide.work import GUIDES
-from rung.core.classify.rule_index import Rule, asked_by
+from rung.core.classify.rule_index import ClassifyRule, asked_by
 from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, NO_HEADERS, SERVICE_TROUBLE, Evidence, Failure, Kind
 from rung.core.domain.ladder import Action
 from rung.core.policy.policy import DEFAULT_RETRY
@@ -79,7 +79,7 @@ def _page(kind: Kind) -> str:
     )
 
 
-def _rules(kind: Kind) -> list[Rule]:
+def _rules(kind: Kind) -> list[ClassifyRule]:
     return [rule for rule in RULES if rule.kind is kind]
 
 
@@ -100,7 +100,7 @@ def _classification(kind: Kind) -> str:
     return "\n\n".join((table(("rule", "reason", "example", "retryable"), rows), finding, *conditions))
 
 
-def _conditions(rule: Rule) -> str:
+def _conditions(rule: ClassifyRule) -> str:
     """Return the conditions of a rule, so that readers can search the page for an error's text."""
     conditions = "; ".join(f"{name} {codes(values)}" for name, values in asked_by(rule).items())
     return f"**{code(rule.id)}** matches on: {conditions}."

@@ -8,7 +8,7 @@ from docpages.kinds import entries
 from docpages.markdown import code, codes, count, fence, member_comments, page, table
 from rung.core.domain.error_size import Size
 from rung.core.domain.failures import GROUPS, Kind
-from rung.core.domain.ladder import DOES, ENDINGS, Ladder, Rung, Scope
+from rung.core.domain.ladder import DOES, ENDINGS, Ladder, Rung, RungScope
 from rung.core.policy.policy import TEMPLATES, preset, worst_case
 from rung.core.policy.presets import LADDERS
 
@@ -27,7 +27,7 @@ def _index() -> str:
         (f"[{ladder.name}]({ladder.name}.md)", ladder.about, " → ".join(rung.name for rung in ladder.rungs))
         for ladder in LADDERS.values()
     ]
-    scopes = [(code(name), comment or "for the whole " + name) for name, comment in member_comments(Scope).items()]
+    scopes = [(code(name), comment or "for the whole " + name) for name, comment in member_comments(RungScope).items()]
     return page(
         "Ladders",
         "A ladder is data: an ordered list of rungs, cheapest first, and the entry rung of each failure kind. "
@@ -94,7 +94,7 @@ def _time_limit_text(rung: Rung) -> str:
 
 
 def _scope_text(rung: Rung) -> str:
-    return member_comments(Scope)[rung.scope.value] or f"per {rung.scope.value}"
+    return member_comments(RungScope)[rung.scope.value] or f"per {rung.scope.value}"
 
 
 def _restriction_table(ladder: Ladder) -> str:

@@ -6,10 +6,10 @@ import tomllib
 from typing import Any
 
 from docpages.markdown import bullets, code, fence, member_comments, page, table
-from rung.core.crew.plan import CrewSettings, PlannedTask, Wrong, checked_plan
+from rung.core.crew.plan import CrewSettings, PlannedTask, PlanProblem, checked_plan
 from rung.core.domain.settings_schema import REQUIRED, declared
-from rung.core.pipeline.spec import PipelineSettings, Stage, read_pipeline
-from rung.core.pipeline.stage_signal import Ended
+from rung.core.pipeline.spec import PipelineSettings, PipelineStage, read_pipeline
+from rung.core.pipeline.stage_signal import StageEnding
 
 PLAN = """\
 [crew]
@@ -92,7 +92,7 @@ def _plan_page() -> str:
         _key_table(PlannedTask),
         "## Validation",
         "These errors are found before the run:",
-        bullets(f"{code(error)}: {_PLAN_ERRORS[error]}" for error in Wrong),
+        bullets(f"{code(error)}: {_PLAN_ERRORS[error]}" for error in PlanProblem),
         "A task starts after the tasks in its `depends_on` and after every rollback task of the plan.",
         "## Revisions",
         "A replanner writes a complete new plan. A task with a revision mark is handled by that mark. A task without "
@@ -104,14 +104,14 @@ def _plan_page() -> str:
 
 
 _PLAN_ERRORS = {
-    Wrong.UNKNOWN: "a task depends on a task that is not in the plan.",
-    Wrong.CYCLE: "tasks depend on each other in a cycle.",
-    Wrong.SCOPE: "two tasks that can run at the same time declare the same file in `writes`.",
+    PlanProblem.UNKNOWN: "a task depends on a task that is not in the plan.",
+    PlanProblem.CYCLE: "tasks depend on each other in a cycle.",
+    PlanProblem.SCOPE: "two tasks that can run at the same time declare the same file in `writes`.",
 }
 
 
 def _pipeline_page() -> str:
-    comments = member_comments(Ended)
+    comments = member_comments(StageEnding)
     return page(
         "Pipeline files",
         "A pipeline file lists the stages that `rung pipeline run` executes; see "
@@ -120,7 +120,7 @@ def _pipeline_page() -> str:
         "## `[pipeline]`",
         _key_table(PipelineSettings),
         "## `[[stage]]`",
-        _key_table(Stage),
+        _key_table(PipelineStage),
         "## `[policy]`",
         "The keys of a [policy](policy.md). The default ladder is [`pipeline`](ladders/pipeline.md).",
         "## Signals",
@@ -129,7 +129,7 @@ def _pipeline_page() -> str:
             ("status", "effect"),
             (
                 (code(status), _EFFECTS[status] + (f" ({comments[status]})" if comments.get(status) else ""))
-                for status in Ended
+                for status in StageEnding
             ),
         ),
         "`reason:` is a message, `kind:` is a [failure kind](kinds/README.md), `missing:` is a comma-separated list of "
@@ -140,10 +140,10 @@ def _pipeline_page() -> str:
 
 
 _EFFECTS = {
-    Ended.PASS: "Sections, quality and the check are verified; then the dependent stages start.",
-    Ended.FAIL: "Recovery starts. The kind comes from `kind:`, from `missing:`, or from classifying `reason:`.",
-    Ended.PARTIAL: "The missing sections are requested; if more than two are missing, a new worker starts.",
-    Ended.BLOCKED: "A person is asked. If nobody is available, the pipeline stops.",
+    StageEnding.PASS: "Sections, quality and the check are verified; then the dependent stages start.",
+    StageEnding.FAIL: "Recovery starts. The kind comes from `kind:`, from `missing:`, or from classifying `reason:`.",
+    StageEnding.PARTIAL: "The missing sections are requested; if more than two are missing, a new worker starts.",
+    StageEnding.BLOCKED: "A person is asked. If nobody is available, the pipeline stops.",
 }
 
 

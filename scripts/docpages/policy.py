@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from docpages.markdown import code, codes, doc, fence, page, table
-from rung.adapters.system.user_hooks import Hook
+from rung.adapters.system.user_hooks import CommandHook
 from rung.core.classify.user_rules import RuleTable
 from rung.core.domain.ladder import Action, Ladder, Rung
 from rung.core.domain.settings_schema import REQUIRED, declared
@@ -17,10 +17,10 @@ from rung.core.policy.budget import Budget
 from rung.core.policy.parser import POLICY_KEYS, book_from
 from rung.core.policy.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
 from rung.core.policy.presets import LADDERS
-from rung.core.policy.spend_limits import Allowance
+from rung.core.policy.spend_limits import SpendLimits
 from rung.core.policy.stop_settings import StopSettings
-from rung.detectors.loop_settings import Watching
-from rung.gateway.settings import Key, Limits, Price, Settings, Timeouts, Upstream
+from rung.detectors.loop_settings import LoopSettings
+from rung.gateway.settings import GatewayKey, GatewaySettings, Price, SizeLimits, TimeoutSettings, UpstreamSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,14 +133,14 @@ def pages() -> dict[str, str]:
 _SETTINGS = (
     ("`[[rules]]`", RuleTable),
     ("`[stop]`", StopSettings),
-    ("`[[hooks]]`", Hook),
-    ("`[loops]`", Watching),
-    ("`[gateway]`", Settings),
-    ("`[gateway.timeouts]`", Timeouts),
-    ("`[gateway.limits]`", Limits),
-    ("`[gateway.budgets]`", Allowance),
-    ("`[gateway.upstreams.NAME]`", Upstream),
-    ("`[[gateway.keys]]`", Key),
+    ("`[[hooks]]`", CommandHook),
+    ("`[loops]`", LoopSettings),
+    ("`[gateway]`", GatewaySettings),
+    ("`[gateway.timeouts]`", TimeoutSettings),
+    ("`[gateway.limits]`", SizeLimits),
+    ("`[gateway.budgets]`", SpendLimits),
+    ("`[gateway.upstreams.NAME]`", UpstreamSettings),
+    ("`[[gateway.keys]]`", GatewayKey),
     ("`[gateway.prices.MODEL]`", Price),
 )
 _TABLES = (

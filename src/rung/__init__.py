@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from rung.engine.attempt_api import completed as completed
     from rung.engine.attempt_api import spend as spend
     from rung.engine.attempt_api import touched as touched
-    from rung.engine.gather import Job as Job
+    from rung.engine.gather import GatherJob as GatherJob
     from rung.engine.gather import gather as gather
     from rung.engine.gather import gather_sync as gather_sync
     from rung.engine.guarded.guard import guarded as guarded
-    from rung.engine.loop.process_state import Breakers as Breakers
+    from rung.engine.loop.process_state import BreakerRegistry as BreakerRegistry
     from rung.engine.recover import recover as recover
     from rung.engine.recover import recover_sync as recover_sync
     from rung.engine.session import Session as Session
@@ -57,14 +57,14 @@ _HOMES = {
     "Outcome": "rung.core.domain.outcome",
     "Policy": "rung.core.policy.policy",
     "Request": "rung.core.domain.request",
-    "Job": "rung.engine.gather",
+    "GatherJob": "rung.engine.gather",
     "gather": "rung.engine.gather",
     "gather_sync": "rung.engine.gather",
     "guarded": "rung.engine.guarded.guard",
     "recover": "rung.engine.recover",
     "recover_sync": "rung.engine.recover",
     "Session": "rung.engine.session",
-    "Breakers": "rung.engine.loop.process_state",
+    "BreakerRegistry": "rung.engine.loop.process_state",
     "completed": "rung.engine.attempt_api",
     "spend": "rung.engine.attempt_api",
     "touched": "rung.engine.attempt_api",

@@ -1,23 +1,23 @@
 """Detectors: loops, stalls, incomplete outputs and unverified claims, found in the steps of an agent."""
 
 from rung.core.domain.verdict import Verdict
-from rung.detectors.context_usage import ContextWatch
+from rung.detectors.context_usage import ContextMonitor
 from rung.detectors.finding import Finding
 from rung.detectors.judging import assess, by_asking, case_of
-from rung.detectors.loop_settings import Watching
-from rung.detectors.output import Contract, look_at
-from rung.detectors.session_monitor import Watch
+from rung.detectors.loop_settings import LoopSettings
+from rung.detectors.output import OutputSpec, look_at
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.stalls import durations_of, stalled
 from rung.detectors.step import Step
 
 __all__ = [
-    "ContextWatch",
-    "Contract",
+    "ContextMonitor",
     "Finding",
+    "LoopSettings",
+    "OutputSpec",
+    "SessionMonitor",
     "Step",
     "Verdict",
-    "Watch",
-    "Watching",
     "assess",
     "by_asking",
     "case_of",

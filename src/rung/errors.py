@@ -1,5 +1,12 @@
 """Errors that Rung raises."""
 
-from rung.core.domain.errors import AttemptError, Busy, ConfigError, Refused, RungError, TimeUp
+from rung.core.domain.errors import (
+    AttemptError,
+    AttemptTimeout,
+    CircuitOpenError,
+    ConfigError,
+    RungError,
+    StoreUnavailable,
+)
 
-__all__ = ["AttemptError", "Busy", "ConfigError", "Refused", "RungError", "TimeUp"]
+__all__ = ["AttemptError", "AttemptTimeout", "CircuitOpenError", "ConfigError", "RungError", "StoreUnavailable"]

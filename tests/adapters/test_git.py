@@ -838,7 +838,7 @@ def test_a_rung_that_fails_is_undone(root: Path, *, retried: bool) -> None:
         policy=rung.policy(LADDER, models=["small", "large"]),
         checkpoint=checkpoint,
         clock=FakeClock(),
-        breakers=rung.Breakers(),
+        breakers=rung.BreakerRegistry(),
         retry_budget=rung.RetryBudget(),
     )
     assert outcome.status is rung.Status.RECOVERED

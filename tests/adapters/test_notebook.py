@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.adapters.system.learnings_file import ISSUES, LEARNINGS, Issue, Notebook, known, write_entry
+from rung.adapters.system.learnings_file import ISSUES, LEARNINGS, LearningsFile, LearningsIssue, known, write_entry
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ def recover(folder: Path, *script: Any, **ports: Any) -> rung.Outcome[Any]:
         Script(*script),
         rung.Request(prompt="do it", model="small"),
         policy=policy,
-        listeners=[Notebook(folder, write=ports.pop("write", None))],
+        listeners=[LearningsFile(folder, write=ports.pop("write", None))],
         clock=FakeClock(NOW),
         jitter=lambda: 0.5,
         retry_budget=None,
-        breakers=rung.Breakers(),
+        breakers=rung.BreakerRegistry(),
         **ports,
     )
 
@@ -92,7 +92,7 @@ def test_what_people_write_is_read(tmp_path: Path) -> None:
     (tmp_path / LEARNINGS).write_text(LEARNED.replace("\n", "\r\n"), encoding="utf-8", newline="")
     learnings, issues = known(tmp_path)
     first, second = issues
-    assert first == Issue(
+    assert first == LearningsIssue(
         7, "The build server forgets things", "2026-01-02", "Critical", "In Progress",
         "It loses its cache,\n  now and then.\n\n  Nobody knows why.", "", "run it again", "None that lasts.", "",
     )  # fmt: skip
@@ -181,7 +181,7 @@ def test_several_kinds_in_one_incident(tmp_path: Path) -> None:
 
 def test_a_kind_that_is_noted_is_not_looked_up_again(tmp_path: Path) -> None:
     """One notebook writes about a kind once, and asks the file no more."""
-    book = Notebook(tmp_path)
+    book = LearningsFile(tmp_path)
     for _ in range(2):
         rung.recover_sync(Script(LOST, "done"), "x", listeners=[book], clock=FakeClock(NOW), retry_budget=None)
     (tmp_path / LEARNINGS).unlink()

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import rung
-from rung.adapters.system.user_hooks import Hook, hooked
+from rung.adapters.system.user_hooks import CommandHook, hooked
 from rung.testing import HttpError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ WHENS = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
 def test_each_moment_is_told_as_the_schema_says(awaited: bool) -> None:
     """The first attempt has its hooks, a repeated one those of its rung; every input fits the schema."""
     told: list[dict[str, Any]] = []
-    hooks = [Hook(when=when, run=told.append) for when in WHENS]
+    hooks = [CommandHook(when=when, run=told.append) for when in WHENS]
     tries: list[int] = []
 
     def answer(request: rung.Request) -> str:
@@ -61,7 +61,7 @@ def test_a_hook_that_breaks(tmp_path: Path, code: str, closed: bool) -> None:
     command = f'{sys.executable} -I -S -c "{code}"'
     attempt = hooked(
         lambda request: made.append(1) or "done",  # type: ignore[func-returns-value]  # both at once
-        [Hook(when="attempt.pre", run=command, seconds=2, fail_closed=closed)],
+        [CommandHook(when="attempt.pre", run=command, seconds=2, fail_closed=closed)],
         log=tmp_path / "crashes.jsonl",
     )
     outcome = rung.recover_sync(attempt, "go", policy=POLICY)
@@ -79,12 +79,12 @@ def test_a_hook_may_say_no(tmp_path: Path) -> None:
     command = f"{sys.executable} -I -S -c \"import sys; sys.exit('not today') if 0 else (sys.stderr.write('not today'), sys.exit(2))\""
     for run in (command, lambda given: {"block": "not today"}):
         outcome = rung.recover_sync(
-            hooked(lambda request: "done", [Hook(when="attempt.pre", run=run)]), "go", policy=POLICY
+            hooked(lambda request: "done", [CommandHook(when="attempt.pre", run=run)]), "go", policy=POLICY
         )
         assert not outcome.ok
         assert "not today" in outcome.reason
     after = rung.recover_sync(
-        hooked(lambda request: "done", [Hook(when="attempt.post", run=lambda given: {"block": "late"})]), "go"
+        hooked(lambda request: "done", [CommandHook(when="attempt.post", run=lambda given: {"block": "late"})]), "go"
     )
     assert after.ok
 
@@ -100,4 +100,4 @@ def test_a_hook_may_say_no(tmp_path: Path) -> None:
 def test_what_cannot_be_is_said_when_it_is_made(given: dict[str, Any]) -> None:
     """An unknown moment, no command, no time: refused with what is allowed."""
     with pytest.raises(rung.errors.ConfigError):
-        Hook(**given)
+        CommandHook(**given)

@@ -10,7 +10,7 @@ import rung
 from rung.core.domain.errors import AttemptError
 from rung.core.policy.parser import policy as make_policy
 from rung.engine.attempt_api import spend
-from rung.engine.loop.process_state import Breakers
+from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
 from rung.store import open_journal
@@ -133,7 +133,7 @@ class Stage:
             policy=chosen,
             journal=View(self.journal, project),
             session=Session("small" if request is None else request.model, session),
-            breakers=Breakers(),
+            breakers=BreakerRegistry(),
             retry_budget=None,
             **ports,
         )

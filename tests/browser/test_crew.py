@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from rung.core.crew.contract import ASKS, State
-from rung.store.crew.rows import Claim, NewTask
-from rung.store.crew.table import Table
+from rung.core.crew.contract import ASKS, TaskState
+from rung.store.crew.rows import NewTask, TaskLease
+from rung.store.crew.table import CrewTable
 from tests.browser.conftest import up
 from tests.browser.stage import HOSTILE
 from tests.browser.test_pages import LOOKS, look
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[Table]:
+def table(tmp_path: Path) -> Iterator[CrewTable]:
     """A crew with a task in each state: needs review, working, escalated, with hostile texts, and watching."""
-    with Table.open(str(tmp_path / "move.db"), create=True) as opened:
+    with CrewTable.open(str(tmp_path / "move.db"), create=True) as opened:
         for name, title in (("asks", "Move the prices"), ("works", "Write the guide"), ("lost", "Port the parser"),
                             ("hostile", HOSTILE), ("waits", "Tidy up")):  # fmt: skip
             opened.add(NewTask(task_id=name, title=title, depends_on=("asks",) if name == "waits" else ()))
@@ -40,13 +40,13 @@ def table(tmp_path: Path) -> Iterator[Table]:
 
 
 @pytest.fixture
-def crew(table: Table, tmp_path: Path) -> Iterator[Service]:
+def crew(table: CrewTable, tmp_path: Path) -> Iterator[Service]:
     """The service with that crew."""
     with up("--no-gateway", "--crew", table.place, journal=tmp_path / "journal.db") as service:
         yield service
 
 
-def test_a_review_is_approved_on_the_page(crew: Service, table: Table, open_page: Callable[..., Page]) -> None:
+def test_a_review_is_approved_on_the_page(crew: Service, table: CrewTable, open_page: Callable[..., Page]) -> None:
     """Tasks that need attention come first, an approval reaches the worker, and the page follows the table."""
     page = open_page(crew, "/crew")
     top = page.get_by_role("region", name="Needs attention")
@@ -58,7 +58,7 @@ def test_a_review_is_approved_on_the_page(crew: Service, table: Table, open_page
     page.get_by_label("Message to the worker").fill("well done")
     page.get_by_role("button", name="Approve").click()
     expect(page.locator("h1 + .badge")).to_have_text("review approved")
-    assert table.known("asks").state is State.REVIEW_APPROVED
+    assert table.known("asks").state is TaskState.REVIEW_APPROVED
     assert table.messages("asks")[-1].message == "well done"
     claim_of = table.known("works")
     table.connection.execute("UPDATE orchestration_tasks SET progress = '8 of 9 pages' WHERE task_id = 'works'")
@@ -69,7 +69,7 @@ def test_a_review_is_approved_on_the_page(crew: Service, table: Table, open_page
 
 
 def test_a_lost_task_begins_again_and_a_late_word_is_refused(
-    crew: Service, table: Table, open_page: Callable[..., Page]
+    crew: Service, table: CrewTable, open_page: Callable[..., Page]
 ) -> None:
     """A task is restarted after a confirmation, and an action on an outdated state is rejected."""
     page = open_page(crew, "/crew/move/lost", expects="412|ERR_FAILED")
@@ -77,7 +77,7 @@ def test_a_lost_task_begins_again_and_a_late_word_is_refused(
     page.get_by_label("Message to the worker").fill("mind the door")
     page.get_by_role("button", name="Restart").click()
     expect(page.locator("h1 + .badge")).to_have_text("watching")
-    assert table.known("lost").state is State.WATCHING
+    assert table.known("lost").state is TaskState.WATCHING
     page.goto(crew.url("/crew/move/works"))
     end = page.get_by_role("button", name="Stop")
     expect(end).to_be_enabled()
@@ -85,13 +85,13 @@ def test_a_lost_task_begins_again_and_a_late_word_is_refused(
     table.error(table_claim(table, "works"), "it broke")
     end.click()
     expect(page.locator(".toast.failed")).to_contain_text("moved on")
-    assert table.known("works").state is State.ERROR
+    assert table.known("works").state is TaskState.ERROR
 
 
-def table_claim(table: Table, name: str) -> Claim:
+def table_claim(table: CrewTable, name: str) -> TaskLease:
     """Return the current claim of a task."""
     row = table.known(name)
-    return Claim(task_id=name, session=row.session_id, generation=row.generation)
+    return TaskLease(task_id=name, session=row.session_id, generation=row.generation)
 
 
 @pytest.mark.parametrize("looks", LOOKS)

@@ -14,7 +14,7 @@ import rung
 from rung.cli.group import root
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
-from rung.detectors.stalls import Patience
+from rung.detectors.stalls import StallThresholds
 from rung.wiring.stalls import stalls
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def test_stalls_by_the_journals_history(tmp_path: Path) -> None:
     now = time.time()
     path = tmp_path / "j.db"
     with rung.journal(path) as journal:
-        terms = ev.Terms("task", "p", project="shop")
+        terms = ev.IncidentContext("task", "p", project="shop")
         for number in range(8):
             story: list[ev.Event] = [
                 ev.Opened(now - 5_000, f"done{number}", terms, Request(prompt="x")),
@@ -192,7 +192,9 @@ def test_stalls_by_the_journals_history(tmp_path: Path) -> None:
         other = terms._replace(project="other")
         journal.append("quiet", 0, [ev.Opened(now - 700, "quiet", other, Request(prompt="x"))]).result()
         journal.flush()
-        found = {stall.incident.id: stall.finding.rule for stall in stalls(journal, now, Patience(silence=300.0))}
+        found = {
+            stall.incident.id: stall.finding.rule for stall in stalls(journal, now, StallThresholds(silence=300.0))
+        }
         assert found == {"slow": "overdue", "quiet": "silent"}
     done = invoke("detect", "stalls", "--journal", str(path), "--project", "shop", "--json")
     assert done.exit_code == 1

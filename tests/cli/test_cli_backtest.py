@@ -21,7 +21,7 @@ from rung.testing import FakeClock, HttpError, Script
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.store.backends.port import Connection
+    from rung.store.backends.port import BackendConnection
 
 BUSY = HttpError(529, "overloaded")
 DAY = 86_400.0
@@ -47,7 +47,7 @@ def record(path: Path, *script: Any, at: float = NOW, project: str = "", **setti
             clock=clock,
             jitter=lambda: 0.5,
             retry_budget=None,
-            breakers=rung.Breakers(),
+            breakers=rung.BreakerRegistry(),
         )
     return outcome.id
 
@@ -71,7 +71,7 @@ def table(path: Path, *arguments: str) -> Any:
     return json.loads(shown(path, *arguments, "--json"))
 
 
-def _execute(sql: str, name: str, connection: Connection) -> None:
+def _execute(sql: str, name: str, connection: BackendConnection) -> None:
     connection.execute(sql, (name,))
 
 

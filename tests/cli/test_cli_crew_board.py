@@ -14,7 +14,7 @@ import pytest
 
 from rung.core.crew.contract import ASKS
 from rung.store.crew.rows import NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def place(tmp_path: Path) -> str:
     """A crew with something to see."""
     at = str(tmp_path / "crew.db")
-    with Table.open(at, create=True) as table:
+    with CrewTable.open(at, create=True) as table:
         for number in range(1, 6):
             table.add(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
         table.beat(table.claim("task-02", "a-session", "worker-two"), progress="12 of 30 files")
@@ -56,7 +56,7 @@ def test_the_board_is_printed_once(place: str) -> None:
 
 def test_a_task_is_one_line_also_on_a_narrow_screen(place: str) -> None:
     """So that as many as were counted fit it."""
-    with Table.open(place) as table:
+    with CrewTable.open(place) as table:
         table.change("task-04", note=f"{ASKS} {'a long question ' * 20}", progress="much has been done " * 20)
     lines = run("board", "--once", "--db", place, columns="80").stdout.splitlines()
     assert len([line for line in lines if line.startswith("task")]) == len(lines) - 3 == 7
@@ -66,7 +66,7 @@ def test_a_task_is_one_line_also_on_a_narrow_screen(place: str) -> None:
 def test_many_tasks_are_counted_and_the_active_shown(tmp_path: Path) -> None:
     """Of ten thousand, those at work are seen and the rest is a number."""
     at = str(tmp_path / "crew.db")
-    with Table.open(at, create=True) as table:
+    with CrewTable.open(at, create=True) as table:
         table.connection.begin()
         table.connection.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
@@ -99,7 +99,7 @@ def test_on_a_terminal_it_goes_on_and_follows_the_table(place: str) -> None:
     os.close(other)
     try:
         assert "3 watching" in _until(main, "3 watching")
-        with Table.open(place) as table:
+        with CrewTable.open(place) as table:
             table.claim("task-05", "c-session", "worker-five")
         assert "worker-five" in _until(main, "worker-five")
         process.send_signal(2)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.pipeline.stage_signal import Ended, parse
+from rung.core.pipeline.stage_signal import StageEnding, parse
 from rung.core.policy.serializer import to_toml
 from rung.store import open_journal
 
@@ -200,7 +200,7 @@ def test_ambiguity_with_nobody_there_blocks_and_nothing_follows(world: World) ->
     report = (world.folder / "tasks" / "pipeline-blocked.md").read_text()
     told = parse(report)
     assert told is not None
-    assert (told.status, told.facts["stage"]) == (Ended.BLOCKED, "design")
+    assert (told.status, told.facts["stage"]) == (StageEnding.BLOCKED, "design")
     assert "the brief can be read in two ways" in report
     assert "- build: not started" in report
     assert "Options" in report

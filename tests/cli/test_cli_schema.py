@@ -17,7 +17,7 @@ from rung.cli.group import root
 from rung.core.domain.event_codec import to_json
 from rung.core.domain.events import Status
 from rung.core.domain.failures import GROUPS, Kind
-from rung.core.domain.ladder import Action, Rung, Scope
+from rung.core.domain.ladder import Action, Rung, RungScope
 from rung.core.domain.outcome import Outcome, level_records
 from rung.core.domain.request import Request
 from rung.core.policy.backoff import Backoff
@@ -134,7 +134,7 @@ def test_the_policy_schema_knows_every_key() -> None:
         assert set(table) == {field.name for field in fields(cls) if field.init}
     for choices, enum in (
         (rung["action"], Action),
-        (rung["scope"], Scope),
+        (rung["scope"], RungScope),
         (policy["confirm"], Confirm),
         (policy["sticky"], Sticky),
         (policy["template"], TEMPLATES),

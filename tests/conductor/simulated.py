@@ -7,26 +7,26 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rung.core.crew.contract import MessageType, State
+from rung.core.crew.contract import MessageType, TaskState
 from rung.core.crew.handoff import Handoff
-from rung.core.crew.liveness import Limits
-from rung.core.domain.errors import ClaimBlocked, IllegalMove, StaleClaim
+from rung.core.crew.liveness import RestartLimits
+from rung.core.domain.errors import ClaimBlocked, IllegalTransition, LeaseExpired
 from rung.core.policy.parser import policy
-from rung.core.policy.restart_intensity import Intensity
+from rung.core.policy.restart_intensity import RestartIntensity
 from rung.crew.conductor import Conductor
-from rung.crew.context import Crew
+from rung.crew.context import ConductorContext
 from rung.crew.judgement import RuleJudgement
-from rung.crew.settings import Settings
-from rung.crew.task_recovery import Stories
+from rung.crew.settings import ConductorSettings
+from rung.crew.task_recovery import TaskRecoveries
 from rung.store.crew.rows import NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 from tests.conductor.stormy_worker import review
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rung.store.crew.rows import Claim
+    from rung.store.crew.rows import TaskLease
 
 TASKS = 40
 WORKERS = 8
@@ -45,7 +45,7 @@ class Worker:
     session: str
     fate: str
     chance: random.Random
-    claim: Claim | None = None
+    claim: TaskLease | None = None
     alive: bool = True
     still_until: float = 0.0
     steps: int = 0
@@ -54,7 +54,7 @@ class Worker:
     beat_at: float = 0.0
     lost: bool = False  # told that its task is another's
 
-    def act(self, table: Table, now: float) -> None:  # a life in one place
+    def act(self, table: CrewTable, now: float) -> None:  # a life in one place
         if not self.alive or now < self.still_until:
             return
         try:
@@ -68,22 +68,22 @@ class Worker:
             claim = self.claim
             state = table.beat(claim, progress=self._progress())
             self.beat_at = now
-            if state is State.EXIT_REQUESTED:
+            if state is TaskState.EXIT_REQUESTED:
                 table.hand_off(claim, Handoff(session=self.session, reason="asked to", context=50.0).body())
                 self.alive = False
-            elif state in (State.FIX_PROPOSED, State.REVIEW_FAILED):
+            elif state in (TaskState.FIX_PROPOSED, TaskState.REVIEW_FAILED):
                 table.resume(claim)
-            elif state is State.REVIEW_APPROVED:
+            elif state is TaskState.REVIEW_APPROVED:
                 table.resume(claim)
                 if self.said_done:
                     table.complete(claim)
                     self.alive = False
-            elif state is State.WORKING:
+            elif state is TaskState.WORKING:
                 self._work(table, claim)
-        except StaleClaim:
+        except LeaseExpired:
             self.lost = True
             self.alive = False
-        except (ClaimBlocked, IllegalMove):
+        except (ClaimBlocked, IllegalTransition):
             self.alive = False
 
     def _progress(self) -> str:
@@ -93,7 +93,7 @@ class Worker:
             )
         return f"step {self.steps}"
 
-    def _work(self, table: Table, claim: Claim) -> None:
+    def _work(self, table: CrewTable, claim: TaskLease) -> None:
         self.steps += 1
         if self.fate == "loops":
             return
@@ -154,10 +154,10 @@ class SimulatedProcesses:
         owns = (
             worker.claim is not None and row.session_id == worker.session and row.generation == worker.claim.generation
         )
-        if owns and row.state not in (State.EXITED, State.COMPLETE):
+        if owns and row.state not in (TaskState.EXITED, TaskState.COMPLETE):
             self.mistakes.append(f"{name}: ended in state {row.state}, before it was marked")
         fresh = self.world.now - worker.beat_at < STALE
-        if owns and fresh and worker.fate != "loops" and not row.outcome and row.state is State.EXITED:
+        if owns and fresh and worker.fate != "loops" and not row.outcome and row.state is TaskState.EXITED:
             self.mistakes.append(f"{name}: was well ({worker.fate}), and was ended: {row.note}")
         worker.alive = False
         return None
@@ -170,7 +170,7 @@ class World:
         self.chance = random.Random(seed)
         self.now = 1_800_000_000.0
         self.stormy = stormy
-        self.table = Table.open(str(place / "crew.db"), create=True, clock=lambda: self.now)
+        self.table = CrewTable.open(str(place / "crew.db"), create=True, clock=lambda: self.now)
         for pragma in ("synchronous=OFF", "journal_mode=MEMORY"):
             self.table.connection.execute(f"PRAGMA {pragma}")
         self.place = place
@@ -184,18 +184,20 @@ class World:
         self.kills = 0
 
     def _conductor(self) -> Conductor:
-        limits = Limits(
-            redispatches=3, restarts=Intensity(restarts=200, seconds=900), deaths=Intensity(restarts=60, seconds=30)
+        limits = RestartLimits(
+            redispatches=3,
+            restarts=RestartIntensity(restarts=200, seconds=900),
+            deaths=RestartIntensity(restarts=60, seconds=30),
         )
-        settings = Settings(workers=WORKERS, command=("worker",), limits=limits, grace=0.0, claim_within=60.0)
-        crew = Crew(
+        settings = ConductorSettings(workers=WORKERS, command=("worker",), limits=limits, grace=0.0, claim_within=60.0)
+        crew = ConductorContext(
             table=self.table,
             place=str(self.place),
             runtime=self.place / "runtime",
             settings=settings,
             processes=self.processes,
             judgement=RuleJudgement(),
-            stories=Stories(policy("crew"), lambda: self.now),
+            stories=TaskRecoveries(policy("crew"), lambda: self.now),
             now=lambda: self.now,
         )
         return Conductor(crew)
@@ -245,11 +247,11 @@ class World:
         assert self.processes.mistakes == []
         for row in self.table.tasks():
             done = self.table.messages(row.task_id, types=(MessageType.COMPLETION,))
-            if row.state is State.COMPLETE:
+            if row.state is TaskState.COMPLETE:
                 assert len(done) == 1, row.task_id
                 assert row.outcome == "complete", row
             else:
-                assert row.state is State.EXITED, row
+                assert row.state is TaskState.EXITED, row
                 assert row.outcome == "escalated", row
                 assert done == [], row.task_id
                 assert (self.place / "runtime" / "escalations" / f"{row.task_id}.md").exists()

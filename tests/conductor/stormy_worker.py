@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rung.core.crew.review import ReviewRequest
-from rung.core.domain.errors import IllegalMove
-from rung.store.crew.worker import Worker
+from rung.core.domain.errors import IllegalTransition
+from rung.store.crew.worker import CrewWorker
 
 TROUBLE = ("dies", "stands still", "loops", "errs", "talks nonsense", "breaks rules", "is slow")
 BEAT = 0.5
@@ -40,7 +40,7 @@ def review(smoothness: int) -> str:
 def main() -> None:
     """Claim, live out one's fate, and be done in the end."""
     seed, folder = sys.argv[1], Path(sys.argv[2])
-    with Worker.launched(beat_every=BEAT) as worker:
+    with CrewWorker.launched(beat_every=BEAT) as worker:
         generation = worker.claim.generation
         chance = random.Random(f"{seed}/{worker.task_id}/{generation}")
         fate = chance.choice(TROUBLE) if generation == 1 and chance.random() < 0.5 else "well"
@@ -55,7 +55,7 @@ def main() -> None:
             done.write(f"{worker.session}\n")
 
 
-def live(worker: Worker, fate: str, chance: random.Random) -> None:
+def live(worker: CrewWorker, fate: str, chance: random.Random) -> None:
     """The trouble, if there is any."""
     time.sleep(chance.uniform(0.1, 0.8))
     if fate == "dies":
@@ -81,7 +81,7 @@ def live(worker: Worker, fate: str, chance: random.Random) -> None:
             time.sleep(0.5)
 
 
-def break_rules(worker: Worker) -> None:
+def break_rules(worker: CrewWorker) -> None:
     """What the database refuses."""
     for wrong in (
         "UPDATE orchestration_tasks SET state = 'complete' WHERE task_id = ?",
@@ -90,12 +90,12 @@ def break_rules(worker: Worker) -> None:
     ):
         try:
             worker.table.connection.execute(wrong, [worker.task_id])
-        except IllegalMove:
+        except IllegalTransition:
             continue
         raise SystemExit(f"was not refused: {wrong}")
 
 
-def approved(worker: Worker, chance: random.Random) -> None:
+def approved(worker: CrewWorker, chance: random.Random) -> None:
     """Ask for a review until it passes."""
     while True:
         worker.beat("wrote it")
@@ -104,7 +104,7 @@ def approved(worker: Worker, chance: random.Random) -> None:
             return
 
 
-def told_to_end(worker: Worker, folder: Path, fate: str) -> Any:
+def told_to_end(worker: CrewWorker, folder: Path, fate: str) -> Any:
     """Somebody ended us: what does the table say of that?"""
     row = worker.table.clone().task(worker.task_id)
     assert row is not None

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rung.core.crew.contract import MessageType, State
-from rung.store.crew.table import Table
+from rung.core.crew.contract import MessageType, TaskState
+from rung.store.crew.table import CrewTable
 
 RIG = Path(__file__).with_name("agent_rig.py")
 
@@ -30,11 +30,11 @@ def test_the_real_claude_code_as_a_worker(tmp_path: Path) -> None:
     done = json.loads(work.stdout)
     assert done["exit"] == 0, done["said"]
     assert (tmp_path / "project" / "made.txt").read_text() == "7\n"
-    with Table.open(str(tmp_path / "crew.db")) as table:
+    with CrewTable.open(str(tmp_path / "crew.db")) as table:
         row = table.task("task-01")
         said = [message.message_type for message in table.messages("task-01")]
     assert row is not None
-    assert (row.state, row.generation) == (State.COMPLETE, 1)
+    assert (row.state, row.generation) == (TaskState.COMPLETE, 1)
     assert row.error_tries >= 1
     first = said.index(MessageType.ERROR)
     assert said[first + 1] is MessageType.FIX_PROPOSAL

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew.contract import CONDUCTOR, MessageType, State
-from rung.core.crew.liveness import Limits
+from rung.core.crew.contract import CONDUCTOR, MessageType, TaskState
+from rung.core.crew.liveness import RestartLimits
 from rung.crew.shutdown import end
 from tests.conductor.simulated import World
 from tests.conductor.stormy_worker import review
@@ -16,7 +16,7 @@ from tests.conductor.stormy_worker import review
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.store.crew.rows import Claim, Task
+    from rung.store.crew.rows import TaskLease, TaskRow
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def claimed(world: World, session: str = "s1") -> Claim:
+def claimed(world: World, session: str = "s1") -> TaskLease:
     return world.table.claim("task-01", session)
 
 
-def task(world: World) -> Task:
+def task(world: World) -> TaskRow:
     found = world.table.task("task-01")
     assert found is not None
     return found
@@ -53,10 +53,10 @@ def test_five_corrections_for_life_then_the_plan(world: World) -> None:
         world.table.error(claim, f"ImportError: No module named foo{n}")
         world.conductor.handle()
         if n < 6:
-            assert task(world).state is State.FIX_PROPOSED
+            assert task(world).state is TaskState.FIX_PROPOSED
             assert said(world, MessageType.FIX_PROPOSAL)[-1].startswith(f"FIX PROPOSAL (Retry {n}/5)")
             world.table.resume(claim)
-    assert (task(world).state, task(world).outcome) == (State.EXITED, "escalated")
+    assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
     assert (world.place / "runtime" / "blocker-report-r1.md").exists()
 
 
@@ -67,14 +67,14 @@ def test_corrections_of_earlier_incidents_count(world: World) -> None:
         if n in (3, 5):
             world.table.ask_review(claim, review(0), checkpoint=n)
             world.conductor.handle()
-            assert (task(world).state, task(world).history) == (State.REVIEW_APPROVED, [])
+            assert (task(world).state, task(world).history) == (TaskState.REVIEW_APPROVED, [])
             world.table.resume(claim)
         world.table.error(claim, f"ImportError: No module named foo{n}")
         world.conductor.handle()
         if n < 6:
-            assert task(world).state is State.FIX_PROPOSED
+            assert task(world).state is TaskState.FIX_PROPOSED
             world.table.resume(claim)
-    assert (task(world).state, task(world).outcome) == (State.EXITED, "escalated")
+    assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
 
 
 def test_a_workers_exit_code_names_its_error(world: World) -> None:
@@ -115,12 +115,12 @@ def test_errors_come_before_reviews_and_both_before_ends(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("body", "state"),
     [
-        ("Context Usage: 66%\nSelf-Correction: NO\nAgents Remaining: 0\nDeviations: none\nSteps To Checkpoint: 1\nProposal: finish step 4 and its test", State.REVIEW_APPROVED),
-        ("Context Usage: 70%\nSelf-Correction: NO\nAgents Remaining: 0\nDeviations: medium: 1\nSteps To Checkpoint: 9\nProposal: finish step 4 and its test", State.FIX_PROPOSED),
-        ("Context Usage: 79%\nProposal: go on", State.EXIT_REQUESTED),
+        ("Context Usage: 66%\nSelf-Correction: NO\nAgents Remaining: 0\nDeviations: none\nSteps To Checkpoint: 1\nProposal: finish step 4 and its test", TaskState.REVIEW_APPROVED),
+        ("Context Usage: 70%\nSelf-Correction: NO\nAgents Remaining: 0\nDeviations: medium: 1\nSteps To Checkpoint: 9\nProposal: finish step 4 and its test", TaskState.FIX_PROPOSED),
+        ("Context Usage: 79%\nProposal: go on", TaskState.EXIT_REQUESTED),
     ],
 )  # fmt: skip
-def test_context_warnings_are_weighed_and_never_counted(world: World, body: str, state: State) -> None:
+def test_context_warnings_are_weighed_and_never_counted(world: World, body: str, state: TaskState) -> None:
     """Proceed, override, or stop and hand over; the task's errors stay what they were."""
     claim = claimed(world)
     world.table.warn_context(claim, body)
@@ -131,9 +131,9 @@ def test_context_warnings_are_weighed_and_never_counted(world: World, body: str,
 
 @pytest.mark.parametrize(
     ("smoothness", "state"),
-    [(0, State.REVIEW_APPROVED), (4, State.REVIEW_APPROVED), (5, State.REVIEW_APPROVED), (6, State.REVIEW_FAILED), (9, State.REVIEW_FAILED)],
+    [(0, TaskState.REVIEW_APPROVED), (4, TaskState.REVIEW_APPROVED), (5, TaskState.REVIEW_APPROVED), (6, TaskState.REVIEW_FAILED), (9, TaskState.REVIEW_FAILED)],
 )  # fmt: skip
-def test_reviews_by_their_grade(world: World, smoothness: int, state: State) -> None:
+def test_reviews_by_their_grade(world: World, smoothness: int, state: TaskState) -> None:
     """0 to 4 pass, 5 after a deep reading, 6 and worse go back."""
     claim = claimed(world)
     world.table.ask_review(claim, review(smoothness), checkpoint=1)
@@ -147,11 +147,11 @@ def test_a_review_that_does_not_end(world: World) -> None:
     for _ in range(5):
         world.table.ask_review(claim, review(7), checkpoint=1)
         world.conductor.handle()
-        assert task(world).state is State.REVIEW_FAILED
+        assert task(world).state is TaskState.REVIEW_FAILED
         world.table.resume(claim)
     world.table.ask_review(claim, review(7), checkpoint=1)
     world.conductor.handle()
-    assert (task(world).state, task(world).outcome) == (State.EXITED, "escalated")
+    assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
 
 
 def test_a_second_session_that_came_too_late(world: World) -> None:
@@ -164,7 +164,7 @@ def test_a_second_session_that_came_too_late(world: World) -> None:
     assert len(world.table.fallbacks()) == 1
     world.conductor.handle()
     assert world.table.fallbacks() == []
-    assert world.table.beat(claim) is State.WORKING
+    assert world.table.beat(claim) is TaskState.WORKING
 
 
 def test_a_silent_worker_is_found_in_whatever_state(world: World) -> None:
@@ -176,7 +176,7 @@ def test_a_silent_worker_is_found_in_whatever_state(world: World) -> None:
     assert world.conductor.care() == 0
     world.now += 5
     assert world.conductor.care() == 1
-    assert task(world).state is State.EXITED
+    assert task(world).state is TaskState.EXITED
     world.conductor.handle()
     assert task(world).open_for_claim
     assert task(world).redispatches == 1
@@ -194,15 +194,15 @@ def test_missing_instructions_are_a_persons(tmp_path: Path) -> None:
 def test_a_conductors_own_end_counts_against_nobody(tmp_path: Path) -> None:
     """It ends all its workers, which were well: its successor begins all of them again, whatever the limits are."""
     world = World(tmp_path, 0, stormy=False, tasks=8)
-    world.conductor.crew.settings = replace(world.conductor.crew.settings, limits=Limits())
+    world.conductor.crew.settings = replace(world.conductor.crew.settings, limits=RestartLimits())
     for n in range(1, 9):
         world.table.change(f"task-0{n}", depends_on=[])
     world.conductor.turn()
     for worker in world.processes.running.values():
         worker.act(world.table, world.now)
     end(world.conductor.crew, "context runs out")
-    assert world.table.counts()[State.EXITED] == 8
-    world.table.own_state(CONDUCTOR, State.WATCHING)
+    assert world.table.counts()[TaskState.EXITED] == 8
+    world.table.own_state(CONDUCTOR, TaskState.WATCHING)
     world.conductor.turn()
     assert len(world.table.running()) == 8
     assert {row.redispatches for row in world.table.tasks()} == {0}

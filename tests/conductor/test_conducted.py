@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rung.adapters.system.worker_processes import read_pid
-from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, State
+from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, TaskState
 from rung.core.policy.serializer import to_toml
-from rung.engine.process_identity import Pid, is_alive
-from rung.store.crew.table import Table
+from rung.engine.process_identity import ProcessId, is_alive
+from rung.store.crew.table import CrewTable
 from tests.crew.shells import sqlite3_shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rung.store.crew.rows import Task
+    from rung.store.crew.rows import TaskRow
 
 LONG = 90.0
 pytestmark = pytest.mark.usefixtures("measured_processes")  # the conductor is a process of its own
@@ -78,14 +78,14 @@ class Place:
     def say(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*RUNG, *words], env=self.environment, text=True, capture_output=True, check=False)
 
-    def task(self, name: str) -> Task:
-        with Table.open(str(self.db)) as table:
+    def task(self, name: str) -> TaskRow:
+        with CrewTable.open(str(self.db)) as table:
             found = table.task(name)
         assert found is not None
         return found
 
     def messages(self, name: str, *types: MessageType) -> list[str]:
-        with Table.open(str(self.db)) as table:
+        with CrewTable.open(str(self.db)) as table:
             return [message.message for message in table.messages(name, types=types)]
 
     def until(self, true: Callable[[], object]) -> None:
@@ -94,10 +94,10 @@ class Place:
             assert time.monotonic() < end, self.log()
             time.sleep(0.05)
 
-    def until_state(self, name: str, *states: State) -> None:
+    def until_state(self, name: str, *states: TaskState) -> None:
         self.until(lambda: self.db.exists() and self.db.stat().st_size and self.state(name) in states)
 
-    def state(self, name: str) -> State | None:
+    def state(self, name: str) -> TaskState | None:
         try:
             return self.task(name).state
         except Exception:  # it is only being made
@@ -132,30 +132,30 @@ def test_a_plan_is_carried_out(place: Place) -> None:
     assert code == 0, said
     assert "2 of 2 tasks complete" in said
     assert list((place.runtime / "pids").iterdir()) == []
-    assert place.task(CONDUCTOR).state is State.COMPLETE
-    assert place.task(WATCHDOG).state is State.COMPLETE
+    assert place.task(CONDUCTOR).state is TaskState.COMPLETE
+    assert place.task(WATCHDOG).state is TaskState.COMPLETE
 
 
 def test_the_conductor_waits_for_its_watchdog(place: Place) -> None:
     """Nothing is given out before the watchdog has confirmed; its row says that it has."""
     place.plan([{"id": "task-01", "command": SLOW}])
     place.start()
-    place.until_state("task-01", State.WORKING)
-    assert place.task(WATCHDOG).state is State.CONFIRMED
+    place.until_state("task-01", TaskState.WORKING)
+    assert place.task(WATCHDOG).state is TaskState.CONFIRMED
 
 
 def test_each_replaces_the_other(place: Place) -> None:
     """The watchdog is killed, and the conductor replaces it; the conductor is killed, and the watchdog replaces that."""
     place.plan([{"id": "task-01", "command": SLOW}])
     place.start()
-    place.until_state("task-01", State.WORKING)
+    place.until_state("task-01", TaskState.WORKING)
     for name in ("souffleur", "conductor", "souffleur"):
         file = place.runtime / "pids" / f"{name}.pid"
         before = read_pid(file)
         assert before is not None
         os.kill(before.number, signal.SIGKILL)
         place.until(partial(another, file, before))
-        place.until(lambda: place.task(WATCHDOG).state is State.CONFIRMED)
+        place.until(lambda: place.task(WATCHDOG).state is TaskState.CONFIRMED)
     assert place.task("task-01").generation == 1
 
 
@@ -163,7 +163,7 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
     """Handoff file, memory, workers marked and then ended, and last the state that starts a successor, who goes on."""
     place.plan([{"id": "task-01", "command": SLOW}])
     place.start()
-    place.until_state("task-01", State.WORKING)
+    place.until_state("task-01", TaskState.WORKING)
     place.until(lambda: place.task("task-01").progress)  # without any there would be nothing to hand over
     worker = read_pid(place.runtime / "pids" / "task-01.pid")
     assert worker is not None
@@ -173,7 +173,7 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
     assert "context runs out" in (place.runtime / "HANDOFF.md").read_text()
     assert "session" in (place.runtime / "MEMORY.md").read_text()
     assert any("asked for a successor" in text for text in place.messages(WATCHDOG, MessageType.WARNING))
-    with Table.open(str(place.db)) as table:
+    with CrewTable.open(str(place.db)) as table:
         said = table.messages("task-01")
     order = [message.message.split(":")[0].split(" (")[0] for message in said]
     assert order.index("EXITED") < order.index("HANDOFF")
@@ -183,17 +183,17 @@ def test_a_conductor_that_gets_nowhere_is_given_up(place: Place) -> None:
     """Killed again and again before anything moves: after three relaunches without progress the watchdog stops."""
     place.plan([{"id": "task-01", "command": SLOW}], poll=0.5)
     place.start()
-    place.until_state("task-01", State.WORKING)
+    place.until_state("task-01", TaskState.WORKING)
     file = place.runtime / "pids" / "conductor.pid"
     for _ in range(5):
         before = read_pid(file)
         if before is None:
             break
         os.kill(before.number, signal.SIGKILL)
-        place.until(partial(lambda old: another(file, old) or place.task(WATCHDOG).state is State.ERROR, before))
-        if place.task(WATCHDOG).state is State.ERROR:
+        place.until(partial(lambda old: another(file, old) or place.task(WATCHDOG).state is TaskState.ERROR, before))
+        if place.task(WATCHDOG).state is TaskState.ERROR:
             break
-    assert place.task(WATCHDOG).state is State.ERROR
+    assert place.task(WATCHDOG).state is TaskState.ERROR
     assert any("without progress" in text for text in place.messages(WATCHDOG, MessageType.EMERGENCY))
     code, said = place.end()
     assert code != 0, said
@@ -203,15 +203,15 @@ def test_ctrl_c_ends_the_crew_in_order(place: Place) -> None:
     """130, the worker marked and gone, and the same command goes on where it stopped."""
     place.plan([{"id": "task-01", "command": SLOW}, {"id": "task-02"}], workers=2)
     place.start()
-    place.until_state("task-01", State.WORKING)
-    place.until_state("task-02", State.COMPLETE)
+    place.until_state("task-01", TaskState.WORKING)
+    place.until_state("task-02", TaskState.COMPLETE)
     assert place.front is not None
     place.front.send_signal(signal.SIGINT)
     code, said = place.end()
     assert code == 130, said
-    assert place.task("task-01").state is State.EXITED
+    assert place.task("task-01").state is TaskState.EXITED
     assert list((place.runtime / "pids").iterdir()) == []
-    with Table.open(str(place.db)) as table:
+    with CrewTable.open(str(place.db)) as table:
         table.change("task-01", command=GOOD)
     place.start()
     code, said = place.end()
@@ -228,7 +228,7 @@ def test_a_person_answers(place: Place) -> None:
     command = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--", "sh", str(script)]
     place.plan([{"id": "task-01", "command": command}], attended=True)
     place.start()
-    place.until(lambda: place.state("task-01") is State.ERROR and place.task("task-01").note.startswith("asks:"))
+    place.until(lambda: place.state("task-01") is TaskState.ERROR and place.task("task-01").note.startswith("asks:"))
     assert "asks" in place.say("crew", "status").stdout
     told = place.say("crew", "reply", "task-01", "use port 8", "--fix")
     assert told.returncode == 0, told.stderr
@@ -310,7 +310,7 @@ def test_a_worker_that_knows_only_sql(place: Place) -> None:
     place.plan([{"id": "task-01"}], worker=["true"], stale_after=60.0, claim_within=600.0)
     assert place.say("crew", "init").returncode == 0
     assert place.say("crew", "add", "task-02", "--body", "by hand").returncode == 0
-    with Table.open(str(place.db)) as table:
+    with CrewTable.open(str(place.db)) as table:
         table.set_fact("plan", "")
     conductor = subprocess.Popen(
         [*RUNG, "crew", "conduct"], env=place.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -318,11 +318,11 @@ def test_a_worker_that_knows_only_sql(place: Place) -> None:
     try:
         sql(place.db, _CLAIM)
         sql(place.db, _ERROR)
-        place.until_state("task-02", State.FIX_PROPOSED)
+        place.until_state("task-02", TaskState.FIX_PROPOSED)
         assert re.match(r"FIX PROPOSAL \(Retry 1/5\)", place.messages("task-02", MessageType.FIX_PROPOSAL)[0])
         sql(place.db, _RESUME)
         sql(place.db, _REVIEW)
-        place.until_state("task-02", State.REVIEW_APPROVED)
+        place.until_state("task-02", TaskState.REVIEW_APPROVED)
         sql(place.db, _RESUME)
         sql(place.db, _COMPLETE)
         assert conductor.wait(LONG) == 0
@@ -332,7 +332,7 @@ def test_a_worker_that_knows_only_sql(place: Place) -> None:
     assert place.task("task-02").outcome == "complete"
 
 
-def another(file: Path, before: Pid) -> bool:
+def another(file: Path, before: ProcessId) -> bool:
     """Has another process taken its place?"""
     now = read_pid(file)
     return now is not None and now != before and is_alive(now)

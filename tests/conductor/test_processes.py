@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.adapters.system.worker_processes import RealProcesses, read_pid, signal_group, write_pid
-from rung.engine.process_identity import Pid, current_process, is_alive, is_group_alive, lookup
+from rung.engine.process_identity import ProcessId, current_process, is_alive, is_group_alive, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,8 @@ def test_a_number_that_is_anothers_by_now_is_not_hit(processes: RealProcesses) -
         now = lookup(stranger.pid)
         assert now is not None
         write_pid(
-            processes.pids / "old.pid", Pid(now.number, now.started[:-1] + ("1" if now.started[-1] != "1" else "2"))
+            processes.pids / "old.pid",
+            ProcessId(now.number, now.started[:-1] + ("1" if now.started[-1] != "1" else "2")),
         )
         assert not processes.alive("old")
         processes.end("old", 0.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew.contract import State
+from rung.core.crew.contract import TaskState
 from tests.conductor.simulated import World
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def test_in_fair_weather_everything_is_done(tmp_path: Path) -> None:
     world = World(tmp_path, 0, stormy=False)
     world.run()
     world.check()
-    assert {row.state for row in world.table.tasks()} == {State.COMPLETE}
+    assert {row.state for row in world.table.tasks()} == {TaskState.COMPLETE}
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

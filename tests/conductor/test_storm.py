@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.adapters.system.worker_processes import read_pid
-from rung.core.crew.contract import MessageType, State
+from rung.core.crew.contract import MessageType, TaskState
 from rung.core.policy.serializer import to_toml
 from rung.engine.process_identity import is_alive
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,11 +126,11 @@ def test_a_crew_in_a_storm(storm: Storm) -> None:
         assert time.monotonic() < deadline, (storm.folder / "front.log").read_text()[-2_000:]
         time.sleep(0.3)
         if table is None and storm.db.exists() and (storm.pids / "conductor.pid").exists():
-            table = Table.open(str(storm.db))
+            table = CrewTable.open(str(storm.db))
         if table is None:
             continue
         storm.strike()
-        if kills_at and table.counts()[State.COMPLETE] >= kills_at[0]:
+        if kills_at and table.counts()[TaskState.COMPLETE] >= kills_at[0]:
             kills_at.pop(0)
             storm.kill_the_conductor()
     assert table is not None
@@ -140,13 +140,13 @@ def test_a_crew_in_a_storm(storm: Storm) -> None:
     assert len(rows) == TASKS
     for row in rows:
         completions = table.messages(row.task_id, types=(MessageType.COMPLETION,))
-        if row.state is State.COMPLETE:
+        if row.state is TaskState.COMPLETE:
             assert len(completions) == 1, log
         else:
-            assert (row.state, row.outcome) == (State.EXITED, "escalated"), (row, log)
+            assert (row.state, row.outcome) == (TaskState.EXITED, "escalated"), (row, log)
             assert completions == []
             assert (storm.folder / f"crew.db.d/escalations/{row.task_id}.md").exists()
-    assert sum(row.state is State.COMPLETE for row in rows) > TASKS * 0.7, log
+    assert sum(row.state is TaskState.COMPLETE for row in rows) > TASKS * 0.7, log
     ended = storm.folder / "ended.jsonl"
     for told in map(json.loads, ended.read_text().splitlines() if ended.exists() else ()):
         assert not told["mine"] or told["state"] in ("exited", "complete"), told

@@ -12,7 +12,7 @@ from tests.properties.test_recovery import World, cases, many
 
 import rung
 from rung.core.domain import events as ev
-from rung.core.domain.errors import TimeUp
+from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.incident import Incident
 from rung.core.policy.parser import ladder_from
 from rung.core.policy.parser import policy as make
@@ -41,7 +41,7 @@ def recorded(policy: Policy, *script: Any, seconds: float = 2.0, dollars: float 
         rung.spend(dollars)
         return play(request)
 
-    quiet = {"breakers": rung.Breakers(), "retry_budget": None, "jitter": lambda: 0.5}
+    quiet = {"breakers": rung.BreakerRegistry(), "retry_budget": None, "jitter": lambda: 0.5}
     return rung.recover_sync(attempt, REQUEST, policy=policy, **{**quiet, **ports}).events
 
 
@@ -262,7 +262,7 @@ def test_an_attempt_that_takes_longer_than_allowed() -> None:
 def test_an_attempt_that_was_ended() -> None:
     """One that was ended would have had longer under another policy; under the same it leaves no doubt."""
     short = task(attempt_seconds=20, retries=5)
-    events = recorded(short, TimeUp(20), "done", seconds=20)
+    events = recorded(short, AttemptTimeout(20), "done", seconds=20)
     assert replay(events, short).known
     for limit in (25, None):
         found = replay(events, short.but(attempt_seconds=limit, budget=rung.policies.Budget(seconds=None)))
@@ -317,7 +317,7 @@ class Honest(World):
         if limit is not None and self.script[number][1] > limit:
             self.starts.append(self.clock.now())
             self.clock.advance(limit)
-            raise TimeUp(limit)
+            raise AttemptTimeout(limit)
         return super().attempt(request)
 
     def record(self, policy: Policy) -> rung.Outcome[str]:
@@ -327,7 +327,7 @@ class Honest(World):
             policy=policy,
             clock=self.clock,
             jitter=self.jitter,
-            breakers=rung.Breakers(),
+            breakers=rung.BreakerRegistry(),
             retry_budget=rung.RetryBudget(),
             ask=self.ask if self.answers else None,
             journal=SimpleNamespace(append=lambda *_: None, hint=lambda *_: self.hint, project=""),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rung.core.domain.errors import ConfigError
-from rung.core.policy.breaker import Breaker, BreakerSettings, Circuit, Permit, Vote
+from rung.core.policy.breaker import Breaker, BreakerSettings, CallVerdict, CircuitState, Permit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,19 +31,19 @@ SETTINGS = st.builds(
     probe=st.integers(1, 30),
     slow=st.none() | st.integers(1, 20),
 )
-VOTES = st.sampled_from(list(Vote))
+VOTES = st.sampled_from(list(CallVerdict))
 SMALL = BreakerSettings(minimum=4, window=60, pause=30, probe=20)
 
 
-def state(breaker: Breaker) -> Circuit:
+def state(breaker: Breaker) -> CircuitState:
     return breaker.circuit
 
 
 def opened(breaker: Breaker, now: float) -> Breaker:
     """The breaker after as many bad calls as it takes."""
     for _ in range(breaker.settings.minimum):
-        breaker.ended(None, now, now, Vote.BAD)
-    assert state(breaker) is Circuit.OPEN
+        breaker.ended(None, now, now, CallVerdict.BAD)
+    assert state(breaker) is CircuitState.OPEN
     return breaker
 
 
@@ -68,7 +68,7 @@ class Model(RuleBasedStateMachine):
         self.now = 0
         self.offset = 1_000_000
         self.running: list[Call] = []
-        self.circuit = Circuit.CLOSED
+        self.circuit = CircuitState.CLOSED
         self.calls: list[tuple[int, bool]] = []
         self.reopens_at = 0
         self.probe: Call | None = None
@@ -90,42 +90,42 @@ class Model(RuleBasedStateMachine):
             assert answer == wait
             return
         assert isinstance(answer, Permit)
-        assert answer.probe is (self.circuit is not Circuit.CLOSED)
+        assert answer.probe is (self.circuit is not CircuitState.CLOSED)
         call = Call(answer, self.now)
         self.running.append(call)
         if answer.probe:
-            self.circuit = Circuit.HALF_OPEN
+            self.circuit = CircuitState.HALF_OPEN
             self.probe = call
 
     def expected_wait(self) -> float:
-        if self.circuit is Circuit.OPEN:
+        if self.circuit is CircuitState.OPEN:
             return max(0, self.reopens_at - self.now)
-        if self.circuit is Circuit.HALF_OPEN and self.probe is not None:
+        if self.circuit is CircuitState.HALF_OPEN and self.probe is not None:
             return max(0, self.probe.began + self.settings.probe - self.now)
         return 0
 
     @precondition(lambda self: self.running)
     @rule(data=st.data(), vote=VOTES)
-    def call_ends(self, data: st.DataObject, vote: Vote) -> None:
+    def call_ends(self, data: st.DataObject, vote: CallVerdict) -> None:
         call = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
         self.breaker.ended(call.permit, call.began + self.offset, self.now + self.offset, vote)
         slow = self.settings.slow is not None and self.now - call.began > self.settings.slow
-        self.account_for(call, Vote.BAD if slow and vote is Vote.GOOD else vote)
+        self.account_for(call, CallVerdict.BAD if slow and vote is CallVerdict.GOOD else vote)
 
-    def account_for(self, call: Call, vote: Vote) -> None:
+    def account_for(self, call: Call, vote: CallVerdict) -> None:
         if call.permit.probe:
             if call is self.probe:
                 self.probe = None
-                if vote is not Vote.NEUTRAL:
-                    self.turn(Circuit.OPEN if vote is Vote.BAD else Circuit.CLOSED)
-        elif vote is not Vote.NEUTRAL and self.circuit is Circuit.CLOSED:
-            self.calls.append((self.now, vote is Vote.BAD))
+                if vote is not CallVerdict.NEUTRAL:
+                    self.turn(CircuitState.OPEN if vote is CallVerdict.BAD else CircuitState.CLOSED)
+        elif vote is not CallVerdict.NEUTRAL and self.circuit is CircuitState.CLOSED:
+            self.calls.append((self.now, vote is CallVerdict.BAD))
             recent = [bad for at, bad in self.calls if self.now - at <= self.settings.window]
             enough = len(recent) >= self.settings.minimum and sum(recent) / len(recent) >= self.settings.rate
-            if vote is Vote.BAD and enough:
-                self.turn(Circuit.OPEN)
+            if vote is CallVerdict.BAD and enough:
+                self.turn(CircuitState.OPEN)
 
-    def turn(self, circuit: Circuit) -> None:
+    def turn(self, circuit: CircuitState) -> None:
         self.circuit = circuit
         self.calls = []
         self.reopens_at = self.now + int(self.settings.pause)
@@ -157,11 +157,11 @@ def test_opens_exactly_when_the_rate_is_reached(chosen: BreakerSettings, calls: 
     ring: deque[tuple[int, bool]] = deque(maxlen=100)
     for seconds, bad in calls:
         now += seconds
-        breaker.ended(None, now, now, Vote.BAD if bad else Vote.GOOD)
+        breaker.ended(None, now, now, CallVerdict.BAD if bad else CallVerdict.GOOD)
         ring.append((now, bad))
         recent = [was_bad for at, was_bad in ring if now - at <= chosen.window]
         due = bad and len(recent) >= chosen.minimum and sum(recent) / len(recent) >= chosen.rate
-        assert (breaker.circuit is Circuit.OPEN) is due
+        assert (breaker.circuit is CircuitState.OPEN) is due
         if due:
             return
         assert breaker.rate(now) == (sum(recent) / len(recent), len(recent))
@@ -171,29 +171,29 @@ def test_few_calls_prove_nothing() -> None:
     """Fewer calls than the minimum never open it, even if all are bad; by default the twentieth does."""
     breaker = Breaker()
     for _ in range(19):
-        breaker.ended(None, 10, 10, Vote.BAD)
-    assert state(breaker) is Circuit.CLOSED
-    breaker.ended(None, 10, 10, Vote.BAD)
-    assert state(breaker) is Circuit.OPEN
+        breaker.ended(None, 10, 10, CallVerdict.BAD)
+    assert state(breaker) is CircuitState.CLOSED
+    breaker.ended(None, 10, 10, CallVerdict.BAD)
+    assert state(breaker) is CircuitState.OPEN
 
 
 def test_a_rate_that_floats_cannot_hold() -> None:
     """Seven bad calls of a hundred are seven percent, although 0.07 * 100 is a little more than 7 in floats."""
     breaker = Breaker(BreakerSettings(rate=0.07, minimum=100))
     for _ in range(93):
-        breaker.ended(None, 10, 10, Vote.GOOD)
+        breaker.ended(None, 10, 10, CallVerdict.GOOD)
     for _ in range(6):
-        breaker.ended(None, 10, 10, Vote.BAD)
-    assert state(breaker) is Circuit.CLOSED
-    breaker.ended(None, 10, 10, Vote.BAD)
-    assert state(breaker) is Circuit.OPEN
+        breaker.ended(None, 10, 10, CallVerdict.BAD)
+    assert state(breaker) is CircuitState.CLOSED
+    breaker.ended(None, 10, 10, CallVerdict.BAD)
+    assert state(breaker) is CircuitState.OPEN
 
 
 def test_a_quiet_breaker_has_no_rate() -> None:
     """Without a recent call the rate is zero of zero."""
     breaker = Breaker()
     assert breaker.rate(5) == (0.0, 0)
-    breaker.ended(None, 0, 0, Vote.BAD)
+    breaker.ended(None, 0, 0, CallVerdict.BAD)
     assert breaker.rate(0) == (1.0, 1)
     assert breaker.rate(61) == (0.0, 0)
 
@@ -201,36 +201,36 @@ def test_a_quiet_breaker_has_no_rate() -> None:
 def test_at_the_very_beginning_of_a_clock() -> None:
     """At time zero a good call is good and a bad one bad, also after it was saved; a call just as old as the window counts."""
     breaker = Breaker(BreakerSettings(minimum=3, window=60))
-    for vote in (Vote.GOOD, Vote.GOOD, Vote.GOOD, Vote.BAD):
+    for vote in (CallVerdict.GOOD, CallVerdict.GOOD, CallVerdict.GOOD, CallVerdict.BAD):
         breaker.ended(None, 0, 0, vote)
     other = Breaker(breaker.settings)
     other.restore(breaker.snapshot(0), 0)
     for each in (breaker, other):
         assert each.rate(0) == each.rate(60 - 1e-6) == (0.25, 4)
     breaker = Breaker(BreakerSettings(minimum=2, window=60, rate=1.0))
-    breaker.ended(None, 100, 100, Vote.BAD)
-    breaker.ended(None, 160, 160, Vote.BAD)
-    assert state(breaker) is Circuit.OPEN
+    breaker.ended(None, 100, 100, CallVerdict.BAD)
+    breaker.ended(None, 160, 160, CallVerdict.BAD)
+    assert state(breaker) is CircuitState.OPEN
 
 
 def test_slow_calls_count_as_bad() -> None:
     """A good call that took longer than allowed counts as a failed one, also when it was the probe."""
     breaker = Breaker(BreakerSettings(minimum=2, slow=5))
-    breaker.ended(None, 100, 105, Vote.GOOD)
+    breaker.ended(None, 100, 105, CallVerdict.GOOD)
     assert breaker.rate(110) == (0.0, 1)
-    breaker.ended(None, 100, 105.1, Vote.GOOD)
-    assert state(breaker) is Circuit.OPEN
+    breaker.ended(None, 100, 105.1, CallVerdict.GOOD)
+    assert state(breaker) is CircuitState.OPEN
     permit = probe_of(breaker, 200)
-    breaker.ended(permit, 200, 206, Vote.GOOD)
-    assert state(breaker) is Circuit.OPEN
+    breaker.ended(permit, 200, 206, CallVerdict.GOOD)
+    assert state(breaker) is CircuitState.OPEN
 
 
 def test_neutral_calls_count_for_nothing() -> None:
     """A cancelled call, however slow, says nothing about the service."""
     breaker = Breaker(BreakerSettings(minimum=1, slow=1))
-    breaker.ended(breaker.admit(0), 0, 100, Vote.NEUTRAL)  # type: ignore[arg-type]  # it is closed: a permit
+    breaker.ended(breaker.admit(0), 0, 100, CallVerdict.NEUTRAL)  # type: ignore[arg-type]  # it is closed: a permit
     assert breaker.rate(100) == (0.0, 0)
-    assert state(breaker) is Circuit.CLOSED
+    assert state(breaker) is CircuitState.CLOSED
 
 
 def test_a_refusal_says_when_to_come_back() -> None:
@@ -247,8 +247,8 @@ def test_a_refusal_says_when_to_come_back() -> None:
 def test_a_good_probe_closes() -> None:
     """A good probe closes the circuit and the old calls are forgotten."""
     breaker = opened(Breaker(SMALL), 100)
-    breaker.ended(probe_of(breaker, 130), 130, 131, Vote.GOOD)
-    assert state(breaker) is Circuit.CLOSED
+    breaker.ended(probe_of(breaker, 130), 130, 131, CallVerdict.GOOD)
+    assert state(breaker) is CircuitState.CLOSED
     assert breaker.rate(131) == (0.0, 0)
     permit = breaker.admit(131)
     assert isinstance(permit, Permit)
@@ -258,53 +258,53 @@ def test_a_good_probe_closes() -> None:
 def test_a_bad_probe_opens_again() -> None:
     """A bad probe opens the circuit for another full pause."""
     breaker = opened(Breaker(SMALL), 100)
-    breaker.ended(probe_of(breaker, 130), 130, 135, Vote.BAD)
-    assert state(breaker) is Circuit.OPEN
+    breaker.ended(probe_of(breaker, 130), 130, 135, CallVerdict.BAD)
+    assert state(breaker) is CircuitState.OPEN
     assert breaker.admit(135) == 30
 
 
 def test_a_cancelled_probe_gives_its_place_back() -> None:
     """When a probe is cancelled the next caller may probe at once."""
     breaker = opened(Breaker(SMALL), 100)
-    breaker.ended(probe_of(breaker, 130), 130, 131, Vote.NEUTRAL)
-    assert state(breaker) is Circuit.HALF_OPEN
-    breaker.ended(probe_of(breaker, 131), 131, 132, Vote.GOOD)
-    assert state(breaker) is Circuit.CLOSED
+    breaker.ended(probe_of(breaker, 130), 130, 131, CallVerdict.NEUTRAL)
+    assert state(breaker) is CircuitState.HALF_OPEN
+    breaker.ended(probe_of(breaker, 131), 131, 132, CallVerdict.GOOD)
+    assert state(breaker) is CircuitState.CLOSED
 
 
-@pytest.mark.parametrize("late", list(Vote))
-def test_a_hung_probe_is_replaced(late: Vote) -> None:
+@pytest.mark.parametrize("late", list(CallVerdict))
+def test_a_hung_probe_is_replaced(late: CallVerdict) -> None:
     """After its lease a hung probe's place is given to another, and its late result, good or bad, is ignored."""
     breaker = opened(Breaker(SMALL), 100)
     hung = probe_of(breaker, 130)
     assert isinstance(breaker.admit(149.9), float)
     second = probe_of(breaker, 150)
     breaker.ended(hung, 130, 151, late)
-    assert state(breaker) is Circuit.HALF_OPEN
+    assert state(breaker) is CircuitState.HALF_OPEN
     assert breaker.admit(151) == 19
-    breaker.ended(second, 150, 152, Vote.GOOD)
-    assert state(breaker) is Circuit.CLOSED
+    breaker.ended(second, 150, 152, CallVerdict.GOOD)
+    assert state(breaker) is CircuitState.CLOSED
     breaker.ended(hung, 130, 153, late)
-    assert state(breaker) is Circuit.CLOSED
+    assert state(breaker) is CircuitState.CLOSED
 
 
 def test_late_calls_do_not_disturb() -> None:
     """Calls that began before it opened and end badly while it is open move nothing, and are forgotten on closing."""
     breaker = opened(Breaker(SMALL), 100)
     for now in range(101, 111):
-        breaker.ended(Permit(0, probe=False), 99, now, Vote.BAD)
+        breaker.ended(Permit(0, probe=False), 99, now, CallVerdict.BAD)
     assert breaker.admit(111) == 19
-    breaker.ended(probe_of(breaker, 130), 130, 131, Vote.GOOD)
+    breaker.ended(probe_of(breaker, 130), 130, 131, CallVerdict.GOOD)
     for _ in range(3):
-        breaker.ended(None, 131, 131, Vote.BAD)
-    assert state(breaker) is Circuit.CLOSED
+        breaker.ended(None, 131, 131, CallVerdict.BAD)
+    assert state(breaker) is CircuitState.CLOSED
 
 
 @pytest.mark.parametrize("now", [0.0, 5.0, 59.0])
 def test_restored_on_a_young_clock(now: float) -> None:
     """On a clock younger than the saved calls (a machine just booted), good ones stay good and bad ones bad."""
     breaker = Breaker(BreakerSettings(minimum=10, window=60))
-    for vote in (Vote.GOOD, Vote.GOOD, Vote.GOOD, Vote.BAD):
+    for vote in (CallVerdict.GOOD, CallVerdict.GOOD, CallVerdict.GOOD, CallVerdict.BAD):
         breaker.ended(None, 1000, 1000, vote)
     other = Breaker(breaker.settings)
     other.restore(breaker.snapshot(1059), now)
@@ -359,7 +359,7 @@ def test_one_probe_among_twenty_threads() -> None:
             assert len(permits) == 1
             assert permits[0].probe
             assert sorted(answer for answer in answers if isinstance(answer, float)) == [20.0] * (threads - 1)
-            breaker.ended(permits[0], now, now, Vote.BAD)
+            breaker.ended(permits[0], now, now, CallVerdict.BAD)
             now = Moment(now + 30)
 
 
@@ -374,11 +374,11 @@ def test_calls_may_end_in_many_threads_at_once() -> None:
         for turn in range(400):
             now = 1000.0 + turn
             if number < 4:
-                breaker.ended(None, now, now, Vote.GOOD)
+                breaker.ended(None, now, now, CallVerdict.GOOD)
             elif number < 6:
                 breaker.rate(now)
             else:
-                breaker.ended(None, now, now, Vote.BAD)
+                breaker.ended(None, now, now, CallVerdict.BAD)
                 breaker.snapshot(now)
 
     with ThreadPoolExecutor(8) as pool:

@@ -32,7 +32,7 @@ def failed(kind: Kind = Kind.UNKNOWN, **facts: Any) -> Failure:
 def incident(request: Request, failure: Failure, *decisions: ev.Decision) -> Incident:
     return Incident.of(
         [
-            ev.Opened(0.0, "i", ev.Terms("task", "default"), request),
+            ev.Opened(0.0, "i", ev.IncidentContext("task", "default"), request),
             ev.AttemptFailed(1.0, failure, 1.0, 0.0, may_retry=True),
             *[ev.Decided(2.0, decision) for decision in decisions],
         ]
@@ -113,7 +113,7 @@ def test_resume_twice() -> None:
     """A second resumption holds all that was written, not only the last piece."""
     resume = ev.Change(2, Action.RESUME, 0.0, "cut")
     pieces = [failed(Kind.OUTPUT_LIMIT, output=piece) for piece in ("one ", "two ", "three")]
-    state = Incident.of([ev.Opened(0.0, "i", ev.Terms("call", "default"), Request(prompt="count"))])
+    state = Incident.of([ev.Opened(0.0, "i", ev.IncidentContext("call", "default"), Request(prompt="count"))])
     for piece in pieces:
         state.fold(ev.AttemptFailed(1.0, piece, 1.0, 0.0, may_retry=True))
         state.fold(ev.Decided(2.0, resume))

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.classify.classifier import RULES, classify, forget, is_retryable
-from rung.core.domain.errors import AttemptError, Refused, TimeUp
+from rung.core.domain.errors import AttemptError, AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase
 from rung.testing import HttpError
 
 if TYPE_CHECKING:
-    from rung.core.classify.rule_index import Rule
+    from rung.core.classify.rule_index import ClassifyRule
 
 
 def not_json() -> Exception:
@@ -72,7 +72,7 @@ SEEN: list[tuple[Any, Kind, bool]] = [
     (HttpError(200, "odd"), Kind.UNKNOWN, False),
     (TimeoutError(), Kind.TIMEOUT, True),
     (subprocess.TimeoutExpired("x", 5), Kind.TIMEOUT, True),
-    (TimeUp(5), Kind.TIMEOUT, True),
+    (AttemptTimeout(5), Kind.TIMEOUT, True),
     (ConnectionRefusedError("x"), Kind.NETWORK, True),
     (BrokenPipeError("x"), Kind.NETWORK, True),
     (socket.gaierror(-2, "Name or service not known"), Kind.NETWORK, True),
@@ -86,7 +86,7 @@ SEEN: list[tuple[Any, Kind, bool]] = [
     (PermissionError(errno.EACCES, "x"), Kind.PERMISSION_DENIED, False),
     (not_json(), Kind.MALFORMED_OUTPUT, True),
     (ValueError("x"), Kind.UNKNOWN, False),
-    (Refused("anthropic", 5), Kind.SERVICE_DOWN, False),
+    (CircuitOpenError("anthropic", 5), Kind.SERVICE_DOWN, False),
     (AttemptError("x", finding="goal_misaligned"), Kind.GOAL_MISALIGNED, False),
     ({"exit_code": 124}, Kind.TIMEOUT, True),
     ({"exit_code": 126}, Kind.PERMISSION_DENIED, False),
@@ -124,7 +124,7 @@ FACTS = st.builds(
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_each_rule_finds_its_example(rule: Rule) -> None:
+def test_each_rule_finds_its_example(rule: ClassifyRule) -> None:
     """Each rule's example is found by that rule and by none before it."""
     failure = classify(rule.example)
     assert (failure.rule, failure.kind, failure.retryable) == (rule.id, rule.kind, rule.retryable)

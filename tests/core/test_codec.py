@@ -183,7 +183,7 @@ def test_schema_has_every_field() -> None:
         assert set(defs[name]["required"]) == defined(defs[name]), name
     for name, cls in DECISIONS.items():
         assert defined(defs[f"decision_{name}"]) == {"name", *fields_of(cls)}, name
-    for cls in (Request, Failure, Evidence, ev.Option, ev.Terms):
+    for cls in (Request, Failure, Evidence, ev.Option, ev.IncidentContext):
         assert defined(defs[name_of(cls)]) == set(fields_of(cls)), cls
     assert defs["kind"]["enum"] == list(Kind)
     assert defs["status"]["enum"] == list(ev.Status)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, TRANSIENT, Kind
-from rung.core.domain.ladder import Action, Scope
+from rung.core.domain.ladder import Action, RungScope
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.parser import POLICY_KEYS, book_from, ladder_from, policy, policy_from
@@ -238,7 +238,7 @@ VALUES = (
     | st.floats()
     | st.text(max_size=5)
     | WORDS
-    | st.sampled_from([*LADDERS, *TEMPLATES, *Action, *Scope, *Kind, *GROUPS, "never", "session", "3"])
+    | st.sampled_from([*LADDERS, *TEMPLATES, *Action, *RungScope, *Kind, *GROUPS, "never", "session", "3"])
     | st.binary(max_size=3)
 )
 KEYS = WORDS | st.text(max_size=3) | st.integers() | st.none()
@@ -399,7 +399,7 @@ def test_what_a_ladder_may_leave_out() -> None:
     """A ladder needs its rungs alone: kinds then enter at the first, and retry starts afresh after each climb."""
     ladder = ladder_from({"rungs": [{"action": "retry"}, {"action": "retry", "name": "once", "scope": "session"}, END]})
     assert (ladder.name, ladder.default_entry, ladder.first, ladder.about) == ("custom", "retry", 1, "")
-    assert [rung.scope for rung in ladder.rungs] == [Scope.ACTION, Scope.SESSION, Scope.INCIDENT]
+    assert [rung.scope for rung in ladder.rungs] == [RungScope.ACTION, RungScope.SESSION, RungScope.INCIDENT]
     assert not ladder.entry
 
 

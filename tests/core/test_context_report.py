@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.crew.context_warning import ContextReport, Weighed, weigh
+from rung.core.crew.context_warning import ContextDecision, ContextReport, weigh
 
 TEXTS = st.text(max_size=60).map(str.strip)
 COUNTS = st.one_of(st.none(), st.integers(0, 50))
@@ -24,7 +24,7 @@ REPORTS = st.builds(
     deviations=TEXTS,
     proposal=TEXTS,
 ) | st.builds(ContextReport, agents=st.integers(1, 50), agent_cost=st.integers(0, 100).map(float))
-ORDER = tuple(Weighed)
+ORDER = tuple(ContextDecision)
 GOOD = ContextReport(
     usage=66,
     self_correction=False,
@@ -47,14 +47,14 @@ def test_any_text_gets_an_answer(text: str, estimate: float | None, earlier: int
     """No text stops the reader; always seven points and one answer."""
     answer = weigh(ContextReport.parse(text), estimate=estimate, earlier_warnings=earlier)
     assert len(answer.points) == 7
-    assert answer.answer in Weighed
+    assert answer.answer in ContextDecision
     assert all(0 <= point.risk <= 2 for point in answer.points)
 
 
 def test_all_well_proceeds_as_proposed() -> None:
     """Nothing speaks against it: the worker does what it proposed."""
     answer = weigh(GOOD, estimate=40)
-    assert answer.answer is Weighed.PROCEED
+    assert answer.answer is ContextDecision.PROCEED
     assert not any(point.risk for point in answer.points)
     assert "Proposal: Finish step 4" in answer.body
 
@@ -92,14 +92,14 @@ def test_earlier_warnings_and_the_sum() -> None:
     """A second warning adds risk, a third more; two points override, five stop, and 75 % stops at once."""
     assert [weigh(GOOD, earlier_warnings=n).answer for n in (0, 1, 2)] == ["proceed", "proceed", "override"]
     override = weigh(replace(GOOD, self_correction=True, steps=9))
-    assert override.answer is Weighed.OVERRIDE
+    assert override.answer is ContextDecision.OVERRIDE
     assert "Fix: Finish the present step and at most 1 agents, nothing else." in override.body
     assert "Finish the present step, nothing else." in weigh(replace(GOOD, fit=None), earlier_warnings=2).body
     stop = weigh(ContextReport())
-    assert stop.answer is Weighed.STOP
+    assert stop.answer is ContextDecision.STOP
     assert "Write the hand-over now" in stop.body
     assert sum(bool(point.risk) for point in stop.points) == 6
-    assert weigh(replace(GOOD, usage=75.0)).answer is Weighed.STOP
+    assert weigh(replace(GOOD, usage=75.0)).answer is ContextDecision.STOP
 
 
 @given(REPORTS, st.integers(0, 3))
@@ -137,4 +137,4 @@ def test_a_warning_in_a_workers_own_words() -> None:
         deviations="1 (Medium: one more table)",
         proposal="run 1 agent, then hand over",
     )
-    assert weigh(report).answer is Weighed.STOP
+    assert weigh(report).answer is ContextDecision.STOP

@@ -24,7 +24,7 @@ def broken(kind: Kind = Kind.OVERLOADED, **facts: Any) -> Failure:
 def after(policy: Policy, *failures: Failure) -> tuple[Incident, ev.Decision]:
     """The incident after these failures, and the last decision."""
     request = Request(model="small", messages=({"role": "user", "content": "count"},))
-    incident = Incident.of([ev.Opened(0.0, "i", ev.Terms("call", "p"), request)])
+    incident = Incident.of([ev.Opened(0.0, "i", ev.IncidentContext("call", "p"), request)])
     for failure in failures:
         incident.fold(ev.AttemptFailed(1.0, failure, 1.0, 0.0, may_retry=True))
         decision = decide(incident, failure, policy, 1.0, 0.5)

@@ -13,11 +13,11 @@ from rung.core.crew.contract import (
     RESERVED,
     TERMINAL,
     WATCHDOG,
+    Actor,
     MessageType,
-    Move,
-    State,
-    When,
-    Who,
+    TaskState,
+    Transition,
+    TransitionGuard,
     legal,
     moves_of,
     refusal,
@@ -44,7 +44,7 @@ CONTRACT = {
 
 def test_there_are_thirteen_states_and_fifteen_types_of_messages() -> None:
     """The names are a contract with workers that know only SQL."""
-    assert " ".join(State) == (
+    assert " ".join(TaskState) == (
         "watching reviewing exit_requested complete working needs_review review_approved review_failed error"
         " fix_proposed exited context_recovery confirmed"
     )
@@ -54,13 +54,13 @@ def test_there_are_thirteen_states_and_fifteen_types_of_messages() -> None:
     )
 
 
-@pytest.mark.parametrize("before", list(State))
-def test_the_moves_are_those_of_the_contract(before: State) -> None:
+@pytest.mark.parametrize("before", list(TaskState))
+def test_the_moves_are_those_of_the_contract(before: TaskState) -> None:
     """Besides the hand-over and the reset of a task whose worker is stale."""
     found = {
         (move.after.value, move.condition.value)
         for move in legal(before)
-        if move.condition is not When.STALE and (move.after, move.by) != (State.EXITED, Who.WORKER)
+        if move.condition is not TransitionGuard.STALE and (move.after, move.by) != (TaskState.EXITED, Actor.WORKER)
     }
     wanted = {tuple(f"{way}/".split("/")[:2]) for way in CONTRACT[before].split()}
     assert found == wanted
@@ -68,25 +68,30 @@ def test_the_moves_are_those_of_the_contract(before: State) -> None:
 
 def test_whatever_somebody_has_can_be_handed_over_or_reset_once_it_is_stale() -> None:
     """Also where it is paused; what nobody has, or is at its end, cannot."""
-    by_stale = {(move.before, move.after) for move in MOVES if move.condition is When.STALE}
+    by_stale = {(move.before, move.after) for move in MOVES if move.condition is TransitionGuard.STALE}
     for state in OWNED:
-        assert (state, State.WATCHING) in by_stale
-        assert (state, State.FIX_PROPOSED) in by_stale or state is State.FIX_PROPOSED
-    assert not {before for before, _ in by_stale} & {*TERMINAL, State.WATCHING}
+        assert (state, TaskState.WATCHING) in by_stale
+        assert (state, TaskState.FIX_PROPOSED) in by_stale or state is TaskState.FIX_PROPOSED
+    assert not {before for before, _ in by_stale} & {*TERMINAL, TaskState.WATCHING}
 
 
 def test_a_worker_never_makes_a_verdict_and_the_conductor_never_does_a_workers_work() -> None:
     """Who may is part of each move."""
     for move in MOVES:
-        if move.after in {State.REVIEW_APPROVED, State.REVIEW_FAILED, State.FIX_PROPOSED, State.EXIT_REQUESTED}:
-            assert move.by is Who.CONDUCTOR
-        if move.after in {State.WORKING, State.NEEDS_REVIEW, State.ERROR, State.COMPLETE}:
-            assert move.by is Who.WORKER
+        if move.after in {
+            TaskState.REVIEW_APPROVED,
+            TaskState.REVIEW_FAILED,
+            TaskState.FIX_PROPOSED,
+            TaskState.EXIT_REQUESTED,
+        }:
+            assert move.by is Actor.CONDUCTOR
+        if move.after in {TaskState.WORKING, TaskState.NEEDS_REVIEW, TaskState.ERROR, TaskState.COMPLETE}:
+            assert move.by is Actor.WORKER
 
 
 @pytest.mark.parametrize("task_id", ["", *RESERVED])
-@pytest.mark.parametrize("before", list(State))
-def test_a_refusal_says_what_was_legal_and_who_may(before: State, task_id: str) -> None:
+@pytest.mark.parametrize("before", list(TaskState))
+def test_a_refusal_says_what_was_legal_and_who_may(before: TaskState, task_id: str) -> None:
     """In one line, with every legal state in it."""
     words = refusal(before, task_id)
     assert words.startswith("rung: ")
@@ -99,9 +104,9 @@ def test_a_refusal_says_what_was_legal_and_who_may(before: State, task_id: str) 
 
 def test_reserved_rows_have_moves_of_their_own() -> None:
     """The conductor's end comes by context_recovery; the watchdog confirms."""
-    assert Move(State.REVIEWING, State.CONTEXT_RECOVERY, Who.CONDUCTOR) in moves_of(CONDUCTOR)
-    assert Move(State.WATCHING, State.CONFIRMED, Who.WATCHDOG) in moves_of(WATCHDOG)
-    assert not any(move.after is State.WORKING for name in RESERVED for move in moves_of(name))
+    assert Transition(TaskState.REVIEWING, TaskState.CONTEXT_RECOVERY, Actor.CONDUCTOR) in moves_of(CONDUCTOR)
+    assert Transition(TaskState.WATCHING, TaskState.CONFIRMED, Actor.WATCHDOG) in moves_of(WATCHDOG)
+    assert not any(move.after is TaskState.WORKING for name in RESERVED for move in moves_of(name))
 
 
 def test_a_blocked_claim_can_be_sent_to_another_process() -> None:

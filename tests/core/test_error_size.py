@@ -90,7 +90,7 @@ def test_the_decision_names_the_true_kind() -> None:
 def opened(earlier: int = 0) -> ev.Opened:
     """An incident of a task that had so many errors in earlier ones."""
     used = (("fix", earlier),) if earlier else ()
-    return ev.Opened(0.0, "i", ev.Terms("crew", "default"), Request(prompt="x"), used=used)
+    return ev.Opened(0.0, "i", ev.IncidentContext("crew", "default"), Request(prompt="x"), used=used)
 
 
 def decided(first: ev.Opened, before: list[ev.Event], error: Failure) -> ev.Decision:

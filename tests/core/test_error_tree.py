@@ -37,4 +37,4 @@ def test_what_reaches_a_caller_has_one_base() -> None:
         for value in vars(errors).values()
         if isinstance(value, type) and issubclass(value, BaseException) and value.__module__ == errors.__name__
     ]
-    assert [one for one in defined if not issubclass(one, errors.RungError)] == [errors.Fenced]
+    assert [one for one in defined if not issubclass(one, errors.RungError)] == [errors.LeaseLost]

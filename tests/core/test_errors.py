@@ -11,17 +11,25 @@ from typing import Any
 
 import pytest
 
-from rung.core.domain.errors import AttemptError, ConfigError, Refused, RungError, TimeUp, is_number, is_whole
+from rung.core.domain.errors import (
+    AttemptError,
+    AttemptTimeout,
+    CircuitOpenError,
+    ConfigError,
+    RungError,
+    is_number,
+    is_whole,
+)
 from rung.core.domain.failures import NO_HEADERS, Evidence, Kind, Phase
 from rung.core.domain.request import NO_PARAMS
 
 
 def test_one_tree() -> None:
     """All our exceptions can be caught as RungError, and two of them also as what Python would have raised."""
-    assert all(issubclass(error, RungError) for error in (ConfigError, AttemptError, Refused, TimeUp))
+    assert all(issubclass(error, RungError) for error in (ConfigError, AttemptError, CircuitOpenError, AttemptTimeout))
     assert issubclass(ConfigError, ValueError)
-    assert issubclass(TimeUp, TimeoutError)
-    assert not issubclass(Refused, OSError)
+    assert issubclass(AttemptTimeout, TimeoutError)
+    assert not issubclass(CircuitOpenError, OSError)
 
 
 def test_a_config_error_says_it_all() -> None:
@@ -95,14 +103,14 @@ def test_facts_nobody_knows() -> None:
 
 def test_refused_says_for_how_long() -> None:
     """A refusal names its circuit and the seconds it stays open."""
-    error = Refused("anthropic", 12.34)
+    error = CircuitOpenError("anthropic", 12.34)
     assert (error.key, error.retry_after) == ("anthropic", 12.34)
     assert str(error) == "circuit 'anthropic' is open for another 12.3 s"
 
 
 def test_time_up_says_after_how_long() -> None:
     """An ended attempt says after how many seconds."""
-    error = TimeUp(1.5)
+    error = AttemptTimeout(1.5)
     assert error.seconds == 1.5
     assert str(error) == "the attempt was ended after 1.5 s"
 
@@ -135,8 +143,8 @@ def test_whole_numbers() -> None:
         RungError("a", 1),
         ConfigError("tries", -1, "0 or more"),
         AttemptError("two are missing", missing=["a", "b"]),
-        Refused("api", 1.5),
-        TimeUp(3.0),
+        CircuitOpenError("api", 1.5),
+        AttemptTimeout(3.0),
     ],
     ids=lambda error: type(error).__name__,
 )

@@ -27,7 +27,7 @@ from rung.core.classify.evidence import (
     without_secrets,
 )
 from rung.core.classify.retry_after import wait_in_headers
-from rung.core.domain.errors import AttemptError, Refused, TimeUp
+from rung.core.domain.errors import AttemptError, AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.testing import HttpError
 
@@ -234,9 +234,9 @@ def test_carried_evidence_wins() -> None:
 
 def test_our_own_errors() -> None:
     """An open circuit is a service that is down for a while, and an attempt we ended ran into its limit."""
-    refused = evidence_of(Refused("anthropic", 12.5))
+    refused = evidence_of(CircuitOpenError("anthropic", 12.5))
     assert (refused.finding, refused.retry_after, refused.code) == (Kind.SERVICE_DOWN, 12.5, "circuit_open")
-    ended = evidence_of(TimeUp(30))
+    ended = evidence_of(AttemptTimeout(30))
     assert (ended.phase, ended.exceptions) == (Phase.LIMIT, ("rung.TimeUp", "TimeoutError"))
 
 

@@ -72,7 +72,9 @@ def failures(draw: st.DrawFn) -> Failure:
 @st.composite
 def incidents(draw: st.DrawFn, policy: Policy, failure: Failure) -> Incident:
     """An incident after this failure: mostly the first, sometimes one without an attempt, or after another."""
-    terms = ev.Terms("x", "x", idempotent=draw(st.booleans()), rungs=tuple(each.name for each in policy.ladder.rungs))
+    terms = ev.IncidentContext(
+        "x", "x", idempotent=draw(st.booleans()), rungs=tuple(each.name for each in policy.ladder.rungs)
+    )
     deadline = draw(st.none() | AMOUNT)
     incident = Incident.of([ev.Opened(0.0, "x", terms, None, deadline, policy.budget.dollars)])
     if draw(mostly(False, True)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.crew.error_triage import ErrorReport, Proposal, no_progress
+from rung.core.crew.error_triage import ErrorReport, FixProposal, no_progress
 from rung.core.domain.failures import Phase
 
 TEXTS = st.text(max_size=60).map(str.strip)
@@ -14,7 +14,7 @@ SOME = TEXTS.filter(bool)
 
 def test_the_message_of_a_proposal() -> None:
     """Cause, fix and what to do then are labelled lines, with a default for the last."""
-    body = Proposal(root_cause="a typo", fix="write it right").body(2)
+    body = FixProposal(root_cause="a typo", fix="write it right").body(2)
     assert body.splitlines() == [
         "FIX PROPOSAL (Retry 2/5):",
         "Root cause: a typo",

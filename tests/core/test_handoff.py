@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.crew.handoff import (
-    Difference,
+    ArtifactPresence,
     Handoff,
     HandoffKind,
     Mismatch,
-    Presence,
     Resumption,
+    StateDifference,
     compare,
     handoff_kind,
     worst,
@@ -113,19 +113,21 @@ def test_what_differs(state: str, session: str, step: int | None, apart: float |
 
 def test_what_the_successor_says() -> None:
     """It names the session before, the file, what differs, and whether it asks before it goes on."""
-    clean = Resumption(previous_session="s1", handoff=Presence.PRESENT, kind=HandoffKind.CLEAN, resume_point="step 5")
+    clean = Resumption(
+        previous_session="s1", handoff=ArtifactPresence.PRESENT, kind=HandoffKind.CLEAN, resume_point="step 5"
+    )
     assert clean.body() == (
         "RESUMPTION: clean hand-over\nPrevious Session: s1\nHandoff: present\nDeviations: 0\nMismatches: none\n"
         "Pending Messages: 0\nAssessment: run the tests of the last step, then go on\nResume Point: step 5"
     )
     assert not clean.must_ask
-    benign = (Difference(mismatch=Mismatch.BENIGN, said="one step apart"),)
+    benign = (StateDifference(mismatch=Mismatch.BENIGN, said="one step apart"),)
     assert not replace(clean, differences=benign).must_ask
-    odd = (Difference(mismatch=Mismatch.SUSPICIOUS, said="three steps apart"),)
-    dirty = Resumption(previous_session="s1", handoff=Presence.STALE, kind=HandoffKind.DIRTY, differences=odd)
+    odd = (StateDifference(mismatch=Mismatch.SUSPICIOUS, said="three steps apart"),)
+    dirty = Resumption(previous_session="s1", handoff=ArtifactPresence.STALE, kind=HandoffKind.DIRTY, differences=odd)
     assert dirty.must_ask
     assert "suspicious: three steps apart (the table wins)" in dirty.body()
     assert "run all tests of the last checkpoint again, then ask the conductor" in dirty.body()
-    crash = Resumption(previous_session="s1", handoff=Presence.MISSING, kind=HandoffKind.CRASH, deviations=3)
+    crash = Resumption(previous_session="s1", handoff=ArtifactPresence.MISSING, kind=HandoffKind.CRASH, deviations=3)
     assert crash.must_ask
     assert "trust tests, not claims" in crash.body()

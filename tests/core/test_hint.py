@@ -16,7 +16,7 @@ from rung.core.policy.parser import ladder_from
 from rung.core.policy.parser import policy as make
 from rung.core.recovery.decide import decide
 
-OPENED = ev.Opened(10.0, "i1", ev.Terms("task", "default"), Request(prompt="do it", model="small"), 1_000.0)
+OPENED = ev.Opened(10.0, "i1", ev.IncidentContext("task", "default"), Request(prompt="do it", model="small"), 1_000.0)
 
 
 def failed(kind: Kind = Kind.NOT_FOUND, **more: Any) -> ev.AttemptFailed:

@@ -14,7 +14,7 @@ from rung.core.domain.incident import FOLDS, Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 
-TERMS = ev.Terms("task", "default")
+TERMS = ev.IncidentContext("task", "default")
 REQUEST = Request(prompt="do it", model="small", agent="me")
 OPENED = ev.Opened(10.0, "i1", TERMS, REQUEST, 100.0, 2.5, "outer", (("fallback", 1),))
 REPEAT = ev.Repeat(0, 1.0, "again")

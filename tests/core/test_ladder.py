@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Evidence, Failure, Kind
-from rung.core.domain.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, Scope
+from rung.core.domain.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, RungScope
 
-RETRY = Rung(action=Action.RETRY, scope=Scope.ACTION)
+RETRY = Rung(action=Action.RETRY, scope=RungScope.ACTION)
 NUDGE = Rung(action=Action.NUDGE)
 END = Rung(action=Action.FORCE_DONE)
 SMALL = Ladder(
@@ -33,7 +33,7 @@ def failure(kind: Kind, repeats: int = 0) -> Failure:
 
 def test_a_rung_is_named_after_its_action() -> None:
     """Without a name a rung is called as its action, and it repeats only when its tries start afresh."""
-    assert (NUDGE.name, NUDGE.tries, NUDGE.seconds, NUDGE.scope) == ("nudge", 1, None, Scope.INCIDENT)
+    assert (NUDGE.name, NUDGE.tries, NUDGE.seconds, NUDGE.scope) == ("nudge", 1, None, RungScope.INCIDENT)
     assert RETRY.repeats
     assert not NUDGE.repeats
     assert Rung(action=Action.NUDGE, name="push").name == "push"
@@ -81,7 +81,7 @@ def test_what_a_rung_cannot_be(key: str, value: Any) -> None:
 def test_only_retry_starts_afresh(action: Action) -> None:
     """No other rung may have its tries forgotten after a climb: it would never be spent."""
     with pytest.raises(ConfigError, match="scope: 'action'"):
-        Rung(action=action, scope=Scope.ACTION)
+        Rung(action=action, scope=RungScope.ACTION)
 
 
 @pytest.mark.parametrize(

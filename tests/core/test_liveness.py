@@ -10,14 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.crew.liveness import PAUSED, TROUBLE, Limits, Liveness, Patience, Signals, look, stop_restarting
+from rung.core.crew.liveness import (
+    PAUSED,
+    TROUBLE,
+    Liveness,
+    LivenessSignals,
+    LivenessThresholds,
+    RestartLimits,
+    look,
+    stop_restarting,
+)
 from rung.core.domain.errors import ConfigError
-from rung.core.policy.restart_intensity import Intensity
+from rung.core.policy.restart_intensity import RestartIntensity
 
-PATIENCE = Patience(stale=540, slow=600, hung=1800)
+PATIENCE = LivenessThresholds(stale=540, slow=600, hung=1800)
 AGES = st.one_of(st.none(), st.floats(0, 10_000))
 SIGNALS = st.builds(
-    Signals,
+    LivenessSignals,
     process_alive=st.sampled_from([True, False, None]),
     heartbeat_age=AGES,
     progress_age=AGES,
@@ -30,36 +39,36 @@ SIGNALS = st.builds(
 @pytest.mark.parametrize(
     ("signals", "expected"),
     [
-        (Signals(process_alive=True, heartbeat_age=1, progress_age=1), Liveness.WELL),
-        (Signals(process_alive=True, heartbeat_age=540, progress_age=600), Liveness.WELL),
-        (Signals(process_alive=False, heartbeat_age=1), Liveness.DEAD),
-        (Signals(process_alive=True, heartbeat_age=540.1), Liveness.HUNG),
-        (Signals(process_alive=None, heartbeat_age=540.1), Liveness.DEAD),
-        (Signals(process_alive=True, heartbeat_age=None), Liveness.HUNG),
-        (Signals(process_alive=None, heartbeat_age=None), Liveness.DEAD),
-        (Signals(process_alive=True, heartbeat_age=1, progress_age=601), Liveness.SLOW),
-        (Signals(process_alive=True, heartbeat_age=1, progress_age=1801), Liveness.HUNG),
-        (Signals(process_alive=True, heartbeat_age=1, progress_age=1801, state="needs_review"), Liveness.WELL),
-        (Signals(process_alive=True, heartbeat_age=1, progress_age=9999, asked=True), Liveness.WAITING),
-        (Signals(process_alive=True, heartbeat_age=999, asked=True), Liveness.HUNG),
-        (Signals(process_alive=True, heartbeat_age=1, looping=True), Liveness.LOOPING),
-        (Signals(process_alive=True, heartbeat_age=1), Liveness.WELL),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=1), Liveness.WELL),
+        (LivenessSignals(process_alive=True, heartbeat_age=540, progress_age=600), Liveness.WELL),
+        (LivenessSignals(process_alive=False, heartbeat_age=1), Liveness.DEAD),
+        (LivenessSignals(process_alive=True, heartbeat_age=540.1), Liveness.HUNG),
+        (LivenessSignals(process_alive=None, heartbeat_age=540.1), Liveness.DEAD),
+        (LivenessSignals(process_alive=True, heartbeat_age=None), Liveness.HUNG),
+        (LivenessSignals(process_alive=None, heartbeat_age=None), Liveness.DEAD),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=601), Liveness.SLOW),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=1801), Liveness.HUNG),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=1801, state="needs_review"), Liveness.WELL),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=9999, asked=True), Liveness.WAITING),
+        (LivenessSignals(process_alive=True, heartbeat_age=999, asked=True), Liveness.HUNG),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, looping=True), Liveness.LOOPING),
+        (LivenessSignals(process_alive=True, heartbeat_age=1), Liveness.WELL),
     ],
 )
-def test_what_the_signals_say(signals: Signals, expected: Liveness) -> None:
+def test_what_the_signals_say(signals: LivenessSignals, expected: Liveness) -> None:
     """Each verdict at its threshold; a paused worker is not expected to get on, but to beat."""
     assert look(signals, PATIENCE) is expected
 
 
 @given(SIGNALS)
-def test_a_fresh_worker_is_never_in_trouble(signals: Signals) -> None:
+def test_a_fresh_worker_is_never_in_trouble(signals: LivenessSignals) -> None:
     """Whose process lives, who beats, gets on and does not loop is left alone, whatever its state."""
     fresh = replace(signals, process_alive=True, heartbeat_age=1.0, progress_age=1.0, looping=False)
     assert look(fresh, PATIENCE) not in TROUBLE
 
 
 @given(SIGNALS)
-def test_a_dead_process_is_dead_in_every_state(signals: Signals) -> None:
+def test_a_dead_process_is_dead_in_every_state(signals: LivenessSignals) -> None:
     """No state, paused ones neither, hides a death or a missing beat."""
     assert look(replace(signals, process_alive=False), PATIENCE) is Liveness.DEAD
     assert look(replace(signals, heartbeat_age=None), PATIENCE) in {Liveness.DEAD, Liveness.HUNG}
@@ -68,7 +77,7 @@ def test_a_dead_process_is_dead_in_every_state(signals: Signals) -> None:
 @pytest.mark.parametrize("state", sorted(PAUSED))
 def test_a_paused_worker_that_does_not_beat_is_hung(state: str) -> None:
     """A paused worker need not get on, but a missing beat is found in each paused state."""
-    paused = Signals(process_alive=True, heartbeat_age=1.0, progress_age=9_999.0, state=state)
+    paused = LivenessSignals(process_alive=True, heartbeat_age=1.0, progress_age=9_999.0, state=state)
     assert look(paused, PATIENCE) is Liveness.WELL
     assert look(replace(paused, heartbeat_age=PATIENCE.stale + 1), PATIENCE) is Liveness.HUNG
 
@@ -77,7 +86,7 @@ IN_TROUBLE = SIGNALS.filter(lambda signals: signals.heartbeat_age is not None an
 
 
 @given(IN_TROUBLE, st.floats(0, 10_000))
-def test_silence_never_helps(signals: Signals, longer: float) -> None:
+def test_silence_never_helps(signals: LivenessSignals, longer: float) -> None:
     """A longer silence never turns trouble into health."""
     later = replace(signals, heartbeat_age=(signals.heartbeat_age or 0.0) + longer)
     assert look(later, PATIENCE) in TROUBLE
@@ -96,15 +105,17 @@ def test_silence_never_helps(signals: Signals, longer: float) -> None:
 def test_what_patience_cannot_be(settings: dict[str, Any], key: str) -> None:
     """A patience that cannot be used is refused with its key."""
     with pytest.raises(ConfigError) as raised:
-        Patience(**settings)
+        LivenessThresholds(**settings)
     assert raised.value.key == key
-    assert Patience(hung=math.inf).hung == math.inf
+    assert LivenessThresholds(hung=math.inf).hung == math.inf
 
 
 def test_limits_can_be_ones_own() -> None:
     """Other limits hold as they are set, and say how far back they look."""
-    limits = Limits(
-        redispatches=1, restarts=Intensity(restarts=1, seconds=60), deaths=Intensity(restarts=9, seconds=120)
+    limits = RestartLimits(
+        redispatches=1,
+        restarts=RestartIntensity(restarts=1, seconds=60),
+        deaths=RestartIntensity(restarts=9, seconds=120),
     )
     assert limits.longest == 120
     assert "1 is the limit" in stop_restarting(1, [], [], 0, limits)

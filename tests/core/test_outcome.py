@@ -32,7 +32,7 @@ from rung.core.policy.presets import LADDERS
 TASK, PIPELINE = LADDERS["task"], LADDERS["pipeline"]
 REQUEST = Request(prompt="do it", model="small")
 NOON = 1_700_000_000.0
-OPENED = ev.Opened(NOON, "i1", ev.Terms("task", "default"), REQUEST)
+OPENED = ev.Opened(NOON, "i1", ev.IncidentContext("task", "default"), REQUEST)
 
 
 def failed(kind: Kind, message: str, at: float = NOON + 1, **facts: Any) -> ev.AttemptFailed:
@@ -154,7 +154,7 @@ def test_the_model_of_the_next_call(sticky: bool, ending: ev.Event, model: str) 
 
 def test_a_call_that_was_no_request_has_no_model() -> None:
     """Where no request was given, no model is named."""
-    events = (ev.Opened(NOON, "i", ev.Terms("call", "default")), ev.AttemptSucceeded(NOON, 1.0, 0.0))
+    events = (ev.Opened(NOON, "i", ev.IncidentContext("call", "default")), ev.AttemptSucceeded(NOON, 1.0, 0.0))
     assert conclude(Incident.of(events), TASK, events, value=1, error=None, now=NOON, sticky=True).model == ""
 
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.wires.overlap import Overlap, repeated
+from rung.wires.overlap import OverlapFilter, repeated
 
 WORDS = st.text(alphabet="abc ", max_size=40)
 
 
 def told(said: str, more: str, cuts: list[int]) -> str:
     """What comes out of an overlap that is given a text in pieces."""
-    overlap = Overlap(said)
+    overlap = OverlapFilter(said)
     out, start = "", 0
     for size in cuts:
         out += overlap.feed(more[start : start + size])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rung.core.classify.classifier import classify, use_rules
-from rung.core.classify.user_rules import OwnRules, rules_from
+from rung.core.classify.user_rules import UserRules, rules_from
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Kind, Phase
 from rung.core.policy.parser import book_from
@@ -53,7 +53,7 @@ def test_a_file() -> None:
 
 def test_no_rules() -> None:
     """A file without rules has none."""
-    assert book_from({}).rules == OwnRules((), ())
+    assert book_from({}).rules == UserRules((), ())
 
 
 @pytest.mark.parametrize(

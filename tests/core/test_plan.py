@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.crew.blocker import Blocker
-from rung.core.crew.plan import Changes, CrewSettings, Mark, Plan, Wrong, changes, checked_plan, conflicts, read_plan
+from rung.core.crew.plan import (
+    CrewPlan,
+    CrewSettings,
+    PlanDiff,
+    PlanProblem,
+    TaskChange,
+    changes,
+    checked_plan,
+    conflicts,
+    read_plan,
+)
 from rung.core.domain.errors import ConfigError
 
 
@@ -129,12 +139,12 @@ def test_no_table_is_read_by_halves(wild: object) -> None:
 def test_what_cannot_run() -> None:
     """Unknown dependencies, then cycles, then writers of one file are found before the run."""
     strangers = conflicts(read_plan(table(task("a", depends_on=["x"]), task("b", depends_on=["b"]))))
-    assert [(one.wrong, one.tasks) for one in strangers] == [(Wrong.UNKNOWN, ("a",))]
+    assert [(one.wrong, one.tasks) for one in strangers] == [(PlanProblem.UNKNOWN, ("a",))]
     (circle,) = conflicts(read_plan(table(task("a", depends_on=["b"]), task("b", depends_on=["a"]))))
-    assert circle.wrong is Wrong.CYCLE
+    assert circle.wrong is PlanProblem.CYCLE
     assert set(circle.tasks) == {"a", "b"}
     (both,) = conflicts(read_plan(table(task("a", writes=["src"]), task("b", writes=["src/x.py"]))))
-    assert (both.wrong, both.tasks) == (Wrong.SCOPE, ("a", "b"))
+    assert (both.wrong, both.tasks) == (PlanProblem.SCOPE, ("a", "b"))
     assert "src/x.py" in both.said
     assert conflicts(read_plan(table(task("a", writes=["src"]), task("b", writes=["src/x"], depends_on=["a"])))) == ()
     with pytest.raises(ConfigError, match=r"task\.writes"):
@@ -167,7 +177,7 @@ def test_what_a_new_plan_changes() -> None:
             task("back", mark="ROLLBACK"),
         )
     )
-    assert changes(old, new) == Changes(
+    assert changes(old, new) == PlanDiff(
         unchanged=("same",),
         revised=("marked", "other"),
         new=("fresh", "was"),
@@ -179,12 +189,14 @@ def test_what_a_new_plan_changes() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(Mark)), max_size=6, unique_by=lambda pair: pair[0])
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from(TaskChange)), max_size=6, unique_by=lambda pair: pair[0]
+    )
 )
-def test_every_task_of_both_plans_is_told_once(rows: list[tuple[str, Mark]]) -> None:
+def test_every_task_of_both_plans_is_told_once(rows: list[tuple[str, TaskChange]]) -> None:
     """No task of the old or the new plan is left out of the changes, and none is in two of them."""
     old = read_plan(table(*(task(name) for name in "abcd")))
-    new = Plan(
+    new = CrewPlan(
         settings=old.settings,
         tasks=read_plan(table(task("zz"), *(task(name, mark=mark.value) for name, mark in rows))).tasks,
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind
-from rung.core.domain.ladder import Action, Ladder, Rung, Scope
+from rung.core.domain.ladder import Action, Ladder, Rung, RungScope
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, WorstCase, preset, worst_case
@@ -247,7 +247,7 @@ def test_the_worst_case_in_dollars() -> None:
     ladder = Ladder(
         name="priced",
         rungs=(
-            Rung(action=Action.RETRY, tries=2, scope=Scope.ACTION),
+            Rung(action=Action.RETRY, tries=2, scope=RungScope.ACTION),
             Rung(action=Action.REPLAN, tries=3, cost=0.5),
             Rung(action=Action.NUDGE, tries=0, cost=9.0),
             Rung(action=Action.SURFACE, tries=0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rung.core.domain.failures import GROUPS, Evidence, Failure, Kind
-from rung.core.domain.ladder import Ladder, Scope
+from rung.core.domain.ladder import Ladder, RungScope
 from rung.core.policy.policy import preset
 from rung.core.policy.presets import LADDERS
 
@@ -109,7 +109,7 @@ def test_transient_first(name: str) -> None:
     """Where a ladder begins with retry, everything transient enters there, and retry alone starts afresh."""
     ladder = LADDERS[name]
     assert {enters(ladder, kind) for kind in GROUPS["transient"]} == {"retry"}
-    assert [rung.name for rung in ladder.rungs if rung.scope is Scope.ACTION] == ["retry"]
+    assert [rung.name for rung in ladder.rungs if rung.scope is RungScope.ACTION] == ["retry"]
 
 
 @pytest.mark.parametrize("name", RUNGS)
@@ -170,7 +170,7 @@ def test_only_small_gaps_are_nudged() -> None:
 
 def test_one_fallback_for_each_session() -> None:
     """The call ladder's fallback is counted for the whole session."""
-    assert [rung.name for rung in LADDERS["call"].rungs if rung.scope is Scope.SESSION] == ["fallback"]
+    assert [rung.name for rung in LADDERS["call"].rungs if rung.scope is RungScope.SESSION] == ["fallback"]
 
 
 def test_waits_on_the_model_ladder() -> None:

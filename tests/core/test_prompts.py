@@ -25,7 +25,7 @@ def incident(prompt: str | None = "do it", *failures: Failure, steps: tuple[str,
     request = None if prompt is None else Request(prompt=prompt)
     return Incident.of(
         [
-            ev.Opened(0.0, "i", ev.Terms("task", "default"), request),
+            ev.Opened(0.0, "i", ev.IncidentContext("task", "default"), request),
             *[ev.AttemptFailed(1.0, failure, 1.0, 0.0, may_retry=True) for failure in failures],
             *[ev.StepCompleted(2.0, step) for step in steps],
         ]

@@ -12,7 +12,7 @@ from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
-from rung.core.recovery.resume_point import Point, about_cut_off, cut_off, point
+from rung.core.recovery.resume_point import ResumePoint, about_cut_off, cut_off, point
 
 POLICY = make_policy("task", models=["small", "large"])
 FAILURE = Failure(Kind.TIMEOUT, True, "timed-out", "no")
@@ -21,7 +21,7 @@ OPTIONS = (ev.Option("retry", "again"), ev.Option("stop", "stop"), ev.Option("de
 
 
 def opened(**terms: Any) -> ev.Opened:
-    return ev.Opened(0.0, "i", ev.Terms("task", "default", **terms), REQUEST)
+    return ev.Opened(0.0, "i", ev.IncidentContext("task", "default", **terms), REQUEST)
 
 
 def failed(at: float = 1.0) -> ev.AttemptFailed:
@@ -43,22 +43,25 @@ CHANGED = ev.Changed(3.0, REQUEST.but(recovery="r"), "d", ("recovery",), "nudge"
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        ([], Point()),
-        ([ev.StepCompleted(0.5, "a")], Point()),
-        ([failed()], Point(FAILURE, undecided=True)),
-        ([failed(), decided(REPEAT)], Point(wait=7.0)),  # of the 10 s from 2.0 on, at 5.0
-        ([failed(), decided(REPEAT), failed(3.0)], Point(FAILURE, undecided=True)),
-        ([failed(), decided(CHANGE)], Point(FAILURE, CHANGE)),
-        ([failed(), decided(CHANGE), CHANGED], Point(wait=1.0)),
-        ([failed(), decided(CHANGE), ev.Skipped(3.0, 1, "x")], Point(FAILURE, undecided=True)),
-        ([failed(), decided(HAND_OVER)], Point(FAILURE, HAND_OVER)),
-        ([failed(), decided(HAND_OVER), CHANGED], Point()),
-        ([failed(), decided(ASK)], Point(FAILURE, ASK)),
-        ([failed(), decided(FINISH)], Point(FAILURE, FINISH)),
-        ([failed(), decided(CHANGE), CHANGED, failed(4.0), decided(HAND_OVER)], Point(FAILURE, HAND_OVER, CHANGE)),
+        ([], ResumePoint()),
+        ([ev.StepCompleted(0.5, "a")], ResumePoint()),
+        ([failed()], ResumePoint(FAILURE, undecided=True)),
+        ([failed(), decided(REPEAT)], ResumePoint(wait=7.0)),  # of the 10 s from 2.0 on, at 5.0
+        ([failed(), decided(REPEAT), failed(3.0)], ResumePoint(FAILURE, undecided=True)),
+        ([failed(), decided(CHANGE)], ResumePoint(FAILURE, CHANGE)),
+        ([failed(), decided(CHANGE), CHANGED], ResumePoint(wait=1.0)),
+        ([failed(), decided(CHANGE), ev.Skipped(3.0, 1, "x")], ResumePoint(FAILURE, undecided=True)),
+        ([failed(), decided(HAND_OVER)], ResumePoint(FAILURE, HAND_OVER)),
+        ([failed(), decided(HAND_OVER), CHANGED], ResumePoint()),
+        ([failed(), decided(ASK)], ResumePoint(FAILURE, ASK)),
+        ([failed(), decided(FINISH)], ResumePoint(FAILURE, FINISH)),
+        (
+            [failed(), decided(CHANGE), CHANGED, failed(4.0), decided(HAND_OVER)],
+            ResumePoint(FAILURE, HAND_OVER, CHANGE),
+        ),
     ],
 )
-def test_where_it_goes_on(events: list[ev.Event], expected: Point) -> None:
+def test_where_it_goes_on(events: list[ev.Event], expected: ResumePoint) -> None:
     """A decision that was not carried out is; a wait keeps its moment; what was not decided about is decided."""
     assert point([opened(), *events], POLICY, 5.0) == expected
 

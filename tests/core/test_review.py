@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.crew.review import LABELS, Judged, ReviewRequest, judge_review, review_exhausted, sent_back
+from rung.core.crew.review import LABELS, ReviewDecision, ReviewRequest, judge_review, review_exhausted, sent_back
 from rung.core.domain.failures import Kind
 
 TEXTS = st.text(max_size=60).map(str.strip)
@@ -38,7 +38,7 @@ GOOD = ReviewRequest(
     reason="one detour",
     key_outputs="src/parser.py (created)\ntests/test_parser.py (created)",
 )
-ORDER = tuple(Judged)
+ORDER = tuple(ReviewDecision)
 
 
 @given(REQUESTS)
@@ -51,7 +51,7 @@ def test_a_request_is_read_as_it_was_written(request: ReviewRequest) -> None:
 def test_no_text_stops_the_reader(text: str) -> None:
     """Any text is read, and judged."""
     request = ReviewRequest.parse(text)
-    assert judge_review(request).judged in Judged
+    assert judge_review(request).judged in ReviewDecision
     assert 0 <= len(request.missing) <= 11
 
 
@@ -76,7 +76,7 @@ def test_what_an_agent_writes_by_hand() -> None:
     assert request.missing == ()
     assert (request.checkpoint, request.context, request.smoothness) == (3, 48, 3)
     assert request.key_outputs.splitlines()[1].strip() == "- api/tests.py (created)"
-    assert judge_review(request).judged is Judged.APPROVE
+    assert judge_review(request).judged is ReviewDecision.APPROVE
     assert judge_review(request).body == "REVIEW APPROVED: checkpoint 3. Go on."
 
 
@@ -100,7 +100,7 @@ def test_a_missing_field_is_a_deviation(name: str) -> None:
     missing = replace(GOOD, **left_out)
     verdict = judge_review(missing)
     assert missing.missing == (LABELS[name][0],)
-    assert verdict.judged is (Judged.REVISE if name == "smoothness" else Judged.READ_DEEPLY)
+    assert verdict.judged is (ReviewDecision.REVISE if name == "smoothness" else ReviewDecision.READ_DEEPLY)
     assert any(LABELS[name][0].lower() in reason.lower() for reason in verdict.reasons)
 
 
@@ -126,20 +126,20 @@ def test_doubts_never_make_it_milder(request: ReviewRequest) -> None:
 
 def test_who_has_read_the_work_may_approve_it() -> None:
     """Reading settles doubts, never a bad grade or failing tests."""
-    assert judge_review(replace(GOOD, smoothness=5), read=True).judged is Judged.APPROVE
-    assert judge_review(replace(GOOD, self_correction=True)).judged is Judged.READ_DEEPLY
+    assert judge_review(replace(GOOD, smoothness=5), read=True).judged is ReviewDecision.APPROVE
+    assert judge_review(replace(GOOD, self_correction=True)).judged is ReviewDecision.READ_DEEPLY
     assert judge_review(replace(GOOD, self_correction=True)).body == ""
-    assert judge_review(replace(GOOD, self_correction=True, summary=""), read=True).judged is Judged.APPROVE
-    assert judge_review(replace(GOOD, smoothness=6), read=True).judged is Judged.REVISE
-    assert judge_review(replace(GOOD, tests="failing"), read=True).judged is Judged.REVISE
-    assert judge_review(replace(GOOD, tests="10 tests failed"), read=True).judged is Judged.REVISE
-    assert judge_review(replace(GOOD, smoothness=9, tests="2 errors"), read=True).judged is Judged.REJECT
+    assert judge_review(replace(GOOD, self_correction=True, summary=""), read=True).judged is ReviewDecision.APPROVE
+    assert judge_review(replace(GOOD, smoothness=6), read=True).judged is ReviewDecision.REVISE
+    assert judge_review(replace(GOOD, tests="failing"), read=True).judged is ReviewDecision.REVISE
+    assert judge_review(replace(GOOD, tests="10 tests failed"), read=True).judged is ReviewDecision.REVISE
+    assert judge_review(replace(GOOD, smoothness=9, tests="2 errors"), read=True).judged is ReviewDecision.REJECT
 
 
 def test_what_a_deep_reader_found_goes_back() -> None:
     """The worker is told what was wrong, and to revise just that, however well it graded itself."""
     verdict = sent_back(GOOD, "the parser reads nothing after a comment")
-    assert verdict.judged is Judged.REVISE
+    assert verdict.judged is ReviewDecision.REVISE
     assert "Issue: the parser reads nothing after a comment" in verdict.body
 
 

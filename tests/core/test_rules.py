@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rung.core.classify.classifier import RULES, classify, rules, use_rules
 from rung.core.classify.phrases import phrases
 from rung.core.classify.read_facts import read
-from rung.core.classify.rule_index import SIGNS, Rule, Table, asked_by
+from rung.core.classify.rule_index import SIGNS, ClassifyRule, RuleIndex, asked_by
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def _ours_again() -> Iterator[None]:
     use_rules()
 
 
-def plainly(rule: Rule, facts: Facts) -> bool:
+def plainly(rule: ClassifyRule, facts: Facts) -> bool:
     """Does the rule match? By its own words, without any index."""
     signs = (
         any(code.lower() in facts.codes for code in rule.code),
@@ -38,7 +38,7 @@ def plainly(rule: Rule, facts: Facts) -> bool:
     )
     if any(getattr(rule, sign) for sign in SIGNS) and not any(signs):
         return False
-    return Table((rule,)).first(facts) is rule
+    return RuleIndex((rule,)).first(facts) is rule
 
 
 TEXTS = st.lists(
@@ -70,12 +70,12 @@ def test_the_index_is_only_faster(
     """The rule the index finds is the first of those that match when each is asked."""
     facts = read(Evidence(text=text, status=status, code=code, phase=phase, exit_code=exit_code))
     matching = [rule.id for rule in RULES if plainly(rule, facts)]
-    found = Table(RULES).first(facts)
+    found = RuleIndex(RULES).first(facts)
     assert (found and found.id) == (matching[0] if matching else None)
 
 
-def own(**asks: object) -> Rule:
-    return Rule(**{"id": "own", "kind": Kind.SERVICE_DOWN, "why": "Ours.", "example": Evidence(), **asks})  # type: ignore[arg-type]
+def own(**asks: object) -> ClassifyRule:
+    return ClassifyRule(**{"id": "own", "kind": Kind.SERVICE_DOWN, "why": "Ours.", "example": Evidence(), **asks})  # type: ignore[arg-type]
 
 
 def test_own_rules_before_and_after() -> None:
@@ -120,7 +120,7 @@ def test_own_rules_before_and_after() -> None:
 )
 def test_signs_and_conditions(asks: dict[str, object], evidence: Evidence, matches: bool) -> None:
     """A rule matches when one of its signs is there and all of its conditions hold."""
-    assert (Table((own(**asks),)).first(read(evidence)) is not None) is matches
+    assert (RuleIndex((own(**asks),)).first(read(evidence)) is not None) is matches
 
 
 def test_what_a_rule_asks_for() -> None:

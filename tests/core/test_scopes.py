@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.crew.dependencies import Clash, clashes, cycle, overlap, unknown, waves
+from rung.core.crew.dependencies import DependencyConflict, clashes, cycle, overlap, unknown, waves
 
 NAMES = [f"t{number}" for number in range(7)]
 PATHS = ["a.py", "src/b.py", "src/", "src/*.py", "docs/**", "docs/x.md", "./a.py", "src/sub/c.py"]
@@ -98,4 +98,4 @@ def test_cycles_and_strangers() -> None:
     after = {"a": ["b"], "b": ["c"], "c": ["a"]}
     assert all(later in after[one] for one, later in pairwise(circle))
     assert unknown({"a": ["x", "b"], "b": ["y"]}) == [("a", "x"), ("b", "y")]
-    assert clashes({"a": ["f"], "b": ["f"]}, {"a": [], "b": []}) == [Clash("a", "b", "f")]
+    assert clashes({"a": ["f"], "b": ["f"]}, {"a": [], "b": []}) == [DependencyConflict("a", "b", "f")]

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
-from rung.core.policy.spend_limits import ALERTS, Allowance, alert_at, month_begins, month_of
+from rung.core.policy.spend_limits import ALERTS, SpendLimits, alert_at, month_begins, month_of
 
 NOVEMBER = 1_794_787_200.0  # 2026-11-16
 
 
 def test_nothing_bounds_nothing() -> None:
     """Without a limit there is no purse."""
-    assert not Allowance().bounds
-    assert Allowance().purses("s", "p", "2026-11") == []
+    assert not SpendLimits().bounds
+    assert SpendLimits().purses("s", "p", "2026-11") == []
 
 
 def test_purses() -> None:
     """A call is paid from its month, its project and its session; a project's own limit goes before everybody's."""
-    limits = Allowance(session=1.0, project=2.0, month=3.0, projects={"dear": 9.0})
+    limits = SpendLimits(session=1.0, project=2.0, month=3.0, projects={"dear": 9.0})
     assert limits.bounds
     assert [(purse.id, purse.limit) for purse in limits.purses("s", "dear", "2026-11")] == [
         ("budget/month/2026-11", 3.0),
@@ -30,12 +30,12 @@ def test_purses() -> None:
         ("budget/session/s", 1.0),
     ]
     assert limits.purses("", "other", "2026-11")[-1].limit == 2.0
-    assert Allowance(projects={"dear": 9.0}).bounds
+    assert SpendLimits(projects={"dear": 9.0}).bounds
 
 
 def test_what_people_set_weighs_more() -> None:
     """What was set in the journal takes the place of the file's; what was not set leaves it."""
-    file = Allowance(session=1.0, month=3.0, projects={"a": 1.0})
+    file = SpendLimits(session=1.0, month=3.0, projects={"a": 1.0})
     over = file.set_over({"monthly": 5.0, "session": None, "projects": {"b": 2.0}})
     assert (over.session, over.month, dict(over.projects)) == (1.0, 5.0, {"a": 1.0, "b": 2.0})
     assert file.set_over({}) == file
@@ -45,7 +45,7 @@ def test_what_people_set_weighs_more() -> None:
 def test_limits_that_are_none(bad: dict[str, Any]) -> None:
     """A limit that is no number is refused by its name."""
     with pytest.raises(ConfigError, match=r"^(session|month|projects\.a): "):
-        Allowance(**bad)
+        SpendLimits(**bad)
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6))

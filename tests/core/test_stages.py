@@ -12,7 +12,7 @@ from rung.core.classify.classifier import classify
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Kind
 from rung.core.pipeline.spec import (
-    Stage,
+    PipelineStage,
     blocked_report,
     joined,
     judge_output,
@@ -20,7 +20,7 @@ from rung.core.pipeline.spec import (
     sections_missing,
     stage_prompt,
 )
-from rung.core.pipeline.stage_signal import Ended, parse
+from rung.core.pipeline.stage_signal import StageEnding, parse
 from rung.core.policy.presets import PIPELINE
 
 
@@ -45,7 +45,7 @@ def test_a_whole_pipeline() -> None:
     )
     assert (pipeline.name, pipeline.workers, pipeline.out) == ("demo", 3, "work")
     design, build = pipeline.stages
-    assert design == Stage(
+    assert design == PipelineStage(
         id="design",
         prompt="do design",
         command=("agent",),
@@ -126,7 +126,7 @@ def test_sections() -> None:
 @given(st.text(), st.lists(st.sampled_from(["Goal", "Parts"]), unique=True))
 def test_any_output_is_judged(output: str, sections: list[str]) -> None:
     """No output stops the judge, and each failure of a stage has a rung of the ladder to enter."""
-    found = judge_output(Stage(id="a", sections=tuple(sections)), output)
+    found = judge_output(PipelineStage(id="a", sections=tuple(sections)), output)
     if found is not None:
         assert 0 <= PIPELINE.enter(classify(found)) < len(PIPELINE.rungs)
     assert set(sections_missing(output, sections)) <= set(sections)
@@ -150,13 +150,13 @@ def test_any_output_is_judged(output: str, sections: list[str]) -> None:
 )
 def test_what_an_output_says(output: str, kind: Kind | None, missing: tuple[str, ...]) -> None:
     """Its signal first, then its sections, then its quality."""
-    found = judge_output(Stage(id="a", sections=("Goal", "Parts"), quality=70), output)
+    found = judge_output(PipelineStage(id="a", sections=("Goal", "Parts"), quality=70), output)
     assert (found.finding if found else None, found.missing if found else ()) == (kind, missing)
 
 
 def test_a_failure_in_its_own_words_is_classified() -> None:
     """A FAIL that names no kind is named like any other error."""
-    found = judge_output(Stage(id="a"), "FAIL|reason:HTTP 429 rate limit exceeded")
+    found = judge_output(PipelineStage(id="a"), "FAIL|reason:HTTP 429 rate limit exceeded")
     assert found is not None
     assert found.finding is None
     assert classify(found).kind is Kind.RATE_LIMIT
@@ -164,10 +164,10 @@ def test_a_failure_in_its_own_words_is_classified() -> None:
 
 def test_a_signal_may_be_required() -> None:
     """A stage that asks for a signal does not take prose."""
-    found = judge_output(Stage(id="a", signal=True), "All done.")
+    found = judge_output(PipelineStage(id="a", signal=True), "All done.")
     assert found is not None
     assert found.finding is Kind.MALFORMED_OUTPUT
-    assert judge_output(Stage(id="a", signal=True), "PASS") is None
+    assert judge_output(PipelineStage(id="a", signal=True), "PASS") is None
 
 
 def test_a_nudge_completes_what_was_there() -> None:
@@ -194,6 +194,6 @@ def test_the_report_of_a_blocked_pipeline() -> None:
     text = blocked_report(pipeline, states, {"b": "# BLOCKED: unknown\n\n## Options\n\n1. one\n"})
     signal = parse(text)
     assert signal is not None
-    assert (signal.status, signal.facts) == (Ended.BLOCKED, {"stage": "b", "passed": "1 of 3"})
+    assert (signal.status, signal.facts) == (StageEnding.BLOCKED, {"stage": "b", "passed": "1 of 3"})
     assert "- c: not started" in text
     assert "## Stage b\n\n### BLOCKED: unknown\n\n#### Options" in text

@@ -24,7 +24,7 @@ from rung.wires.tool_arguments import lacking
 
 RUNGS = ("retry", "nudge")
 FAILURE = Failure(Kind.RATE_LIMIT, True, "rate-limited", "slow down", 3.0, Evidence(text="slow down", status=429))
-TERMS = ev.Terms("task", "default")
+TERMS = ev.IncidentContext("task", "default")
 
 
 @pytest.mark.parametrize(

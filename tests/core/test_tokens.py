@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rung.core.classify.classifier import classify
-from rung.core.domain.token_counts import Tokens, over_limit, room_for_answer, tokens_in
+from rung.core.domain.token_counts import TokenCounts, over_limit, room_for_answer, tokens_in
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from rung.core.domain.token_counts import Tokens, over_limit, room_for_answer, t
 )
 def test_both_numbers(text: str, limit: int, asked: int) -> None:
     """The room and what was asked for are told apart."""
-    assert tokens_in(text) == Tokens(limit, asked)
+    assert tokens_in(text) == TokenCounts(limit, asked)
 
 
 @pytest.mark.parametrize("text", ["prompt is too long", "Context size has been exceeded.", "", "9" * 5000])
@@ -60,7 +60,7 @@ def test_one_request_over_the_limit(text: str, over: bool) -> None:
 def test_a_failure_tells_its_tokens() -> None:
     """A context limit says both numbers; nothing else has any."""
     failure = classify("prompt is too long: 210000 tokens > 200000 maximum")
-    assert failure.tokens == Tokens(limit=200_000, asked=210_000)
+    assert failure.tokens == TokenCounts(limit=200_000, asked=210_000)
     assert classify("429: Limit 30000, Used 29000, Requested 1500. rate limit reached").tokens is None
 
 

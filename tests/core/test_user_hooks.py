@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rung.adapters.system.user_hooks import Hook
+from rung.adapters.system.user_hooks import CommandHook
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import read_rows
 from rung.core.policy.stop_settings import stop_from
@@ -17,7 +17,7 @@ GOOD = {"when": "attempt.pre", "run": "true"}
 def test_good_rows_are_kept_as_they_are() -> None:
     """All four keys, or only those that must be there."""
     rows: list[dict[str, Any]] = [GOOD, {**GOOD, "when": "rung.post", "seconds": 1.5, "fail_closed": True}]
-    assert read_rows(Hook, rows, "hooks") == tuple(Hook(**row) for row in rows)
+    assert read_rows(CommandHook, rows, "hooks") == tuple(CommandHook(**row) for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_good_rows_are_kept_as_they_are() -> None:
 def test_every_error_names_its_key(rows: Any, key: str) -> None:
     """And what would be allowed there."""
     with pytest.raises(ConfigError) as found:
-        read_rows(Hook, rows, "hooks")
+        read_rows(CommandHook, rows, "hooks")
     assert found.value.key == key
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 from tests.crew.stranger import Stranger
 from tests.store import postgres
 
@@ -52,14 +52,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def table(place: str) -> Iterator[Table]:
+def table(place: str) -> Iterator[CrewTable]:
     """An empty table."""
-    with Table.open(place, create=True) as opened:
+    with CrewTable.open(place, create=True) as opened:
         yield opened
 
 
 @pytest.fixture
-def stranger(table: Table, place: str) -> Iterator[Stranger]:
+def stranger(table: CrewTable, place: str) -> Iterator[Stranger]:
     """Somebody who knows nothing but SQL."""
     del table
     with Stranger(place) as found:

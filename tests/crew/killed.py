@@ -9,20 +9,20 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from rung.core.crew.contract import MessageType, State
+from rung.core.crew.contract import MessageType, TaskState
 from rung.core.domain.errors import ClaimBlocked
-from rung.store.crew.rows import Claim, NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.rows import NewTask, TaskLease
+from rung.store.crew.table import CrewTable
 from tests.crew.racer import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.store.crew.connection import Connection
+    from rung.store.crew.connection import CrewConnection
 
 TASK = "task-01"
-MINE = Claim(task_id=TASK, session="s1", generation=1)
-WRITES: dict[str, Callable[[Table], object]] = {
+MINE = TaskLease(task_id=TASK, session="s1", generation=1)
+WRITES: dict[str, Callable[[CrewTable], object]] = {
     "claim": lambda table: table.claim("task-02", "s2"),
     "blocked": lambda table: table.claim(TASK, "s2"),
     "error": lambda table: table.error(MINE, "boom"),
@@ -30,7 +30,7 @@ WRITES: dict[str, Callable[[Table], object]] = {
     "review": lambda table: table.ask_review(MINE, "x", checkpoint=1),
     "hand off": lambda table: table.hand_off(MINE, "x"),
     "complete": lambda table: table.complete(MINE),
-    "answer": lambda table: table.answer(table.known(TASK), State.EXITED, "x", MessageType.SYSTEM),
+    "answer": lambda table: table.answer(table.known(TASK), TaskState.EXITED, "x", MessageType.SYSTEM),
     "add": lambda table: table.add(NewTask(task_id="task-03", instruction="x")),
 }
 
@@ -38,7 +38,7 @@ WRITES: dict[str, Callable[[Table], object]] = {
 class Killing:
     """A connection whose process dies before its nth statement, without a word to anybody."""
 
-    def __init__(self, inner: Connection, statements: int) -> None:
+    def __init__(self, inner: CrewConnection, statements: int) -> None:
         self.inner = inner
         self.url = inner.url
         self.left = statements
@@ -72,7 +72,7 @@ def main(place: str, write: str) -> None:
     for statements in count():
         child = os.fork()  # nothing is open yet: what it opens is its own
         if child == 0:
-            table = Table.open(place)
+            table = CrewTable.open(place)
             table.connection = Killing(table.connection, statements)
             with suppress(ClaimBlocked):
                 WRITES[write](table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from rung.core.domain.errors import ClaimBlocked
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 
 def say(words: str) -> None:
@@ -16,7 +16,7 @@ def say(words: str) -> None:
 
 def main(place: str, session: str) -> None:
     """For each line, a task: `won` and the generation, or `blocked`; for `next`, which one it got."""
-    with Table.open(place) as table:
+    with CrewTable.open(place) as table:
         say("ready")
         for line in sys.stdin:
             if line == "next\n":

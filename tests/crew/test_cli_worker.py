@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from rung.cli.group import root
-from rung.core.crew.contract import MessageType, State
+from rung.core.crew.contract import MessageType, TaskState
 from rung.store.crew.rows import NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,16 +59,16 @@ class Shell:
 
 
 @pytest.fixture
-def shell(table: Table, place: str) -> Shell:
+def shell(table: CrewTable, place: str) -> Shell:
     table.add(NewTask(task_id=TASK, instruction="write the parser"))
     return Shell(place)
 
 
-def answered(table: Table, to: State) -> None:
+def answered(table: CrewTable, to: TaskState) -> None:
     assert table.answer(table.known(TASK), to, f"now {to}", MessageType.SYSTEM)
 
 
-def test_a_whole_life_by_commands(table: Table, shell: Shell, tmp_path: Path) -> None:
+def test_a_whole_life_by_commands(table: CrewTable, shell: Shell, tmp_path: Path) -> None:
     """Claim, beat, error, fix, review, completion; each says in JSON what came of it."""
     claimed = shell("worker", "claim", "--task", TASK, "--session", "s1", "--json").facts
     assert (claimed["generation"], claimed["instruction"]) == (1, "write the parser")
@@ -81,19 +81,19 @@ def test_a_whole_life_by_commands(table: Table, shell: Shell, tmp_path: Path) ->
     done = shell("worker", "error", "tests fail", "--body-file", str(report), "--report", str(report), *HELD, "--json")
     assert done.facts == {"task": TASK, "tries": 1}
     assert table.messages(TASK)[-1].message == "three tests fail"
-    answered(table, State.FIX_PROPOSED)
+    answered(table, TaskState.FIX_PROPOSED)
     found = shell("worker", "messages", "--task", TASK, "--after", "2", "--json").facts["messages"]
     assert [message["message"] for message in found] == ["now fix_proposed"]
     assert shell("worker", "resume", *HELD).code == 0
     done = shell("worker", "review", "--checkpoint", "1", "--body-file", "-", *HELD, "--json", given="all green")
     assert done.facts == {"task": TASK, "checkpoint": 1, "cycle": 1}
-    answered(table, State.REVIEW_APPROVED)
+    answered(table, TaskState.REVIEW_APPROVED)
     assert shell("worker", "complete", *HELD, "--json").facts["state"] == "complete"
     row = table.known(TASK)
-    assert (row.state, row.progress, row.report_path) == (State.COMPLETE, "1 of 7", str(report))
+    assert (row.state, row.progress, row.report_path) == (TaskState.COMPLETE, "1 of 7", str(report))
 
 
-def test_variables_stand_for_options(table: Table, shell: Shell) -> None:
+def test_variables_stand_for_options(table: CrewTable, shell: Shell) -> None:
     """`claim --shell` prints them; the next free task is taken where none is named."""
     done = shell("worker", "claim", "--shell")
     assert done.code == 0
@@ -107,7 +107,7 @@ def test_variables_stand_for_options(table: Table, shell: Shell) -> None:
     assert not table.fallbacks()
 
 
-def test_a_blocked_claim_has_a_code_of_its_own(table: Table, shell: Shell) -> None:
+def test_a_blocked_claim_has_a_code_of_its_own(table: CrewTable, shell: Shell) -> None:
     """One line that says who has it; the fallback row is there."""
     assert shell("worker", "claim", "--task", TASK, "--session", "s1").code == 0
     done = shell("worker", "claim", "--task", TASK, "--session", "s2")
@@ -116,11 +116,11 @@ def test_a_blocked_claim_has_a_code_of_its_own(table: Table, shell: Shell) -> No
     assert [row.session_id for row in table.fallbacks()] == ["s2"]
 
 
-def test_every_command_of_a_stale_worker_is_refused_and_told(table: Table, shell: Shell) -> None:
+def test_every_command_of_a_stale_worker_is_refused_and_told(table: CrewTable, shell: Shell) -> None:
     """Exit code 6, one line, nothing written."""
     table.claim(TASK, "s1")
-    answered(table, State.EXITED)
-    answered(table, State.WATCHING)
+    answered(table, TaskState.EXITED)
+    answered(table, TaskState.WATCHING)
     table.claim(TASK, "s2")
     said = len(table.messages())
     for name, words in WRITES.items():
@@ -130,16 +130,16 @@ def test_every_command_of_a_stale_worker_is_refused_and_told(table: Table, shell
         assert done.err.endswith("stop working on it\n"), name
         assert done.err.count("\n") == 1, name
     row = table.known(TASK)
-    assert (row.state, row.session_id, len(table.messages())) == (State.WORKING, "s2", said)
+    assert (row.state, row.session_id, len(table.messages())) == (TaskState.WORKING, "s2", said)
 
 
-def test_what_is_not_legal_now_says_what_is(table: Table, shell: Shell) -> None:
+def test_what_is_not_legal_now_says_what_is(table: CrewTable, shell: Shell) -> None:
     """Exit code 2: it is done before an approval, reported twice, or asked back after a request to stop."""
     claim = table.claim(TASK, "s1")
     assert "complete (worker once a review has approved it)" in _refused(shell("worker", "complete", *HELD))
     table.warn_context(claim, "65 %")
     assert "fix_proposed (conductor" in _refused(shell("worker", "error", "boom", *HELD))
-    answered(table, State.EXIT_REQUESTED)
+    answered(table, TaskState.EXIT_REQUESTED)
     assert "by a claim that names its session" in _refused(shell("worker", "resume", *HELD))
     assert shell("worker", "heartbeat", *HELD).out == "exit_requested\n"
     assert shell("worker", "handoff", "--body", "step 3 is half done", *HELD).out == "exited\n"
@@ -183,7 +183,7 @@ BAD = {
 def test_what_cannot_be_used_is_said(tmp_path: Path, case: str) -> None:
     """Exit code 2, and nothing is written."""
     place = str(tmp_path / "crew.db")
-    with Table.open(place, create=True) as table:
+    with CrewTable.open(place, create=True) as table:
         table.add(NewTask(task_id=TASK))
         table.claim(TASK, "s1")
         words, said = BAD[case]
@@ -192,7 +192,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, case: str) -> None:
         assert said in done.err
         assert "Traceback" not in done.err
         assert ([row.task_id for row in table.tasks()], len(table.messages())) == ([TASK], 1)
-        assert table.known(TASK).state is State.WORKING
+        assert table.known(TASK).state is TaskState.WORKING
 
 
 def test_a_table_is_made_and_tasks_are_added(place: str) -> None:
@@ -206,7 +206,7 @@ def test_a_table_is_made_and_tasks_are_added(place: str) -> None:
     )
     assert done.facts == {"task": "task-02"}
     assert shell("crew", "init", "--json").facts["tasks"] == 2
-    with Table.open(place) as table:
+    with CrewTable.open(place) as table:
         found = table.known("task-02")
         assert (found.depends_on, found.writes, found.priority) == ((TASK,), ("a.py", "b.py"), 3)
         assert (found.command, found.stale_after) == (("sh", "-c", "echo hi"), 60)
@@ -216,7 +216,7 @@ def test_a_table_is_made_and_tasks_are_added(place: str) -> None:
 def test_the_real_command_too(tmp_path: Path) -> None:
     """As a process of its own: its exit code, its one line, and no Rich in it."""
     place = str(tmp_path / "crew.db")
-    Table.open(place, create=True).close()
+    CrewTable.open(place, create=True).close()
     command = [sys.executable, "-m", "rung", "worker", "claim", "--task", "nobody", "--db", place]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew.contract import MessageType, State
-from rung.core.domain.errors import Busy, ClaimBlocked, ConfigError, IllegalMove, StoreError
+from rung.core.crew.contract import MessageType, TaskState
+from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, StoreError, StoreUnavailable
 from rung.store import open_journal
-from rung.store.crew.connection import SqliteTable
+from rung.store.crew.connection import SqliteCrewConnection
 from rung.store.crew.rows import NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_it_is_its_owners_alone_and_in_rollback_mode(file: Path) -> None:
     """No log beside it that an old SQLite could spoil; every commit synced."""
-    with Table.open(str(file), create=True) as table:
+    with CrewTable.open(str(file), create=True) as table:
         table.add(NewTask(task_id=TASK))
         table.claim(TASK, "s1")
         assert table.connection.execute("PRAGMA journal_mode") == [("delete",)]
@@ -50,11 +50,11 @@ def test_it_is_its_owners_alone_and_in_rollback_mode(file: Path) -> None:
 
 def test_what_somebody_set_to_a_log_is_set_back(file: Path) -> None:
     """By whoever opens it next."""
-    Table.open(str(file), create=True).close()
+    CrewTable.open(str(file), create=True).close()
     stranger = sqlite3.connect(file)
     stranger.execute("PRAGMA journal_mode=WAL")
     stranger.close()
-    with Table.open(str(file)) as table:
+    with CrewTable.open(str(file)) as table:
         assert table.connection.execute("PRAGMA journal_mode") == [("delete",)]
 
 
@@ -88,7 +88,7 @@ def test_what_is_not_ours_is_refused_untouched(file: Path, case: str, create: bo
     make(file)
     before = file.read_bytes() if file.is_file() else b""
     with pytest.raises(StoreError) as refused:
-        Table.open(str(file), create=create)
+        CrewTable.open(str(file), create=create)
     assert str(refused.value) == f"{file}: {said}"
     assert (file.read_bytes() if file.is_file() else b"") == before
     assert not (file.parent / "other.db").exists()
@@ -96,7 +96,7 @@ def test_what_is_not_ours_is_refused_untouched(file: Path, case: str, create: bo
 
 def test_a_table_is_no_journal_either(file: Path) -> None:
     """Nor is it taken for one."""
-    Table.open(str(file), create=True).close()
+    CrewTable.open(str(file), create=True).close()
     with pytest.raises(StoreError, match="is not a journal"):
         open_journal(file).close()
 
@@ -104,15 +104,15 @@ def test_a_table_is_no_journal_either(file: Path) -> None:
 def test_what_is_not_there_is_only_made_when_that_is_asked(file: Path) -> None:
     """An empty file is nothing yet."""
     with pytest.raises(StoreError, match="there is no crew's table yet: rung crew init --db"):
-        Table.open(str(file))
+        CrewTable.open(str(file))
     assert not file.exists()
     file.touch()
     with pytest.raises(StoreError, match="there is no crew's table yet"):
-        Table.open(str(file))
-    Table.open(str(file), create=True).close()
-    Table.open(str(file)).close()
+        CrewTable.open(str(file))
+    CrewTable.open(str(file), create=True).close()
+    CrewTable.open(str(file)).close()
     with pytest.raises(StoreError, match=r"nowhere.*: "):
-        Table.open("/proc/nowhere/crew.db", create=True)
+        CrewTable.open("/proc/nowhere/crew.db", create=True)
 
 
 def test_the_command_says_it_in_one_line(file: Path) -> None:
@@ -126,26 +126,26 @@ def test_the_command_says_it_in_one_line(file: Path) -> None:
 
 def test_another_versions_table_is_refused(file: Path) -> None:
     """Nobody guesses what is in it."""
-    with Table.open(str(file), create=True) as table:
+    with CrewTable.open(str(file), create=True) as table:
         table.set_fact("version", "99")
     with pytest.raises(StoreError, match="of another version"):
-        Table.open(str(file))
+        CrewTable.open(str(file))
 
 
 def test_a_lock_that_stays_is_busy(file: Path) -> None:
     """Whoever holds it too long is said, not waited for without end."""
 
-    def connect(*, create: bool = False) -> SqliteTable:
-        return SqliteTable(str(file), create=create, clock=None, wait_ms=50)
+    def connect(*, create: bool = False) -> SqliteCrewConnection:
+        return SqliteCrewConnection(str(file), create=create, clock=None, wait_ms=50)
 
-    with Table(connect(create=True), connect) as table:
+    with CrewTable(connect(create=True), connect) as table:
         table.add(NewTask(task_id=TASK))
         # Another process: within one, two copies of SQLite do not see each other's locks.
         command = [sys.executable, "-c", HOLDS, str(file)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
-            with pytest.raises(Busy):
+            with pytest.raises(StoreUnavailable):
                 table.claim(TASK, "s1")
         assert table.claim(TASK, "s1").generation == 1
 
@@ -153,18 +153,18 @@ def test_a_lock_that_stays_is_busy(file: Path) -> None:
 def test_pythons_own_driver_will_do(file: Path) -> None:
     """In rollback mode it is as good: beside apsw, on the same file, with the same refusals."""
 
-    def connect() -> SqliteTable:
-        return SqliteTable(str(file), create=True, clock=None, standard=True)
+    def connect() -> SqliteCrewConnection:
+        return SqliteCrewConnection(str(file), create=True, clock=None, standard=True)
 
-    with Table(connect(), connect) as standard, Table.open(str(file)) as by_apsw:
+    with CrewTable(connect(), connect) as standard, CrewTable.open(str(file)) as by_apsw:
         assert isinstance(standard.connection.raw, sqlite3.Connection)  # type: ignore[attr-defined]  # of this driver
         standard.add(NewTask(task_id=TASK, instruction="Ünïcødé"))
         claim = standard.claim(TASK, "s1")
         with pytest.raises(ClaimBlocked):
             by_apsw.claim(TASK, "s2")
-        with pytest.raises(IllegalMove, match="once a review has approved it"):
+        with pytest.raises(IllegalTransition, match="once a review has approved it"):
             standard.complete(claim)
-        assert by_apsw.beat(claim) is State.WORKING
+        assert by_apsw.beat(claim) is TaskState.WORKING
         with standard.clone() as again:
             assert again.known(TASK).session_id == "s1"
 
@@ -174,10 +174,10 @@ def test_time_can_be_made_up(file: Path, standard: bool) -> None:
     """By a clock of the caller's: triggers, ages and messages go by it, and nothing else does."""
     now = [1_000_000_000.0]
 
-    def connect() -> SqliteTable:
-        return SqliteTable(str(file), create=True, clock=lambda: now[0], standard=standard)
+    def connect() -> SqliteCrewConnection:
+        return SqliteCrewConnection(str(file), create=True, clock=lambda: now[0], standard=standard)
 
-    with Table(connect(), connect) as table:
+    with CrewTable(connect(), connect) as table:
         table.add(NewTask(task_id=TASK, stale_after=100))
         claim = table.claim(TASK, "s1")
         assert table.known(TASK).started_at == "2001-09-09 01:46:40"
@@ -187,7 +187,7 @@ def test_time_can_be_made_up(file: Path, standard: bool) -> None:
         assert [task.task_id for task in table.claimed() if task.stale] == [TASK]
         table.beat(claim)
         assert not any(task.stale for task in table.claimed())
-        assert table.answer(table.known(TASK), State.EXITED, "x", MessageType.SYSTEM)
+        assert table.answer(table.known(TASK), TaskState.EXITED, "x", MessageType.SYSTEM)
         assert table.known(TASK).last_heartbeat == "2001-09-09 01:48:21"
         assert table.messages()[-1].timestamp == "2001-09-09 01:48:21"
         table.restart(TASK, "why")
@@ -199,4 +199,4 @@ def test_time_can_be_made_up(file: Path, standard: bool) -> None:
 def test_a_servers_time_is_its_own() -> None:
     """It cannot be made up."""
     with pytest.raises(ConfigError, match="its time is the server's"):
-        Table.open("postgresql://x@/y", clock=lambda: 0.0)
+        CrewTable.open("postgresql://x@/y", clock=lambda: 0.0)

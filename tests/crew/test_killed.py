@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.crew.contract import MessageType, State
+from rung.core.crew.contract import MessageType, TaskState
 from rung.store.crew.rows import NewTask
 from tests.crew.killed import WRITES
 
 if TYPE_CHECKING:
-    from rung.store.crew.table import Table
+    from rung.store.crew.table import CrewTable
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def everything(table: Table) -> Any:
+def everything(table: CrewTable) -> Any:
     """All rows and all messages, without what goes by by itself."""
     rows = [replace(task, heartbeat_age=0, progress_age=0) for task in (*table.tasks(), *table.fallbacks())]
     return rows, [message.message_type for message in table.messages()]
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_a_kill_between_any_two_statements_leaves_all_or_nothing(table: Table, place: str, write: str) -> None:
+def test_a_kill_between_any_two_statements_leaves_all_or_nothing(table: CrewTable, place: str, write: str) -> None:
     """Before every statement in turn, until one run lives to its end; the table can be used at once each time."""
     table.add(NewTask(task_id="task-01"))
     table.add(NewTask(task_id="task-02"))
     claim = table.claim("task-01", "s1")
     if write == "complete":
         table.ask_review(claim, "x", checkpoint=1)
-        table.answer(table.known("task-01"), State.REVIEW_APPROVED, "", MessageType.APPROVAL)
+        table.answer(table.known("task-01"), TaskState.REVIEW_APPROVED, "", MessageType.APPROVAL)
     before = everything(table)
     killed = 0
     command = [sys.executable, "-m", "tests.crew.killed", place, write]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule, run_state_machine_as_test
 
-from rung.core.crew.contract import MessageType, State
-from rung.core.domain.errors import ClaimBlocked, IllegalMove, StaleClaim
-from rung.store.crew.rows import Claim, NewTask
+from rung.core.crew.contract import MessageType, TaskState
+from rung.core.domain.errors import ClaimBlocked, IllegalTransition, LeaseExpired
+from rung.store.crew.rows import NewTask, TaskLease
 from tests.crew.stranger import OLD
 from tests.crew.test_moves import allowed
 from tests.store.test_model import small
@@ -19,7 +19,7 @@ from tests.store.test_model import small
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.store.crew.table import Table
+    from rung.store.crew.table import CrewTable
 
 WARNING = "context_exhaustion_warning"
 ANSWERED = ("review_approved", "review_failed", "fix_proposed")
@@ -99,14 +99,14 @@ class Row:
 
 
 sessions = st.sampled_from(["s1", "s2", "s3"])
-states = st.sampled_from([state.value for state in State])
+states = st.sampled_from([state.value for state in TaskState])
 
 
 class Machine(RuleBasedStateMachine):
     """One task, three sessions, a conductor, and strangers."""
 
     claims = Bundle("claims")  # also those that are over
-    table: Table
+    table: CrewTable
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,21 +131,21 @@ class Machine(RuleBasedStateMachine):
         return claim
 
     def _writes(
-        self, claim: Claim, write: Callable[[], object], model: Callable[[], None], ends: tuple[str, ...] = ENDED
+        self, claim: TaskLease, write: Callable[[], object], model: Callable[[], None], ends: tuple[str, ...] = ENDED
     ) -> None:
         """A worker's write and the model of it end alike: done, illegal, or not its own any more."""
         row, before = self.row, Row(**vars(self.row))
         mine = (claim.session, claim.generation) == (row.session, row.generation) and row.state not in ends
-        expected: type[Exception] | None = None if mine else StaleClaim
+        expected: type[Exception] | None = None if mine else LeaseExpired
         if mine:
             try:
                 model()
             except Refused:
-                expected, self.row = IllegalMove, before
+                expected, self.row = IllegalTransition, before
         try:
             write()
             found = None
-        except (StaleClaim, IllegalMove) as error:
+        except (LeaseExpired, IllegalTransition) as error:
             found = type(error)
         assert found is expected, (before, claim)
 
@@ -154,14 +154,14 @@ class Machine(RuleBasedStateMachine):
             self.row.move("working")
 
     @rule(claim=claims)
-    def beat(self, claim: Claim) -> None:
+    def beat(self, claim: TaskLease) -> None:
         def model() -> None:
             self.row.stale = False
 
         self._writes(claim, lambda: self.table.beat(claim), model)
 
     @rule(claim=claims)
-    def error(self, claim: Claim) -> None:
+    def error(self, claim: TaskLease) -> None:
         def model() -> None:
             self._at_work()
             if self.row.state != "working":
@@ -173,7 +173,7 @@ class Machine(RuleBasedStateMachine):
         self._writes(claim, lambda: self.table.error(claim, "boom"), model)
 
     @rule(claim=claims)
-    def warn(self, claim: Claim) -> None:
+    def warn(self, claim: TaskLease) -> None:
         def model() -> None:
             self._at_work()
             if self.row.state != "working":
@@ -185,7 +185,7 @@ class Machine(RuleBasedStateMachine):
         self._writes(claim, lambda: self.table.warn_context(claim, "w"), model)
 
     @rule(claim=claims, checkpoint=st.integers(1, 2))
-    def review(self, claim: Claim, checkpoint: int) -> None:
+    def review(self, claim: TaskLease, checkpoint: int) -> None:
         def model() -> None:
             if self.row.state not in {"working", *ANSWERED}:
                 raise Refused
@@ -197,7 +197,7 @@ class Machine(RuleBasedStateMachine):
         self._writes(claim, lambda: self.table.ask_review(claim, "r", checkpoint=checkpoint), model)
 
     @rule(claim=claims)
-    def resume(self, claim: Claim) -> None:
+    def resume(self, claim: TaskLease) -> None:
         def model() -> None:
             if self.row.state not in {"working", *ANSWERED}:
                 raise Refused
@@ -207,7 +207,7 @@ class Machine(RuleBasedStateMachine):
         self._writes(claim, lambda: self.table.resume(claim), model)
 
     @rule(claim=claims)
-    def complete(self, claim: Claim) -> None:
+    def complete(self, claim: TaskLease) -> None:
         def model() -> None:
             self._at_work()
             self.row.move("complete")
@@ -216,7 +216,7 @@ class Machine(RuleBasedStateMachine):
         self._writes(claim, lambda: self.table.complete(claim), model)
 
     @rule(claim=claims)
-    def hand_off(self, claim: Claim) -> None:
+    def hand_off(self, claim: TaskLease) -> None:
         def model() -> None:
             self.row.move("exited")
             self.row.messages += 1
@@ -229,9 +229,9 @@ class Machine(RuleBasedStateMachine):
         seen = self.table.known(self.task)
         legal = self.row.may(to)
         try:
-            assert self.table.answer(seen, State(to), "a", MessageType.SYSTEM)
+            assert self.table.answer(seen, TaskState(to), "a", MessageType.SYSTEM)
             done = True
-        except IllegalMove:
+        except IllegalTransition:
             done = False
         assert done == legal, (self.row, to)
         if legal:
@@ -242,10 +242,12 @@ class Machine(RuleBasedStateMachine):
     def late_answer(self, to: str) -> None:
         """By one who read the row in another condition: nothing happens."""
         seen = self.table.known(self.task)
-        other = State.WORKING if seen.state is not State.WORKING else State.ERROR
+        other = TaskState.WORKING if seen.state is not TaskState.WORKING else TaskState.ERROR
 
-        assert not self.table.answer(replace(seen, state=other), State(to), "a", MessageType.SYSTEM)
-        assert not self.table.answer(replace(seen, generation=seen.generation + 1), State(to), "a", MessageType.SYSTEM)
+        assert not self.table.answer(replace(seen, state=other), TaskState(to), "a", MessageType.SYSTEM)
+        assert not self.table.answer(
+            replace(seen, generation=seen.generation + 1), TaskState(to), "a", MessageType.SYSTEM
+        )
 
     @rule(session=sessions)
     def steal(self, session: str) -> None:
@@ -256,7 +258,7 @@ class Machine(RuleBasedStateMachine):
             self.table.connection.execute(
                 "UPDATE orchestration_tasks SET session_id = ? WHERE task_id = ?", [session, self.task]
             )
-        except IllegalMove:
+        except IllegalTransition:
             return
         raise AssertionError("stolen")
 
@@ -290,7 +292,7 @@ class Machine(RuleBasedStateMachine):
         assert len(self.table.messages(self.task)) == row.messages
 
 
-def test_the_table_is_as_its_model_says(table: Table) -> None:
+def test_the_table_is_as_its_model_says(table: CrewTable) -> None:
     """Whatever is done to a task in whatever order, by whom: what is legal is done, all else changes nothing."""
     machine = type("OnThisTable", (Machine,), {"table": table})
     run_state_machine_as_test(machine, settings=small)

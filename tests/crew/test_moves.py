@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew.contract import CONDUCTOR, WATCHDOG, State, legal
+from rung.core.crew.contract import CONDUCTOR, WATCHDOG, TaskState, legal
 from rung.store.crew.rows import NewTask
 from tests.crew.stranger import OLD, Refused
 
 if TYPE_CHECKING:
-    from rung.store.crew.table import Table
+    from rung.store.crew.table import CrewTable
     from tests.crew.stranger import Stranger
 
 # What a worker's row may become, written out by hand; a star: only where its condition is so.
@@ -60,27 +60,29 @@ def allowed(before: str, after: str, *, stale: bool, approved: bool, warned: boo
     return after in ALWAYS[before] or handed_over
 
 
-@pytest.mark.parametrize("before", list(State))
-def test_a_stranger_can_make_every_legal_move_and_no_other(table: Table, stranger: Stranger, before: State) -> None:
+@pytest.mark.parametrize("before", list(TaskState))
+def test_a_stranger_can_make_every_legal_move_and_no_other(
+    table: CrewTable, stranger: Stranger, before: TaskState
+) -> None:
     """13 x 13, each with a fresh and a stale heartbeat, approved or not, warned or not."""
     table.add(NewTask(task_id="task-01"))
     for stale, approved, warned in product((False, True), (False, True), (False, True)):
         stranger.force(
             "task-01",
             state=f"'{before}'",
-            session_id="NULL" if before is State.WATCHING else "'s1'",
+            session_id="NULL" if before is TaskState.WATCHING else "'s1'",
             open_for_claim="0",
             approved=str(int(approved)),
             last_error="'context_exhaustion_warning'" if warned else "'boom'",
             last_heartbeat=f"'{OLD}'" if stale else "datetime('now')",
         )
-        for after in State:
+        for after in TaskState:
             may = after == before or allowed(before, after, stale=stale, approved=approved, warned=warned)
             with stranger.takes_back():
                 _tried(stranger, before, after, may=may)
 
 
-def _tried(stranger: Stranger, before: State, after: State, *, may: bool) -> None:
+def _tried(stranger: Stranger, before: TaskState, after: TaskState, *, may: bool) -> None:
     move = f"UPDATE orchestration_tasks SET state = '{after}' WHERE task_id = 'task-01'"
     if may:
         assert stranger.changed(move) == 1, (before, after)
@@ -97,12 +99,12 @@ def _tried(stranger: Stranger, before: State, after: State, *, may: bool) -> Non
 
 @pytest.mark.parametrize(("task_id", "moves"), [(CONDUCTOR, OF_CONDUCTOR), (WATCHDOG, OF_WATCHDOG)])
 def test_reserved_rows_keep_to_moves_of_their_own(
-    table: Table, stranger: Stranger, task_id: str, moves: dict[str, str]
+    table: CrewTable, stranger: Stranger, task_id: str, moves: dict[str, str]
 ) -> None:
     """13 x 13 of the conductor's row and of the watchdog's."""
-    for before in State:
+    for before in TaskState:
         stranger.force(task_id, state=f"'{before}'")
-        for after in State:
+        for after in TaskState:
             move = f"UPDATE orchestration_tasks SET state = '{after}' WHERE task_id = '{task_id}'"
             with stranger.takes_back():
                 if after == before or after in moves.get(before, "").split():
@@ -113,7 +115,7 @@ def test_reserved_rows_keep_to_moves_of_their_own(
 
 
 @pytest.mark.parametrize("state", ["banana", "WORKING", ""])
-def test_there_are_no_other_states(table: Table, stranger: Stranger, state: str) -> None:
+def test_there_are_no_other_states(table: CrewTable, stranger: Stranger, state: str) -> None:
     """Neither for new rows nor for old ones."""
     table.add(NewTask(task_id="task-01"))
     with pytest.raises(Refused, match="legal from there"):
@@ -124,20 +126,22 @@ def test_there_are_no_other_states(table: Table, stranger: Stranger, state: str)
         stranger.changed(f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('task-02', '{state}')")
 
 
-@pytest.mark.parametrize("state", [state for state in State if state is not State.WATCHING])
-def test_a_task_begins_as_watching_and_a_fallback_as_exited(table: Table, stranger: Stranger, state: State) -> None:
+@pytest.mark.parametrize("state", [state for state in TaskState if state is not TaskState.WATCHING])
+def test_a_task_begins_as_watching_and_a_fallback_as_exited(
+    table: CrewTable, stranger: Stranger, state: TaskState
+) -> None:
     """Nothing is inserted half-way."""
     with pytest.raises(Refused, match="begins as watching"):
         stranger.changed(f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('task-02', '{state}')")
     fallback = f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('fallback-x', '{state}')"
-    if state is State.EXITED:
+    if state is TaskState.EXITED:
         assert stranger.changed(fallback) == 1
     else:
         with pytest.raises(Refused, match="fallback"):
             stranger.changed(fallback)
 
 
-def test_rows_are_neither_replaced_deleted_nor_renamed(table: Table, stranger: Stranger) -> None:
+def test_rows_are_neither_replaced_deleted_nor_renamed(table: CrewTable, stranger: Stranger) -> None:
     """Otherwise a task could begin its life anew, and its errors would be forgotten."""
     table.add(NewTask(task_id="task-01"))
     with pytest.raises(Refused, match="only rows of blocked sessions"):
@@ -157,7 +161,7 @@ def test_rows_are_neither_replaced_deleted_nor_renamed(table: Table, stranger: S
             stranger.changed(f"UPDATE orchestration_tasks SET {column} = 0 WHERE task_id = 'task-01'")
 
 
-def test_a_fallback_row_only_waits_to_be_deleted(table: Table, stranger: Stranger) -> None:
+def test_a_fallback_row_only_waits_to_be_deleted(table: CrewTable, stranger: Stranger) -> None:
     """It is no task: nobody can work on it."""
     stranger.changed(
         "INSERT INTO orchestration_tasks (task_id, state, session_id) VALUES ('fallback-x', 'exited', 'x')"
@@ -167,7 +171,7 @@ def test_a_fallback_row_only_waits_to_be_deleted(table: Table, stranger: Strange
     assert stranger.changed("DELETE FROM orchestration_tasks WHERE task_id LIKE 'fallback-%' AND session_id = 'x'") == 1
 
 
-def test_a_message_is_of_a_known_type(table: Table, stranger: Stranger) -> None:
+def test_a_message_is_of_a_known_type(table: CrewTable, stranger: Stranger) -> None:
     """Never of none."""
     for kind in ("'gossip'", "NULL", "''"):
         with pytest.raises(Refused, match="message_type is one of: review_request error"):
@@ -177,7 +181,7 @@ def test_a_message_is_of_a_known_type(table: Table, stranger: Stranger) -> None:
             )
 
 
-def test_what_a_worker_says_must_come_from_who_has_the_task(table: Table, stranger: Stranger) -> None:
+def test_what_a_worker_says_must_come_from_who_has_the_task(table: CrewTable, stranger: Stranger) -> None:
     """A stale worker's report is refused, and it is told to stop; warnings of the table's own kind are anybody's."""
     table.add(NewTask(task_id="task-01"))
     table.claim("task-01", "s1")

@@ -6,42 +6,49 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from rung.core.crew.contract import ASKS, HAND_OVER, PERSON, STOP, MessageType, State
-from rung.core.domain.errors import ConfigError, IllegalMove, MovedOn
+from rung.core.crew.contract import ASKS, HAND_OVER, PERSON, STOP, MessageType, TaskState
+from rung.core.domain.errors import ConfigError, IllegalTransition, TaskChanged
 from rung.store.crew import board
-from rung.store.crew.operator_commands import Word, possible, stop, tell
+from rung.store.crew.operator_commands import OperatorReply, possible, stop, tell
 from rung.store.crew.rows import NewTask
 
 if TYPE_CHECKING:
-    from rung.store.crew.rows import Claim
-    from rung.store.crew.table import Table
+    from rung.store.crew.rows import TaskLease
+    from rung.store.crew.table import CrewTable
 
 
-def task(table: Table, state: State, name: str = "task-01") -> Claim | None:
+def task(table: CrewTable, state: TaskState, name: str = "task-01") -> TaskLease | None:
     """A task in this state, and who has it."""
     table.add(NewTask(task_id=name, title=f"the work of {name}"))
-    if state is State.WATCHING:
+    if state is TaskState.WATCHING:
         return None
     claim = table.claim(name, f"session-{name}")
-    if state is State.ERROR:
+    if state is TaskState.ERROR:
         table.error(claim, "it broke")
-    if state in (State.NEEDS_REVIEW, State.COMPLETE):
+    if state in (TaskState.NEEDS_REVIEW, TaskState.COMPLETE):
         table.ask_review(claim, "look", checkpoint=1)
-    if state is State.COMPLETE:
-        tell(table, name, "fine", Word.APPROVE)
+    if state is TaskState.COMPLETE:
+        tell(table, name, "fine", OperatorReply.APPROVE)
         table.complete(claim)
-    if state is State.EXITED:
+    if state is TaskState.EXITED:
         table.hand_off(claim, "HANDOFF: tired")
     assert table.known(name).state is state
     return claim
 
 
-SITUATIONS = (State.WATCHING, State.WORKING, State.ERROR, State.NEEDS_REVIEW, State.EXITED, State.COMPLETE)
+SITUATIONS = (
+    TaskState.WATCHING,
+    TaskState.WORKING,
+    TaskState.ERROR,
+    TaskState.NEEDS_REVIEW,
+    TaskState.EXITED,
+    TaskState.COMPLETE,
+)
 
 
 @pytest.mark.parametrize("state", SITUATIONS)
-@pytest.mark.parametrize("how", [word for word in Word if word is not Word.TELL])
-def test_what_is_offered_is_what_is_legal(table: Table, state: State, how: Word) -> None:
+@pytest.mark.parametrize("how", [word for word in OperatorReply if word is not OperatorReply.TELL])
+def test_what_is_offered_is_what_is_legal(table: CrewTable, state: TaskState, how: OperatorReply) -> None:
     """Each act that is offered is done; each that is not is refused by the table, and nothing is written."""
     task(table, state)
     row = table.known("task-01")
@@ -50,44 +57,44 @@ def test_what_is_offered_is_what_is_legal(table: Table, state: State, how: Word)
         assert tell(table, "task-01", "do so", how).state is not state
         assert table.messages("task-01")[-1].message == "do so"
         return
-    with pytest.raises(IllegalMove, match=r"legal|final"):
+    with pytest.raises(IllegalTransition, match=r"legal|final"):
         tell(table, "task-01", "do so", how)
     assert table.known("task-01").state is state
     assert len(table.messages("task-01")) == said
 
 
-def test_words_reach_the_worker_as_a_persons(table: Table) -> None:
+def test_words_reach_the_worker_as_a_persons(table: CrewTable) -> None:
     """Telling changes no state."""
-    task(table, State.WORKING)
+    task(table, TaskState.WORKING)
     tell(table, "task-01", "mind the tests")
     last = table.messages("task-01")[-1]
     assert (last.from_session, last.message, last.message_type) == (PERSON, "mind the tests", MessageType.INSTRUCTION)
-    assert table.known("task-01").state is State.WORKING
+    assert table.known("task-01").state is TaskState.WORKING
 
 
-def test_who_decided_about_another_version_is_refused(table: Table) -> None:
+def test_who_decided_about_another_version_is_refused(table: CrewTable) -> None:
     """A review that was asked for again since is not approved by accident; nothing is written."""
-    claim = cast("Claim", task(table, State.ERROR))
+    claim = cast("TaskLease", task(table, TaskState.ERROR))
     seen = table.known("task-01").version
-    tell(table, "task-01", "so", Word.FIX)
+    tell(table, "task-01", "so", OperatorReply.FIX)
     table.resume(claim)
-    with pytest.raises(MovedOn, match="task-01 has moved on"):
-        tell(table, "task-01", "never mind", Word.EXIT, version=seen)
-    assert table.known("task-01").state is State.WORKING
+    with pytest.raises(TaskChanged, match="task-01 has moved on"):
+        tell(table, "task-01", "never mind", OperatorReply.EXIT, version=seen)
+    assert table.known("task-01").state is TaskState.WORKING
 
 
-def test_a_task_that_was_given_up_begins_again(table: Table) -> None:
+def test_a_task_that_was_given_up_begins_again(table: CrewTable) -> None:
     """A reset clears what was held against it, and the next claim has it."""
-    task(table, State.EXITED)
+    task(table, TaskState.EXITED)
     table.change("task-01", outcome="escalated", note="3 deaths", redispatches=3)
     assert table.known("task-01").needs_person
-    row = tell(table, "task-01", "mind the door", Word.RESET)
-    assert (row.state, row.outcome, row.note, row.redispatches) == (State.WATCHING, "", "", 0)
+    row = tell(table, "task-01", "mind the door", OperatorReply.RESET)
+    assert (row.state, row.outcome, row.note, row.redispatches) == (TaskState.WATCHING, "", "", 0)
     assert not row.needs_person
     assert table.claim("task-01", "another").generation > 1
 
 
-def test_a_crew_is_stopped_for_good_or_for_another_conductor(table: Table) -> None:
+def test_a_crew_is_stopped_for_good_or_for_another_conductor(table: CrewTable) -> None:
     """What the conductor reads says which."""
     stop(table, "enough")
     assert table.fact(STOP) == "enough"
@@ -95,11 +102,13 @@ def test_a_crew_is_stopped_for_good_or_for_another_conductor(table: Table) -> No
     assert table.fact(STOP) == f"{HAND_OVER}a new version"
 
 
-def test_what_needs_a_person_stands_first(table: Table) -> None:
+def test_what_needs_a_person_stands_first(table: CrewTable) -> None:
     """Then who waits for an answer, who works, what could begin, what is over; page by page, none twice, none left out."""
-    for number, state in enumerate((State.COMPLETE, State.WATCHING, State.WORKING, State.EXITED, State.ERROR) * 2):
+    for number, state in enumerate(
+        (TaskState.COMPLETE, TaskState.WATCHING, TaskState.WORKING, TaskState.EXITED, TaskState.ERROR) * 2
+    ):
         task(table, state, f"task-{number:02}x")
-    task(table, State.NEEDS_REVIEW, "zz")
+    task(table, TaskState.NEEDS_REVIEW, "zz")
     table.change("zz", note=f"{ASKS}shall it pass?")
     found: list[str] = []
     after = ""
@@ -113,16 +122,16 @@ def test_what_needs_a_person_stands_first(table: Table) -> None:
     assert states == ["needs_review", *("error",) * 2, *("working",) * 2, *("watching",) * 2, *("exited",) * 2, *("complete",) * 2]  # fmt: skip
     assert len(set(found)) == len(found) == 11
     head = board.head(table)
-    assert (head.tasks, head.for_person, head.counts[State.ERROR]) == (11, 1, 2)
+    assert (head.tasks, head.for_person, head.counts[TaskState.ERROR]) == (11, 1, 2)
     assert [row.task_id for row in board.page(table, 5, for_person=True).tasks] == ["zz"]
 
 
-def test_tasks_are_found_by_state_and_text(table: Table) -> None:
+def test_tasks_are_found_by_state_and_text(table: CrewTable) -> None:
     """Also where the text has letters that mean something to SQL; a cursor that is none is refused."""
-    task(table, State.WATCHING, "task-01")
-    task(table, State.WORKING, "task_02")
+    task(table, TaskState.WATCHING, "task-01")
+    task(table, TaskState.WORKING, "task_02")
     assert [row.task_id for row in board.page(table, 9, text="K_0").tasks] == ["task_02"]
     assert [row.task_id for row in board.page(table, 9, text="WORK OF TASK-01").tasks] == ["task-01"]
-    assert [row.task_id for row in board.page(table, 9, states=(State.WORKING,)).tasks] == ["task_02"]
+    assert [row.task_id for row in board.page(table, 9, states=(TaskState.WORKING,)).tasks] == ["task_02"]
     with pytest.raises(ConfigError, match="cursor"):
         board.page(table, 9, after="nonsense")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.crew.contract import MessageType, State
-from rung.store.crew.connection import SqliteTable
+from rung.core.crew.contract import MessageType, TaskState
+from rung.store.crew.connection import SqliteCrewConnection
 from rung.store.crew.rows import NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,7 @@ def race(place: str) -> Iterator[Callable[[str], list[str]]]:
             racer.stdin.close()
 
 
-def test_of_sixteen_one_gets_it(table: Table, place: str) -> None:
+def test_of_sixteen_one_gets_it(table: CrewTable, place: str) -> None:
     """Round after round: first what nobody had yet, then what was opened again."""
     with race(place) as told:
         for number in range(ROUNDS):
@@ -62,13 +62,13 @@ def test_of_sixteen_one_gets_it(table: Table, place: str) -> None:
             if number % 2 == 0:
                 table.add(NewTask(task_id=task))
             else:
-                table.answer(table.known(task), State.EXITED, "", MessageType.SYSTEM)
-                table.answer(table.known(task), State.FIX_PROPOSED, "", MessageType.SYSTEM)
+                table.answer(table.known(task), TaskState.EXITED, "", MessageType.SYSTEM)
+                table.answer(table.known(task), TaskState.FIX_PROPOSED, "", MessageType.SYSTEM)
             _one_won(table, task, told(task))
         _all_different(table, told)
 
 
-def _all_different(table: Table, told: Callable[[str], list[str]]) -> None:
+def _all_different(table: CrewTable, told: Callable[[str], list[str]]) -> None:
     """Whoever takes the next that is free gets another than all others, and is not blocked when somebody was quicker."""
     names = [f"task-9{number:02}" for number in range(RACERS - 1)]
     for name in names:
@@ -77,12 +77,12 @@ def _all_different(table: Table, told: Callable[[str], list[str]]) -> None:
     assert not table.fallbacks()
 
 
-def _one_won(table: Table, task: str, answers: list[str]) -> None:
+def _one_won(table: CrewTable, task: str, answers: list[str]) -> None:
     found = table.known(task)
     winners = [number for number, answer in enumerate(answers) if answer != "blocked"]
     assert len(winners) == 1, answers
     assert answers[winners[0]] == f"won {found.generation}"
-    assert (found.state, found.session_id) == (State.WORKING, f"s{winners[0]}")
+    assert (found.state, found.session_id) == (TaskState.WORKING, f"s{winners[0]}")
     losers = {f"s{number}" for number in range(RACERS)} - {found.session_id}
     assert {row.session_id for row in table.fallbacks()} == losers
     last = table.messages(task, types=[MessageType.CLAIM_BLOCKED])[-len(losers) :]
@@ -96,7 +96,7 @@ def test_the_table_is_made_once_by_whoever_comes_first(place: str) -> None:
     code = "import sys; from rung.store.crew.table import Table; Table.open(sys.argv[1], create=True).close()"
     made = [subprocess.Popen([sys.executable, "-c", code, place]) for _ in range(6)]
     assert [process.wait() for process in made] == [0] * 6
-    with Table.open(place) as table:
+    with CrewTable.open(place) as table:
         assert table.connection.execute("SELECT count(*) FROM orchestration_tasks") == [(2,)]
 
 
@@ -106,13 +106,13 @@ def test_a_table_made_while_it_is_opened_is_recognised(tmp_path: Path, after: in
     """Somebody else may create the table between any two statements of the opening."""
     place = str(tmp_path / "crew.db")
 
-    class Overtaken(SqliteTable):
+    class Overtaken(SqliteCrewConnection):
         statements = 0
 
         def _execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
             if self.statements == after:
                 self.statements += 1
-                Table.open(place, create=True).close()
+                CrewTable.open(place, create=True).close()
             self.statements += 1
             return super()._execute(sql, values)
 

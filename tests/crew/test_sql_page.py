@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew.contract import MOVES, State, When
-from rung.core.domain.errors import StaleClaim
+from rung.core.crew.contract import MOVES, TaskState, TransitionGuard
+from rung.core.domain.errors import LeaseExpired
 from rung.store.crew.rows import NewTask
 from tests.crew.shells import typed
 
 if TYPE_CHECKING:
-    from rung.store.crew.table import Table
+    from rung.store.crew.table import CrewTable
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/howto/write-a-crew-worker.md"
 STATEMENTS = dict(re.findall(r"^### (.+?)\n.*?```sql\n(.*?)```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL))
@@ -44,12 +44,12 @@ class Shell:
 
 
 @pytest.fixture
-def shell(table: Table, place: str) -> Shell:
+def shell(table: CrewTable, place: str) -> Shell:
     table.add(NewTask(task_id=TASK, instruction="do it"))
     return Shell(place)
 
 
-def test_a_whole_life_in_sql(table: Table, shell: Shell) -> None:
+def test_a_whole_life_in_sql(table: CrewTable, shell: Shell) -> None:
     """Every statement of the page works: claim, heartbeat, error, fix, warning, review, hand-off, resumption, completion."""
     assert shell.run("Verify a claim") == ""
     shell.run("Claim a task")
@@ -66,12 +66,12 @@ def test_a_whole_life_in_sql(table: Table, shell: Shell) -> None:
     shell.run("Claim a task", "s3")
     shell.run("Resume another worker's task", "s3", previous="s1", step="4")
     shell.run("Request a review", "s3")
-    assert (table.known(TASK).state, table.known(TASK).review_cycles) == (State.NEEDS_REVIEW, 1)
+    assert (table.known(TASK).state, table.known(TASK).review_cycles) == (TaskState.NEEDS_REVIEW, 1)
     shell.run("Approve a review", "s3")
     shell.run("Continue after a reply", "s3")
     shell.run("Complete a task", "s3")
     found = table.known(TASK)
-    assert (found.state, found.session_id, found.error_tries, found.warnings) == (State.COMPLETE, "s3", 1, 1)
+    assert (found.state, found.session_id, found.error_tries, found.warnings) == (TaskState.COMPLETE, "s3", 1, 1)
     assert [message.message_type.value for message in table.messages(TASK)] == [
         *("instruction", "claim_blocked", "error", "fix_proposal", "context_warning", "handoff", "resumption"),
         *("review_request", "approval", "completion"),
@@ -79,27 +79,27 @@ def test_a_whole_life_in_sql(table: Table, shell: Shell) -> None:
     assert shell.used == set(STATEMENTS) - {"Find stale workers"}
 
 
-def _report_error_and_get_fix(table: Table, shell: Shell) -> None:
+def _report_error_and_get_fix(table: CrewTable, shell: Shell) -> None:
     shell.run("Report an error", summary="tests fail", report="r.md")
     assert shell.run("Find unanswered errors") == f"{TASK}|tests fail|1|1"
     assert shell.run("Find context warnings") == ""
     shell.run("Propose a fix")
     assert "fix_proposal|FIX PROPOSAL (Retry 1/5):" in shell.run("Read replies", last="2")
     shell.run("Continue after a reply")
-    assert table.known(TASK).state is State.WORKING
+    assert table.known(TASK).state is TaskState.WORKING
 
 
-def _warn_and_hand_off(table: Table, shell: Shell) -> None:
+def _warn_and_hand_off(table: CrewTable, shell: Shell) -> None:
     shell.run("Send a context warning")
     assert shell.run("Find unanswered errors") == ""
     assert shell.run("Find context warnings") == f"{TASK}|error|context_exhaustion_warning|1"
     shell.run("Hand off a task")
-    assert table.known(TASK).state is State.EXITED
+    assert table.known(TASK).state is TaskState.EXITED
     shell.run("Reset an abandoned task")
-    assert (table.known(TASK).state, table.known(TASK).session_id) == (State.WATCHING, "")
+    assert (table.known(TASK).state, table.known(TASK).session_id) == (TaskState.WATCHING, "")
 
 
-def test_stale_workers_are_found_whatever_they_wait_for(table: Table, shell: Shell) -> None:
+def test_stale_workers_are_found_whatever_they_wait_for(table: CrewTable, shell: Shell) -> None:
     """A worker without any heartbeat and a worker that waits for a review are found as stale."""
     claim = table.claim(TASK, "s1")
     assert shell.run("Find stale workers") == ""
@@ -113,7 +113,7 @@ def test_stale_workers_are_found_whatever_they_wait_for(table: Table, shell: She
     assert float(seconds) > 100_000_000
 
 
-def test_a_refusal_is_told_and_nothing_is_written(table: Table, shell: Shell) -> None:
+def test_a_refusal_is_told_and_nothing_is_written(table: CrewTable, shell: Shell) -> None:
     """A stale worker's report and an unapproved completion are rejected, and neither inserts a message."""
     claim = table.claim(TASK, "s1")
     messages_before = len(table.messages())
@@ -126,17 +126,17 @@ def test_a_refusal_is_told_and_nothing_is_written(table: Table, shell: Shell) ->
         "legal from there: needs_review (worker), error (worker), complete (worker once a review has approved" in error
     )
     assert len(table.messages()) == messages_before
-    assert table.beat(claim) is State.WORKING
+    assert table.beat(claim) is TaskState.WORKING
     shell.run("Reset an abandoned task")
     shell.run("Send a heartbeat")  # changes no row
     assert table.known(TASK).generation == 2
-    with pytest.raises(StaleClaim):
+    with pytest.raises(LeaseExpired):
         table.beat(claim)
     shell.run("Continue after a reply")
-    assert table.known(TASK).state is State.WATCHING
+    assert table.known(TASK).state is TaskState.WATCHING
 
 
-def test_what_an_unmodified_worker_runs_needs_no_transaction(table: Table, shell: Shell, place: str) -> None:
+def test_what_an_unmodified_worker_runs_needs_no_transaction(table: CrewTable, shell: Shell, place: str) -> None:
     """Statements run one by one without a transaction, as an agent with a SQL tool runs them, take effect."""
     for sql in (
         (
@@ -165,7 +165,7 @@ def test_what_an_unmodified_worker_runs_needs_no_transaction(table: Table, shell
     )
     assert asked.stdout.strip() == "ERROR (Retry 1/5): no such module"
     found = table.known(TASK)
-    assert (found.state, found.retry_count, found.error_tries, found.session_id) == (State.ERROR, 1, 1, "raw")
+    assert (found.state, found.retry_count, found.error_tries, found.session_id) == (TaskState.ERROR, 1, 1, "raw")
 
 
 def test_the_page_has_every_command_and_exit_code() -> None:
@@ -192,5 +192,5 @@ def test_the_page_has_every_legal_move() -> None:
         for after in re.findall(r"`(\w+)`", afters)
     }
     for move in MOVES:
-        if move.condition not in {When.STALE, When.WARNED} and move.after is not State.EXITED:
+        if move.condition not in {TransitionGuard.STALE, TransitionGuard.WARNED} and move.after is not TaskState.EXITED:
             assert (move.before.value, move.after.value) in said, move

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.detectors.loops.text_repetition import ChantWatch
+from rung.detectors.loops.text_repetition import RepetitionDetector
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
@@ -19,7 +19,7 @@ ROW = "| the same cell | the same cell | the same cell | x |\n"
 
 
 def heard(text: str, size: int = 7) -> list[Finding]:
-    watch = ChantWatch()
+    watch = RepetitionDetector()
     chunks = [text[at : at + size] for at in range(0, len(text), size)]
     return [found for found in map(watch.stream, chunks) if found is not None]
 
@@ -60,7 +60,7 @@ def test_after_a_fence_it_listens_again() -> None:
 
 def test_a_restart_forgets() -> None:
     """A new answer may say what the last one said."""
-    watch = ChantWatch()
+    watch = RepetitionDetector()
     for _ in range(30):
         assert watch.stream(SENTENCE) is None
         watch.restart()
@@ -68,14 +68,14 @@ def test_a_restart_forgets() -> None:
 
 def test_off() -> None:
     """Switched off it says nothing."""
-    assert ChantWatch(off=True).stream(SENTENCE * 50) is None
+    assert RepetitionDetector(off=True).stream(SENTENCE * 50) is None
 
 
 @given(st.text(alphabet="ab |`\n~-", max_size=400), st.text(alphabet="ab |`\n~-", max_size=400))
 def test_state_in_json_and_back(before: str, after: str) -> None:
     """A watch restored in the middle of a line goes on as the other does."""
-    watch = ChantWatch()
+    watch = RepetitionDetector()
     watch.stream(before)
-    restored = ChantWatch.from_json(json.loads(json.dumps(watch.to_json())))
+    restored = RepetitionDetector.from_json(json.loads(json.dumps(watch.to_json())))
     assert restored.stream(after) == watch.stream(after)
     assert restored.to_json() == watch.to_json()

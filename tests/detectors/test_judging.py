@@ -9,8 +9,8 @@ import pytest
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Evidence
 from rung.core.domain.verdict import Verdict
-from rung.detectors.claims import Check, claimed_files, unverified
-from rung.detectors.judging import Case, assess, by_asking, case_of, question, verdict_in
+from rung.detectors.claims import ClaimCheck, claimed_files, unverified
+from rung.detectors.judging import JudgeCase, assess, by_asking, case_of, question, verdict_in
 from rung.detectors.step import Step
 
 GOOD = Verdict(goal_alignment=20, action_completeness=20, evidence_of_completion=20, final_state_coherence=20)
@@ -50,11 +50,11 @@ def test_a_case_is_bounded() -> None:
 
 def test_claims_come_before_the_judge() -> None:
     """A claim that does not hold costs no judge; without one the judge decides; without a judge nothing is said."""
-    broken = Check(claim="a.py was changed", holds=False, seen="there is no such file")
-    held = Check(claim="`pytest` passes", holds=True, seen="exit code 0")
-    asked: list[Case] = []
+    broken = ClaimCheck(claim="a.py was changed", holds=False, seen="there is no such file")
+    held = ClaimCheck(claim="`pytest` passes", holds=True, seen="exit code 0")
+    asked: list[JudgeCase] = []
 
-    def judge(case: Case) -> Verdict:
+    def judge(case: JudgeCase) -> Verdict:
         asked.append(case)
         return GOOD
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.detectors.loop_settings import Watching
-from rung.detectors.session_monitor import Watch
+from rung.detectors.loop_settings import LoopSettings
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 LONG = "The same long content of a page, which does not change however often it is looked at by anyone."
 
 
-def first(steps: list[Step], watching: Watching | None = None) -> tuple[int, str] | None:
+def first(steps: list[Step], watching: LoopSettings | None = None) -> tuple[int, str] | None:
     """The number of the step at which it is noticed, from 1, and the rule."""
-    watch = Watch(watching)
+    watch = SessionMonitor(watching)
     for number, step in enumerate(steps, start=1):
         found = watch.see(step)
         if found is not None:
@@ -204,8 +204,8 @@ def test_a_wait_is_noticed_in_the_end() -> None:
     assert first([Step("get_job", {"id": 7}, "still running")] * 12) == (8, "repeated-block")
 
 
-def findings(steps: list[Step], watching: Watching | None = None) -> list[Finding]:
-    watch = Watch(watching)
+def findings(steps: list[Step], watching: LoopSettings | None = None) -> list[Finding]:
+    watch = SessionMonitor(watching)
     return [found for found in map(watch.see, steps) if found is not None]
 
 
@@ -265,13 +265,13 @@ SAME = [Step("look", {"x": 1, "noise": n}, LONG) for n in range(9)]
 )
 def test_settings(settings: dict[str, Any], noticed: int | None) -> None:
     """What counts as the same, how often, and what is left alone is the policy's."""
-    found = first(SAME, Watching(**settings))
+    found = first(SAME, LoopSettings(**settings))
     assert (found and found[0]) == noticed
 
 
 def test_a_person_ends_every_streak() -> None:
     """What a person asks for again is no loop."""
-    watch = Watch()
+    watch = SessionMonitor()
     for _ in range(5):
         assert watch.see(FAILING) is None
         assert watch.see(FAILING) is None
@@ -280,10 +280,10 @@ def test_a_person_ends_every_streak() -> None:
 
 def test_no_outside_progress() -> None:
     """Calls and minutes without a change outside are a loop; either alone, or a change, is not."""
-    watching = Watching(progress_calls=3, progress_seconds=60)
+    watching = LoopSettings(progress_calls=3, progress_seconds=60)
 
     def seen(marks: list[str | None], pace: float) -> list[tuple[int, int]]:
-        watch = Watch(watching)
+        watch = SessionMonitor(watching)
         steps = [
             Step("edit", {"n": f"{n * 7919}"}, f"{n} {'q' * n}", False, n * pace, mark) for n, mark in enumerate(marks)
         ]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
-from rung.detectors.loop_settings import Watching, watching_from
-from rung.detectors.session_monitor import Watch
+from rung.detectors.loop_settings import LoopSettings, watching_from
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step, step_from
 
 TOOLS = st.sampled_from(("bash", "read_file", "edit", "click", "web_search", "think", "FileSurfer", ""))
@@ -35,7 +35,7 @@ ARGS = st.one_of(
 STEPS = st.builds(Step, TOOLS, ARGS, TEXTS, st.one_of(st.booleans(), TEXTS), st.just(1.0), st.one_of(st.none(), TEXTS))
 
 
-def told(watch: Watch, steps: list[Step]) -> list[Any]:
+def told(watch: SessionMonitor, steps: list[Step]) -> list[Any]:
     return [watch.see(step) for step in steps]
 
 
@@ -43,9 +43,9 @@ def told(watch: Watch, steps: list[Step]) -> list[Any]:
 @given(st.lists(STEPS, max_size=25), st.lists(STEPS, max_size=25))
 def test_a_restart_changes_nothing(before: list[Step], after: list[Step]) -> None:
     """State goes into JSON and back at any point, and what is said afterwards is the same."""
-    watch = Watch()
+    watch = SessionMonitor()
     told(watch, before)
-    restored = Watch.from_json(json.loads(json.dumps(watch.to_json())))
+    restored = SessionMonitor.from_json(json.loads(json.dumps(watch.to_json())))
     assert told(restored, after) == told(watch, after)
     assert json.dumps(restored.to_json()) == json.dumps(watch.to_json())
 
@@ -54,7 +54,7 @@ def test_a_restart_changes_nothing(before: list[Step], after: list[Step]) -> Non
 @given(st.lists(STEPS, min_size=1, max_size=12))
 def test_state_is_bounded(steps: list[Step]) -> None:
     """However long the session, no more is kept than of a window."""
-    watch = Watch(Watching(window=10, stuck_window=10))
+    watch = SessionMonitor(LoopSettings(window=10, stuck_window=10))
     told(watch, steps * 40)
     table = watch.to_json()["loops"]
     assert len(table["steps"]) <= 10
@@ -66,7 +66,7 @@ def test_state_is_bounded(steps: list[Step]) -> None:
 @given(STEPS, st.integers(3, 20))
 def test_counts_only_grow(step: Step, times: int) -> None:
     """While one step is repeated its repeats never go down, and each stage is news once."""
-    found = [one for one in told(Watch(), [step] * times) if one is not None and one.rule != "no-progress"]
+    found = [one for one in told(SessionMonitor(), [step] * times) if one is not None and one.rule != "no-progress"]
     repeats = [one.repeats for one in found]
     assert repeats == sorted(repeats)
     assert len([one for one in found if one.news]) <= 3
@@ -81,7 +81,7 @@ def test_what_changes_with_every_step_is_no_loop(tools: list[str]) -> None:
         Step(tool, {"what": word}, f"{word} came of it, and {word[::-1]}")
         for tool, word in zip(tools, words, strict=True)
     ]
-    assert told(Watch(), steps) == [None] * len(steps)
+    assert told(SessionMonitor(), steps) == [None] * len(steps)
 
 
 @settings(max_examples=200, deadline=None)
@@ -94,7 +94,7 @@ def test_what_changes_with_every_step_is_no_loop(tools: list[str]) -> None:
 )
 def test_any_value_can_be_told(value: Any) -> None:
     """Arguments and results may be anything; telling the same five times is noticed unless it is nothing."""
-    watch = Watch()
+    watch = SessionMonitor()
     found = told(watch, [Step("tool", value, value)] * 5)
     assert found[2] is not None
     assert found[2].count == 3
@@ -104,19 +104,19 @@ def test_any_value_can_be_told(value: Any) -> None:
 def test_large_values_are_cut() -> None:
     """Of a large result or argument the head and the tail are kept, and a change in either is seen."""
     big = "x" * 3_000_000
-    watch = Watch()
+    watch = SessionMonitor()
     assert (
         told(watch, [Step("read", {"text": big, "deep": [[big] * 3] * 200}, f"{big}{n}") for n in range(3)])[2] is None
     )
     held = watch.to_json()
     assert len(json.dumps(held)) < 20_000
-    assert told(Watch(), [Step("read", big, big)] * 3)[2] is not None
-    assert told(Watch(), [Step("read", n, f"{big}{'pqr'[n]}") for n in range(3)]) == [None] * 3
+    assert told(SessionMonitor(), [Step("read", big, big)] * 3)[2] is not None
+    assert told(SessionMonitor(), [Step("read", n, f"{big}{'pqr'[n]}") for n in range(3)]) == [None] * 3
 
 
 def test_no_text_of_the_agents_is_kept() -> None:
     """The state holds digests: nothing that was said to a tool or by one."""
-    watch = Watch()
+    watch = SessionMonitor()
     told(
         watch,
         [Step("bash", {"command": "echo correct-horse"}, "battery-staple on and on, for more than sixty characters")]
@@ -163,7 +163,7 @@ def test_settings_from_a_table() -> None:
 def test_state_that_cannot_be(table: Any) -> None:
     """State of another version, or none at all, is refused."""
     with pytest.raises(ConfigError):
-        Watch.from_json(table)
+        SessionMonitor.from_json(table)
 
 
 @pytest.mark.parametrize("table", [3, {"tool": 3}, {"tool": "x", "at": "now"}, {"tool": "x", "progress": 3}])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rung.core.policy.presets import LADDERS
-from rung.detectors.claims import Check
-from rung.detectors.output import Contract, look_at
+from rung.detectors.claims import ClaimCheck
+from rung.detectors.output import OutputSpec, look_at
 
-JSON = Contract(json=True)
-REPORT = Contract(sections=("Summary", "Tests"))
-PROVEN = Contract(evidence=True)
+JSON = OutputSpec(json=True)
+REPORT = OutputSpec(sections=("Summary", "Tests"))
+PROVEN = OutputSpec(evidence=True)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ PROVEN = Contract(evidence=True)
         ("All done! The feature is implemented.", PROVEN, "done-unproven", "unverified"),
     ],
 )
-def test_what_is_wrong(answer: str, contract: Contract | None, rule: str, kind: str) -> None:
+def test_what_is_wrong(answer: str, contract: OutputSpec | None, rule: str, kind: str) -> None:
     """Each fault has its rule and kind, and the answer stands in the evidence."""
     found = look_at(answer, contract)
     assert found is not None
@@ -47,7 +47,7 @@ def test_what_is_wrong(answer: str, contract: Contract | None, rule: str, kind: 
     ("answer", "contract"),
     [
         ("An answer.", None),
-        ("An answer.", Contract()),
+        ("An answer.", OutputSpec()),
         ('{"a": 1}', JSON),
         ('```json\n{"a": [1, 2]}\n```', JSON),
         ("<think>no</think>\n[1]", JSON),
@@ -58,14 +58,14 @@ def test_what_is_wrong(answer: str, contract: Contract | None, rule: str, kind: 
         ("The task is still open: tests fail.", PROVEN),
     ],
 )
-def test_what_is_right(answer: str, contract: Contract | None) -> None:
+def test_what_is_right(answer: str, contract: OutputSpec | None) -> None:
     """An answer as it should be is left alone."""
     assert look_at(answer, contract) is None
 
 
 def test_sections_of_json() -> None:
     """Keys that are missing or empty are named, and reach the rung that asks for them alone."""
-    found = look_at('{"summary": "x", "tests": []}', Contract(json=True, sections=("summary", "tests", "docs")))
+    found = look_at('{"summary": "x", "tests": []}', OutputSpec(json=True, sections=("summary", "tests", "docs")))
     assert found is not None
     assert found.missing == ("tests", "docs")
     ladder = LADDERS["pipeline"]
@@ -82,7 +82,7 @@ def test_cut_by_the_service() -> None:
 
 def test_done_with_something_to_show() -> None:
     """A check that was made, or a call, is something; a claim alone is not."""
-    check = Check(claim="tests pass", holds=True, seen="exit code 0")
+    check = ClaimCheck(claim="tests pass", holds=True, seen="exit code 0")
     assert look_at("Task complete.", PROVEN, checks=[check]) is None
     assert look_at("Task complete.", PROVEN, acted=True) is None
     assert look_at("Task complete.", PROVEN, checks=[], acted=False) is not None

@@ -7,7 +7,7 @@ import pytest
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Kind
 from rung.core.domain.ladder import Action
-from rung.detectors.loop_settings import Watching
+from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.session_policy import MAX_DENIALS, session_policy
 from rung.engine.external_loop import ExternalRecovery
 
@@ -28,7 +28,7 @@ def test_a_loop_enters_by_its_repeats(repeats: int, rung: str) -> None:
 
 def test_the_settings_move_the_entries() -> None:
     """The thresholds are those of the loop settings."""
-    policy = session_policy(Watching(replan=2, explore=4, force_done=6))
+    policy = session_policy(LoopSettings(replan=2, explore=4, force_done=6))
     assert rung_of(ExternalRecovery(policy).failed(loop(4))) == "explore"
 
 

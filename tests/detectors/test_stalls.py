@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.request import Request
-from rung.detectors.context_usage import ContextWatch, Filling
-from rung.detectors.stalls import Durations, Patience, durations_of, stalled
+from rung.detectors.context_usage import ContextMonitor, ContextThresholds
+from rung.detectors.stalls import StallThresholds, ToolDurations, durations_of, stalled
 
 SECONDS = st.floats(0, 1e5)
 
@@ -21,7 +21,7 @@ SECONDS = st.floats(0, 1e5)
 @given(st.lists(SECONDS, max_size=50), SECONDS)
 def test_what_usually_takes_so_long_is_no_stall(durations: list[float], took: float) -> None:
     """Within what was usual nothing is said; past every bound it is."""
-    patience = Patience(least=10, most=200_000, otherwise=50, silence=1e9)
+    patience = StallThresholds(least=10, most=200_000, otherwise=50, silence=1e9)
     limit = patience.limit(durations)
     assert 10 <= limit <= 200_000
     found = stalled(now=took, began=0, durations=durations, patience=patience)
@@ -32,7 +32,7 @@ def test_what_usually_takes_so_long_is_no_stall(durations: list[float], took: fl
 
 def test_more_history_more_patience() -> None:
     """A kind of task that takes an hour is given two, one that takes ten seconds a minute."""
-    patience = Patience()
+    patience = StallThresholds()
     assert patience.limit([3600.0] * 10) == 7200
     assert patience.limit([10.0] * 10) == 60
     assert patience.limit([10.0]) == 1800
@@ -52,7 +52,7 @@ def test_silence() -> None:
 
 def test_durations_of_a_journal() -> None:
     """What went well before is kept by project, ladder and agent; what failed says nothing."""
-    terms = ev.Terms(ladder="task", policy="default", project="site")
+    terms = ev.IncidentContext(ladder="task", policy="default", project="site")
     story: list[ev.Event] = [
         ev.Opened(at=0, id="a", terms=terms, request=Request(agent="coder")),
         ev.AttemptSucceeded(at=9, seconds=9.0, dollars=0),
@@ -65,16 +65,16 @@ def test_durations_of_a_journal() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), SECONDS), max_size=60))
 def test_durations_in_json_and_back(taken: list[tuple[str, float]]) -> None:
     """History is bounded and outlives the process."""
-    durations = Durations()
+    durations = ToolDurations()
     for kind, seconds in taken:
         durations.took(kind, seconds)
-    restored = Durations.from_json(json.loads(json.dumps(durations.to_json())))
+    restored = ToolDurations.from_json(json.loads(json.dumps(durations.to_json())))
     assert restored.to_json() == durations.to_json()
 
 
 def test_durations_are_bounded() -> None:
     """Neither the kinds nor the durations of one grow without end; the latest stay."""
-    durations = Durations()
+    durations = ToolDurations()
     for number in range(1000):
         durations.took(f"kind {number % 150}", float(number))
         durations.took("busy", float(number))
@@ -85,7 +85,7 @@ def test_durations_are_bounded() -> None:
 
 def test_a_context_that_fills_while_the_work_stands() -> None:
     """It is said once, and again only after the work got on and stood still anew."""
-    watch = ContextWatch()
+    watch = ContextMonitor()
     said = [
         watch.turn(used, 100, mark=mark)
         for used, mark in ((10, "a"), (30, "a"), (41, "a"), (60, "a"), (62, "b"), (80, "b"), (93, "b"))
@@ -106,7 +106,7 @@ def test_a_context_that_fills_while_the_work_stands() -> None:
 
 def test_a_context_ahead_of_the_work() -> None:
     """Where it is known how much is done, the context may not be far ahead of it."""
-    watch = ContextWatch(Filling(share=1.0))
+    watch = ContextMonitor(ContextThresholds(share=1.0))
     assert watch.turn(30, 100, done=0.1) is None
     found = watch.turn(55, 100, done=0.1)
     assert found is not None
@@ -117,7 +117,7 @@ def test_thrash_after_compaction() -> None:
     """Full again within five turns, three times in a row, is thrash; once in peace, and the count begins anew."""
 
     def told(*turns: int) -> list[Any]:
-        watch = ContextWatch(Filling(share=1.0))
+        watch = ContextMonitor(ContextThresholds(share=1.0))
         said = []
         for used in turns:
             if used < 0:
@@ -134,7 +134,7 @@ def test_thrash_without_token_counts() -> None:
     """Compactions at most five turns apart count; the first one and a later one begin the count anew."""
 
     def told(*turns: int) -> list[int]:
-        watch = ContextWatch()
+        watch = ContextMonitor()
         found = [watch.full_again(apart) for apart in turns]
         return [one.count for one in found if one is not None]
 
@@ -149,11 +149,11 @@ def test_thrash_without_token_counts() -> None:
 )
 def test_context_state_in_json_and_back(turns: list[tuple[int, str | None, bool]], at: int) -> None:
     """A watch restored at any turn says what the other says."""
-    watch = ContextWatch()
+    watch = ContextMonitor()
     other = watch
     for number, (used, mark, compacted) in enumerate(turns):
         if number == at:
-            other = ContextWatch.from_json(json.loads(json.dumps(watch.to_json())))
+            other = ContextMonitor.from_json(json.loads(json.dumps(watch.to_json())))
         for one in (watch, other) if other is not watch else (watch,):
             if compacted:
                 one.compacted(used, 100)
@@ -165,14 +165,14 @@ def test_context_state_in_json_and_back(turns: list[tuple[int, str | None, bool]
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Patience(factor=0),
-        lambda: Patience(samples=0),
-        lambda: Filling(share=2),
-        lambda: Filling(soon=0),
-        lambda: ContextWatch().turn(5, 0),
-        lambda: ContextWatch.from_json({}),
-        lambda: Durations.from_json([]),
-        lambda: Durations().took("a", -1),
+        lambda: StallThresholds(factor=0),
+        lambda: StallThresholds(samples=0),
+        lambda: ContextThresholds(share=2),
+        lambda: ContextThresholds(soon=0),
+        lambda: ContextMonitor().turn(5, 0),
+        lambda: ContextMonitor.from_json({}),
+        lambda: ToolDurations.from_json([]),
+        lambda: ToolDurations().took("a", -1),
     ],
 )
 def test_values_that_cannot_be(make: Any) -> None:

@@ -13,18 +13,18 @@ import pytest
 
 from rung.core.classify.classifier import RULES, classify
 from rung.core.classify.guide.work import GUIDES
-from rung.core.classify.rule_index import Rule
+from rung.core.classify.rule_index import ClassifyRule
 from rung.core.crew.plan import CrewSettings, PlannedTask, checked_plan
 from rung.core.domain import events
 from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.settings_schema import declared
-from rung.core.pipeline.spec import PipelineSettings, Stage, read_pipeline
+from rung.core.pipeline.spec import PipelineSettings, PipelineStage, read_pipeline
 from rung.core.policy.parser import POLICY_KEYS, book_from
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.prompts import PROMPTS
 
 if TYPE_CHECKING:
-    from rung.core.classify.rule_index import Rule
+    from rung.core.classify.rule_index import ClassifyRule
     from rung.core.domain.settings_schema import Setting
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,7 +146,7 @@ def test_every_policy_key_is_described(key: str) -> None:
 @pytest.mark.parametrize(
     ("name", "key"),
     [("plan.md", key) for key in (*declared(CrewSettings), *declared(PlannedTask))]
-    + [("pipeline.md", key) for key in (*declared(PipelineSettings), *declared(Stage))],
+    + [("pipeline.md", key) for key in (*declared(PipelineSettings), *declared(PipelineStage))],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_every_key_of_a_plan_and_a_pipeline_is_described(name: str, key: Setting) -> None:
@@ -188,7 +188,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rules_example_is_found_by_that_rule(rule: Rule) -> None:
+def test_a_rules_example_is_found_by_that_rule(rule: ClassifyRule) -> None:
     """The example of each rule is classified by that rule and not by an earlier one."""
     failure = classify(rule.example)
     assert (failure.rule, failure.kind, failure.retryable) == (rule.id, rule.kind, rule.retryable)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.domain.errors import Fenced, Taken
+from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.engine import process_identity
 from rung.store import open_journal
-from rung.store.durable_runs import Claim, Runs
+from rung.store.durable_runs import DurableRunLease, DurableRunStore
 from rung.testing import FakeClock
 from tests.waiting import wait_until
 
@@ -76,11 +76,11 @@ def test_two_processes_race(url: str) -> None:
     assert set(pids) == {process.pid for process in racers}, "it was no race: one won them all"
 
 
-def claimed(runs: Runs, run: str) -> Claim | None:
+def claimed(runs: DurableRunStore, run: str) -> DurableRunLease | None:
     """The run, unless somebody else has it."""
     try:
         return runs.claim(run)
-    except Taken:
+    except RunOwnedElsewhere:
         return None
 
 
@@ -118,7 +118,7 @@ for write in late:
     assert sleeper.stdout.readline() == "working\n"
     sleeper.send_signal(signal.SIGSTOP)
     with open_journal(url) as journal:
-        claim = wait_until(lambda: claimed(Runs(journal, lease=LONG), "r"))
+        claim = wait_until(lambda: claimed(DurableRunStore(journal, lease=LONG), "r"))
         assert claim.epoch == 2
         claim.record("two", "from the new owner")
         sleeper.send_signal(signal.SIGCONT)
@@ -126,8 +126,8 @@ for write in late:
         assert out == "fenced\n" * 5
         assert claim.steps() == {"one": 1, "two": "from the new owner"}
         assert journal.events("r") == []
-        with pytest.raises(Taken):
-            Runs(journal).claim("r")
+        with pytest.raises(RunOwnedElsewhere):
+            DurableRunStore(journal).claim("r")
 
 
 def test_the_living_keep_theirs(url: str) -> None:
@@ -140,7 +140,7 @@ def test_the_living_keep_theirs(url: str) -> None:
     process.stdin.flush()
     assert process.stdout.readline() == "mine 1\n"
     process.send_signal(signal.SIGSTOP)
-    with open_journal(url) as journal, pytest.raises(Taken, match="another process is at work on it"):
+    with open_journal(url) as journal, pytest.raises(RunOwnedElsewhere, match="another process is at work on it"):
         journal.runs.claim("r")
     process.kill()
     process.communicate()
@@ -156,7 +156,7 @@ def test_the_dead_are_found_at_once(url: str) -> None:
     process.stdin.flush()
     assert process.stdout.readline() == "mine 1\n"
     with open_journal(url) as journal:
-        with pytest.raises(Taken, match="another process"):
+        with pytest.raises(RunOwnedElsewhere, match="another process"):
             journal.runs.claim("r")
         process.kill()
         process.communicate()
@@ -184,16 +184,16 @@ def test_the_lease_is_kept_while_we_work(tmp_path: Path) -> None:
     """Working longer than the lease lasts, nobody takes it over; afterwards it can be had."""
     with open_journal(tmp_path / "journal.db") as journal:
         clock = FakeClock()
-        runs = Runs(journal, lease=0.5, now=clock.now)
+        runs = DurableRunStore(journal, lease=0.5, now=clock.now)
         with runs.claim("r") as claim:
             for _ in range(3):
                 clock.advance(0.25)
                 wait_until(lambda: journal.read("SELECT lease FROM run") == [(clock.now() + 0.5,)])
-            with pytest.raises(Taken):
+            with pytest.raises(RunOwnedElsewhere):
                 runs.claim("r")
             claim.release()
         late = runs.claim("r")
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             claim.renew()
         late.finish({"value": 1})
         assert runs.claim("r").done == {"value": 1}

@@ -50,7 +50,7 @@ def recover(journal: Journal, side: Path, name: str, number: int, seed: int) -> 
         journal=journal,
         run_id=name,
         retry_budget=None,
-        breakers=rung.Breakers(),
+        breakers=rung.BreakerRegistry(),
     )
 
 

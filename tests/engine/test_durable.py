@@ -9,10 +9,10 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
-from rung.core.domain.errors import Busy, ConfigError, Fenced, Taken
+from rung.core.domain.errors import ConfigError, LeaseLost, RunOwnedElsewhere, StoreUnavailable
 from rung.engine.durable.store_retry import PAUSES
 from rung.store import open_journal
-from rung.store.durable_runs import Claim, Runs
+from rung.store.durable_runs import DurableRunLease, DurableRunStore
 from rung.store.journal.journal import Journal
 from rung.testing import FakeClock
 
@@ -27,7 +27,7 @@ class Died(BaseException):
     """As if the process were gone: nothing after it is done."""
 
 
-class DyingClaim(Claim):
+class DyingClaim(DurableRunLease):
     """Writes so many times, then dies."""
 
     left = 10_000
@@ -76,7 +76,7 @@ class World:
             "clock": self.clock,
             "jitter": lambda: 0.0,
             "retry_budget": None,
-            "breakers": rung.Breakers(),
+            "breakers": rung.BreakerRegistry(),
             **settings,
         }
         return rung.durable.recover_sync(
@@ -90,7 +90,7 @@ class World:
         request = rung.Request(prompt="p", model="small", idempotent=True)
         return await rung.durable.recover(
             attempt, request, policy=POLICY, journal=self.journal, run_id="r", clock=self.clock, jitter=lambda: 0.0,
-            retry_budget=None, breakers=rung.Breakers(),
+            retry_budget=None, breakers=rung.BreakerRegistry(),
         )  # fmt: skip
 
 
@@ -117,8 +117,8 @@ def dying(journal: Journal, left: int) -> None:
 
     Now.left = left
 
-    class Dying(Runs):
-        def claim(self, run: str, task: str = "", arguments: Any = None) -> Claim:
+    class Dying(DurableRunStore):
+        def claim(self, run: str, task: str = "", arguments: Any = None) -> DurableRunLease:
             claim = super().claim(run, task, arguments)
             return Now(self, claim.run, claim.epoch, done=claim.done, exhausted=claim.exhausted)
 
@@ -244,9 +244,9 @@ def test_one_owner(world: Callable[[list[Any]], World]) -> None:
     """While it is worked on, nobody else gets it; a former owner's word is refused."""
     here = world(["good"])
     claim = here.journal.runs.claim("r")
-    with pytest.raises(Taken, match="being worked on here"):
+    with pytest.raises(RunOwnedElsewhere, match="being worked on here"):
         here.recover()
-    late = Runs(here.journal, now=lambda: 1e12).claim("r")
+    late = DurableRunStore(here.journal, now=lambda: 1e12).claim("r")
     assert late.epoch == claim.epoch + 1
     words: list[Callable[[], None]] = [
         lambda: claim.record("x", 1),
@@ -255,10 +255,10 @@ def test_one_owner(world: Callable[[list[Any]], World]) -> None:
         claim.renew,
     ]
     for word in words:
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             word()
-    with pytest.raises(Fenced):
-        claim.append("r", 0, [ev.Opened(0.0, "r", ev.Terms("task", "x"))]).result()
+    with pytest.raises(LeaseLost):
+        claim.append("r", 0, [ev.Opened(0.0, "r", ev.IncidentContext("task", "x"))]).result()
     assert here.journal.events("r") == []
 
 
@@ -363,14 +363,14 @@ def test_hints(world: Callable[[list[Any]], World]) -> None:
     here.journal.__class__ = Remembering
     policy = POLICY.but(learn=True)
     outcome = rung.durable.recover_sync(
-        here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.Breakers()
+        here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.BreakerRegistry()
     )
     assert outcome.path == (3,)
     (hinted,) = [event for event in outcome.events if isinstance(event, ev.Hinted)]
     assert hinted.reason == "replan worked last time"
 
 
-class Full(Claim):
+class Full(DurableRunLease):
     """A store that is in trouble so often, when it is to keep a step or an end."""
 
     times = 0
@@ -378,7 +378,7 @@ class Full(Claim):
     def _busy(self) -> None:
         type(self).times -= 1
         if type(self).times >= 0:
-            raise Busy("the disk is full")
+            raise StoreUnavailable("the disk is full")
 
     def record(self, key: str, result: Any) -> None:
         self._busy()
@@ -395,8 +395,8 @@ def full(journal: Journal, times: int) -> None:
 
     Now.times = times
 
-    class Filling(Runs):
-        def claim(self, run: str, task: str = "", arguments: Any = None) -> Claim:
+    class Filling(DurableRunStore):
+        def claim(self, run: str, task: str = "", arguments: Any = None) -> DurableRunLease:
             claim = super().claim(run, task, arguments)
             return Now(self, claim.run, claim.epoch, done=claim.done, exhausted=claim.exhausted)
 
@@ -431,6 +431,6 @@ def test_a_limit_does_not_cut_keeping_short(world: Callable[[list[Any]], World])
     full(here.journal, 3)
     policy = POLICY.but(attempt_seconds=0.2)
     outcome = rung.durable.recover_sync(
-        here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.Breakers()
+        here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.BreakerRegistry()
     )
     assert (outcome.status, here.made) == ("succeeded", 1)

@@ -13,7 +13,7 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
-from rung.engine.gather import Job, _stopped
+from rung.engine.gather import GatherJob, _stopped
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ LONG = 30.0
 
 def alone(**ports: Any) -> dict[str, Any]:
     """Ports that share nothing with any other test."""
-    return {"policy": FAST, "breakers": rung.Breakers(), "retry_budget": rung.RetryBudget(), **ports}
+    return {"policy": FAST, "breakers": rung.BreakerRegistry(), "retry_budget": rung.RetryBudget(), **ports}
 
 
-def job(attempt: Callable[[Any], Any], name: str = "x") -> Job:
-    return Job(attempt, rung.Request(prompt=name))
+def job(attempt: Callable[[Any], Any], name: str = "x") -> GatherJob:
+    return GatherJob(attempt, rung.Request(prompt=name))
 
 
 def fan(mode: str, *attempts: Any, **ports: Any) -> list[rung.Outcome[Any]]:
@@ -42,7 +42,7 @@ def fan(mode: str, *attempts: Any, **ports: Any) -> list[rung.Outcome[Any]]:
     return asyncio.run(checked(*jobs, **alone(**ports)))
 
 
-async def checked(*jobs: Job, **ports: Any) -> list[rung.Outcome[Any]]:
+async def checked(*jobs: GatherJob, **ports: Any) -> list[rung.Outcome[Any]]:
     """Gather, and make sure that no task is left whatever comes of it."""
     try:
         return await rung.gather(*jobs, **ports)
@@ -295,7 +295,7 @@ def test_retry_failed_only(mode: str) -> None:
 def test_intensity(mode: str, restarts: int, attempts: int) -> None:
     """No more jobs are started again than the intensity allows, over all of them."""
     scripts = [Script(HttpError(400)) for _ in range(3)]
-    intensity = rung.policies.Intensity(restarts=restarts, seconds=60)
+    intensity = rung.policies.RestartIntensity(restarts=restarts, seconds=60)
     outcomes = fan(mode, *scripts, siblings="retry_failed_only", intensity=intensity, clock=FakeClock())
     assert [outcome.status.value for outcome in outcomes] == ["failed"] * 3
     assert sum(len(script.requests) for script in scripts) == attempts
@@ -310,7 +310,7 @@ def test_intensity_over_time(mode: str) -> None:
         return HttpError(400)
 
     script = Script(slow, slow, slow, slow, "good")
-    intensity = rung.policies.Intensity(restarts=2, seconds=60)
+    intensity = rung.policies.RestartIntensity(restarts=2, seconds=60)
     attempt = script if mode == "sync" else script.attempt
     (outcome,) = fan(mode, attempt, siblings="retry_failed_only", intensity=intensity, clock=clock)
     assert outcome.value == "good"

@@ -14,12 +14,12 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
-from rung.core.domain.errors import Refused, TimeUp
+from rung.core.domain.errors import AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import Kind, Phase
-from rung.core.policy.breaker import Breaker, Circuit
+from rung.core.policy.breaker import Breaker, CircuitState
 from rung.engine.loop.run import CURRENT
 from rung.engine.ports import EPOCH
-from rung.engine.timeouts.sync_timeout import WATCHDOG, Overdue, limited
+from rung.engine.timeouts.sync_timeout import WATCHDOG, AttemptInterrupt, limited
 from rung.testing import HttpError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ STEADY = rung.policy("call", backoff={"base": 0.001, "jitter": False})
 
 def alone(**ports: Any) -> dict[str, Any]:
     """Ports that share nothing with any other test, with a breaker that stays closed."""
-    breakers = rung.Breakers(rung.BreakerSettings(rate=1.0, minimum=1_000))
+    breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=1.0, minimum=1_000))
     return {"breakers": breakers, "retry_budget": rung.RetryBudget(), "key": "the same", **ports}
 
 
@@ -192,7 +192,7 @@ def test_a_rungs_time_counts_from_its_wait(mode: str, way: dict[str, Any]) -> No
     wrap = rung.guarded(rung_with(0.25, base=0.15), **alone(**way))
     call: Any = wrap(function) if mode == "sync" else wrap(coroutine)
     run(call)
-    with pytest.raises(TimeUp) as caught:
+    with pytest.raises(AttemptTimeout) as caught:
         run(call)
     assert len(made) == 3
     assert 0 < caught.value.seconds <= 0.1
@@ -200,7 +200,7 @@ def test_a_rungs_time_counts_from_its_wait(mode: str, way: dict[str, Any]) -> No
 
 def test_an_overdue_call() -> None:
     """A call the watchdog ends on the fast path is our own timeout, and is repeated."""
-    attempt = Failing(lambda: Overdue(len(WATCHDOG.due) - 1), SystemExit)  # as its signal handler raises it
+    attempt = Failing(lambda: AttemptInterrupt(len(WATCHDOG.due) - 1), SystemExit)  # as its signal handler raises it
     call = attempt.guarded("sync", STEADY.but(attempt_seconds=7.5), **alone())
     with pytest.raises(SystemExit) as caught:
         run(call)
@@ -215,7 +215,7 @@ def test_an_overdue_repeat() -> None:
     """A repeated attempt the watchdog ends is our own timeout, and its ladder goes on."""
     attempt = Failing(ConnectionError, lambda: time.sleep(9) or AssertionError())  # type: ignore[func-returns-value]
     call = attempt.guarded("sync", rung_with(0.1), **alone())
-    with pytest.raises(TimeUp) as caught:
+    with pytest.raises(AttemptTimeout) as caught:
         run(call)
     kinds = [
         event.failure.kind
@@ -231,7 +231,7 @@ def test_an_outer_limit(failures: int) -> None:
     block: Callable[[], BaseException] = lambda: time.sleep(9) or AssertionError()  # type: ignore[func-returns-value]  # noqa: E731
     attempt = Failing(*[ConnectionError] * failures, block)
     call = attempt.guarded("sync", STEADY, **alone())
-    with pytest.raises(TimeUp) as caught:
+    with pytest.raises(AttemptTimeout) as caught:
         limited(call, (), 0.1)
     assert caught.value.seconds == 0.1
     assert attempt.made == failures + 1
@@ -258,10 +258,10 @@ def skips(error: BaseException) -> list[tuple[int, str]]:
 
 def test_the_failure_that_opens_the_circuit(mode: str) -> None:
     """When a call's own failure opens the circuit its repeat is refused, and both are in the outcome."""
-    breakers = rung.Breakers(rung.BreakerSettings(rate=0.5, minimum=2))
+    breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=0.5, minimum=2))
     attempt = Failing(ConnectionError, ConnectionError)
     call = attempt.guarded(mode, STEADY, **alone(breakers=breakers))
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(CircuitOpenError) as caught:
         run(call)
     assert attempt.made == 1
     outcome = caught.value.__dict__["__rung_outcome__"]
@@ -274,7 +274,7 @@ def test_breaker_votes(mode: str) -> None:
     """A failure and a success count for the breaker once each, wherever the first attempt was made."""
     counts = []
     for ports in ({}, {"listeners": [lambda _event, _incident: None]}):
-        breakers = rung.Breakers(rung.BreakerSettings(rate=1.0, minimum=50))
+        breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=1.0, minimum=50))
         attempt = Failing(ConnectionError, not_json, ConnectionError)
         call = attempt.guarded(mode, STEADY, **alone(breakers=breakers, **ports))
         assert run(call) == "good"
@@ -286,10 +286,10 @@ class Opening(Breaker):
     """Opens, as another thread would, just after it was asked whether it is closed."""
 
     armed = False
-    state = Circuit.CLOSED
+    state = CircuitState.CLOSED
 
     @property
-    def circuit(self) -> Circuit:
+    def circuit(self) -> CircuitState:
         state = self.state
         if self.armed:
             self.armed = False
@@ -297,21 +297,21 @@ class Opening(Breaker):
         return state
 
     @circuit.setter
-    def circuit(self, state: Circuit) -> None:
+    def circuit(self, state: CircuitState) -> None:
         self.state = state
 
 
 def test_a_circuit_that_opens_while_a_call_begins() -> None:
     """A circuit that opens in another thread, while a call asks for it, is open for the calls after that one."""
-    breakers = rung.Breakers()
+    breakers = rung.BreakerRegistry()
     breakers._by_key["the same"] = breaker = Opening()  # noqa: SLF001  # no public way to add a breaker of another class
     call = rung.guarded(STEADY, **alone(breakers=breakers))(time.monotonic)
     breaker.armed = True
     for _ in range(3):
-        with suppress(Refused):
+        with suppress(CircuitOpenError):
             call()
     assert breaker.home is None
-    with pytest.raises(Refused):
+    with pytest.raises(CircuitOpenError):
         call()
 
 

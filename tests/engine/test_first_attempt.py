@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Kind
 from rung.core.domain.request import Request
-from rung.core.policy.breaker import BreakerSettings, Circuit, Vote
+from rung.core.policy.breaker import BreakerSettings, CallVerdict, CircuitState
 from rung.core.policy.budget import RetryBudget
 from rung.core.policy.policy import Model, preset
 from rung.engine.first_attempt import FirstAttempt, attempt_first
-from rung.engine.loop.process_state import Breakers
+from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.engine.recover import recover
 from rung.testing import FakeClock
@@ -38,7 +38,7 @@ async def bad() -> str:
 
 def test_a_success_is_counted_at_once() -> None:
     """A success gives its value, a vote to the breaker and a token back to the retry budget."""
-    breaker, budget = Breakers().get("k"), RetryBudget()
+    breaker, budget = BreakerRegistry().get("k"), RetryBudget()
     budget.charge(Kind.NETWORK)
     before = budget.tokens
     made = first(good, breaker, budget)
@@ -50,25 +50,25 @@ def test_a_success_is_counted_at_once() -> None:
 
 def test_a_failure_is_left_to_recover() -> None:
     """A failure comes back as a value and is counted nowhere yet."""
-    breaker = Breakers(TOUCHY).get("k")
+    breaker = BreakerRegistry(TOUCHY).get("k")
     made = first(bad, breaker)
     assert made is not None
     assert isinstance(made.error, ConnectionResetError)
-    assert breaker.circuit is Circuit.CLOSED
+    assert breaker.circuit is CircuitState.CLOSED
     assert not breaker.calls
 
 
 def test_no_attempt_while_the_circuit_is_open() -> None:
     """With an open circuit nothing is attempted."""
-    breaker, now = Breakers(TOUCHY).get("k"), SYSTEM_CLOCK.now()
-    breaker.ended(None, now, now, Vote.BAD)
-    assert breaker.circuit is Circuit.OPEN
+    breaker, now = BreakerRegistry(TOUCHY).get("k"), SYSTEM_CLOCK.now()
+    breaker.ended(None, now, now, CallVerdict.BAD)
+    assert breaker.circuit is CircuitState.OPEN
     assert first(good, breaker) is None
 
 
 def test_recovery_begins_with_the_failure_of_the_first_attempt() -> None:
     """The first attempt is recorded with its own beginning, counts against its breaker, and is repeated once."""
-    breakers, clock, made = Breakers(), FakeClock(), []
+    breakers, clock, made = BreakerRegistry(), FakeClock(), []
 
     async def attempt(request: Request) -> str:
         made.append(request.model)
@@ -97,7 +97,7 @@ def test_recovery_begins_with_the_failure_of_the_first_attempt() -> None:
 
 def test_the_key_follows_the_request() -> None:
     """A key that is a function of the request gives each model its own breaker after a hand-over."""
-    breakers, clock = Breakers(), FakeClock()
+    breakers, clock = BreakerRegistry(), FakeClock()
     policy = preset("call").but(models=(Model(name="small"), Model(name="large")))
 
     async def attempt(request: Request) -> str:

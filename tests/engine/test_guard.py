@@ -18,7 +18,7 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
-from rung.core.domain.errors import Refused
+from rung.core.domain.errors import CircuitOpenError
 from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action
 from rung.engine.loop.run import CURRENT
@@ -33,7 +33,7 @@ ONCE = FAST.with_tries(Action.RETRY, 0)
 
 def alone(**ports: Any) -> dict[str, Any]:
     """Ports that share nothing with any other test, with a breaker that stays closed."""
-    breakers = rung.Breakers(rung.BreakerSettings(rate=1.0, minimum=1_000))
+    breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=1.0, minimum=1_000))
     return {"breakers": breakers, "retry_budget": rung.RetryBudget(), **ports}
 
 
@@ -425,11 +425,11 @@ def test_another_call_is_only_repeated(mode: str) -> None:
 
 def test_the_breaker_refuses(mode: str) -> None:
     """After too many failures a call is refused without an attempt, and the error says for how long."""
-    breakers = rung.Breakers(rung.BreakerSettings(rate=0.5, minimum=4, pause=20.0))
+    breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=0.5, minimum=4, pause=20.0))
     attempt = Failing(*[ConnectionError() for _ in range(9)])
     call = attempt.guarded(mode, ONCE, **alone(breakers=breakers, key="the service"))
     made = 0
-    with pytest.raises(Refused) as caught:  # noqa: PT012  # which call it is depends on when it was first watched
+    with pytest.raises(CircuitOpenError) as caught:  # noqa: PT012  # which call it is depends on when it was first watched
         for _ in range(9):
             made = attempt.made
             with suppress(ConnectionError):
@@ -447,10 +447,10 @@ def test_the_breaker_refuses(mode: str) -> None:
 def test_the_breaker_probes() -> None:
     """When its pause is over one call is let through, and a good one closes the circuit."""
     clock = FakeClock()
-    breakers = rung.Breakers(rung.BreakerSettings(rate=0.5, minimum=2, pause=20.0))
+    breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=0.5, minimum=2, pause=20.0))
     attempt = Failing(ConnectionError(), ConnectionError())
     call = rung.guarded(ONCE, **alone(breakers=breakers, clock=clock))(attempt.__call__)
-    for error in (ConnectionError, ConnectionError, Refused):
+    for error in (ConnectionError, ConnectionError, CircuitOpenError):
         with pytest.raises(error):
             call()
     clock.advance(20.0)
@@ -461,20 +461,20 @@ def test_the_breaker_probes() -> None:
 
 def test_a_slow_call_is_a_bad_one(mode: str) -> None:
     """Where the breaker is told what is slow, a call on the short way that took longer counts as failed."""
-    breakers = rung.Breakers(rung.BreakerSettings(rate=0.5, minimum=3, slow=1e-9))
+    breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=0.5, minimum=3, slow=1e-9))
     call = Failing().guarded(mode, **alone(breakers=breakers))
     refused = 0
     for _ in range(4):
         try:
             run(call)
-        except Refused:
+        except CircuitOpenError:
             refused += 1
     assert refused
 
 
 def test_one_breaker_for_each_key() -> None:
     """A function has a breaker of its own, unless it is given a key to share one."""
-    breakers = rung.Breakers()
+    breakers = rung.BreakerRegistry()
     assert breakers.get("a") is breakers.get("a")
     assert breakers.get("a") is not breakers.get("b")
     rung.guarded(FAST, breakers=breakers)(len)

@@ -11,8 +11,8 @@ import pytest
 import rung
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
-from rung.core.recovery.interventions import Act, Order
-from rung.store.backends.port import Ticket
+from rung.core.recovery.interventions import Intervention, InterventionType
+from rung.store.backends.port import DurableFuture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 def guarded(journal: Any, policy: str, function: Any) -> Any:
     chosen = rung.policy("call", backoff={"base": 0}, **POLICIES[policy])
-    return rung.guarded(chosen, journal=journal, breakers=rung.Breakers(), retry_budget=None)(function)
+    return rung.guarded(chosen, journal=journal, breakers=rung.BreakerRegistry(), retry_budget=None)(function)
 
 
 def called(call: Any, *arguments: Any) -> Any:
@@ -123,7 +123,7 @@ def test_part_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """A good call inside a recovery says whose part it is."""
     short = Short()
     call = guarded(short, "unlimited", lambda: "done")
-    outcome = rung.recover_sync(lambda _: call(), "do it", breakers=rung.Breakers())
+    outcome = rung.recover_sync(lambda _: call(), "do it", breakers=rung.BreakerRegistry())
     ((opened, _),) = short.told()
     assert isinstance(opened, ev.Opened)
     assert opened.parent == outcome.id
@@ -148,11 +148,11 @@ class Waiting(Short):
 
     def __init__(self) -> None:
         super().__init__()
-        self.futures: list[Ticket[None]] = []
+        self.futures: list[DurableFuture[None]] = []
 
     def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
         super().append(incident, first, events)
-        self.futures.append(Ticket())
+        self.futures.append(DurableFuture())
         return self.futures[-1]
 
 
@@ -192,7 +192,9 @@ def test_a_bad_call_waits(policy: str) -> None:
 def test_a_first_attempt_waits_for_nothing() -> None:
     """Nor does a recovery's: nothing was decided yet."""
     journal = Waiting()
-    assert rung.recover_sync(lambda _: "done", "do it", journal=journal, breakers=rung.Breakers()).value == "done"
+    assert (
+        rung.recover_sync(lambda _: "done", "do it", journal=journal, breakers=rung.BreakerRegistry()).value == "done"
+    )
     assert not any(future.done() for future in journal.futures)
 
 
@@ -303,7 +305,7 @@ def test_what_could_not_be_kept(awaited: bool) -> None:
     class Refusing(Short):
         def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
             super().append(incident, first, events)
-            ticket: Ticket[None] = Ticket()
+            ticket: DurableFuture[None] = DurableFuture()
             timers.append(threading.Timer(0.02, ticket.set_exception, [OSError("no room")]))
             timers[-1].start()
             return ticket
@@ -322,8 +324,8 @@ def test_an_order_before_a_repeat(awaited: bool) -> None:
     """A person's order, given while a first repeat is waited for, is obeyed at once."""
 
     class Ordered(Short):
-        def order(self, incident: str) -> Order:
-            return Order(action=Act.CANCEL, by="ada")
+        def order(self, incident: str) -> Intervention:
+            return Intervention(action=InterventionType.CANCEL, by="ada")
 
         def model_for(self, session: str) -> str:
             return ""
@@ -331,7 +333,7 @@ def test_an_order_before_a_repeat(awaited: bool) -> None:
     journal = Ordered()
     policy = rung.policy("call", backoff={"base": 30, "jitter": False})
     errors: list[BaseException] = []
-    call = rung.guarded(policy, journal=journal, breakers=rung.Breakers(), retry_budget=None)(
+    call = rung.guarded(policy, journal=journal, breakers=rung.BreakerRegistry(), retry_budget=None)(
         failing(errors, awaited=awaited)
     )
     called(call)
@@ -356,7 +358,7 @@ def test_what_helped_before_is_asked(awaited: bool) -> None:
     journal = Remembering()
     policy = rung.policy("call", backoff={"base": 0}, learn=True)
     errors: list[BaseException] = []
-    call = rung.guarded(policy, journal=journal, breakers=rung.Breakers(), retry_budget=None)(
+    call = rung.guarded(policy, journal=journal, breakers=rung.BreakerRegistry(), retry_budget=None)(
         failing(errors, awaited=awaited)
     )
     called(call)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core.domain.errors import TimeUp
+from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.failures import Kind, Phase
 from rung.engine.timeouts import sync_timeout
-from rung.engine.timeouts.sync_timeout import LOOK_EVERY, MAIN, SIGNAL, WATCHDOG, Watchdog, limited, release
+from rung.engine.timeouts.sync_timeout import LOOK_EVERY, MAIN, SIGNAL, WATCHDOG, TimeoutWatchdog, limited, release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,7 +112,7 @@ def in_thread(function: Callable[[], Any]) -> Any:
 def alone(**settings: Any) -> dict[str, Any]:
     """Ports and a policy that share nothing with any other test."""
     policy = rung.policy("call", backoff={"base": 0}, **settings)
-    return {"policy": policy, "breakers": rung.Breakers(), "retry_budget": rung.RetryBudget()}
+    return {"policy": policy, "breakers": rung.BreakerRegistry(), "retry_budget": rung.RetryBudget()}
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +130,7 @@ def test_main_thread(blocking: Callable[[], AbstractContextManager[Callable[[], 
     """Whatever a blocking attempt in the main thread waits for, it is ended in the middle of it."""
 
     def attempt() -> None:
-        with pytest.raises(TimeUp) as caught:
+        with pytest.raises(AttemptTimeout) as caught:
             limited(block, (), SHORT)
         assert caught.value.seconds == SHORT
 
@@ -144,7 +144,7 @@ def test_worker_thread(blocking: Callable[[], AbstractContextManager[Callable[[]
 
     def attempt() -> None:
         error = in_thread(lambda: limited(block, (), SHORT))
-        assert isinstance(error, TimeUp)
+        assert isinstance(error, AttemptTimeout)
         assert error.seconds == SHORT
 
     with blocking() as block:
@@ -217,11 +217,11 @@ def test_outer_limit_first(run: Callable[[Callable[[], Any]], Any]) -> None:
     def attempt() -> None:
         try:
             limited(time.sleep, (0.3,), 0.2)
-        except TimeUp as error:
+        except AttemptTimeout as error:
             inner.append(error)
 
     def outer() -> object:
-        with pytest.raises(TimeUp) as caught:
+        with pytest.raises(AttemptTimeout) as caught:
             limited(attempt, (), SHORT)
         return caught.value.seconds
 
@@ -234,7 +234,7 @@ def test_inner_limit_first(run: Callable[[Callable[[], Any]], Any]) -> None:
     """Where the inner limit is the shorter one, the outer attempt sees its TimeUp and goes on."""
 
     def attempt() -> str:
-        with counting() as count, pytest.raises(TimeUp) as caught:
+        with counting() as count, pytest.raises(AttemptTimeout) as caught:
             limited(count, (), SHORT)
         assert caught.value.seconds == SHORT
         return "went on"
@@ -251,7 +251,7 @@ def test_nested_to_the_bottom() -> None:
             sleep()
         try:
             limited(attempt, (depth + 1,), SHORT if depth == 2 else LONG + depth)
-        except TimeUp:
+        except AttemptTimeout:
             ended.append(depth)
 
     attempt(0)
@@ -295,7 +295,7 @@ def test_a_catch_all_does_not_swallow_it() -> None:
             except Exception:
                 continue
 
-    with pytest.raises(TimeUp):
+    with pytest.raises(AttemptTimeout):
         limited(stubborn, (), SHORT)
 
 
@@ -312,7 +312,7 @@ def test_it_insists() -> None:
                 if len(swallowed) == 2:
                     raise
 
-    with pytest.raises(TimeUp):
+    with pytest.raises(AttemptTimeout):
         limited(deaf, (), SHORT)
     assert len(swallowed) == 2
 
@@ -330,7 +330,7 @@ def test_tidying_up() -> None:
             time.sleep(0.1)
             tidied.append(time.monotonic() - began)
 
-    with pytest.raises(TimeUp):
+    with pytest.raises(AttemptTimeout):
         limited(attempt, (), SHORT)
     assert tidied[0] >= 0.2
 
@@ -345,7 +345,7 @@ def test_tidying_up_within_an_outer_limit() -> None:
             sleep()
 
     def outer() -> None:
-        with pytest.raises(TimeUp) as caught:
+        with pytest.raises(AttemptTimeout) as caught:
             limited(attempt, (), 0.2)
         assert caught.value.seconds == 0.2
 
@@ -397,7 +397,7 @@ def test_an_attempt_that_ends_in_time_is_never_hit() -> None:
                 endings[limited(work, (chance.uniform(0, 0.001),), 0.0005)] += 1
             except KeyError:
                 endings["raised"] += 1
-            except TimeUp:
+            except AttemptTimeout:
                 assert time.monotonic() - began >= 0.0005
                 endings["ended"] += 1
             assert WATCHDOG.due == []
@@ -421,16 +421,16 @@ def test_an_outer_limit_passes_through_inner_bookkeeping() -> None:
     flaky(iter([False]))
     with pestered():
         for _ in range(300):
-            with pytest.raises(TimeUp) as caught:
+            with pytest.raises(AttemptTimeout) as caught:
                 limited(attempt, (), 0.002)
             assert caught.value.seconds == 0.002
             assert WATCHDOG.due == []
-    with pytest.raises(TimeUp):  # and the watchdog has not been hurt
+    with pytest.raises(AttemptTimeout):  # and the watchdog has not been hurt
         limited(time.sleep, (SOON,), SHORT)
 
 
-def calm_breakers() -> rung.Breakers:
-    return rung.Breakers(rung.BreakerSettings(rate=1.0, minimum=10_000))
+def calm_breakers() -> rung.BreakerRegistry:
+    return rung.BreakerRegistry(rung.BreakerSettings(rate=1.0, minimum=10_000))
 
 
 @pytest.mark.stress
@@ -439,7 +439,7 @@ def test_an_attempt_that_begins_while_the_watchdog_looks_is_seen() -> None:
     signals: list[float] = []
     began = time.monotonic()
 
-    class Dog(Watchdog):
+    class Dog(TimeoutWatchdog):
         def _handle(self, number: int, frame: Any) -> None:
             signals.append(time.monotonic())
             self.due.clear()
@@ -482,7 +482,7 @@ def test_foreign_signals_go_where_they_went() -> None:
     seen: list[int] = []
     ours = signal.signal(SIGNAL or 0, lambda number, _frame: seen.append(number))
     try:
-        watchdog = Watchdog()
+        watchdog = TimeoutWatchdog()
         watchdog.start()
         watchdog.start()  # does nothing, and does not make us our own former handler
         os.kill(os.getpid(), SIGNAL or 0)
@@ -515,18 +515,18 @@ def test_a_handler_in_the_place_of_ours() -> None:
     """Limits in the main thread hold all the same, and it is said once, each time that it happens."""
     for _ in range(2):
         with displaced(), waiting_for_an_event() as block:
-            with pytest.warns(RuntimeWarning, match="SIGURG"), pytest.raises(TimeUp):
+            with pytest.warns(RuntimeWarning, match="SIGURG"), pytest.raises(AttemptTimeout):
                 limited(block, (), SHORT)
-            with pytest.raises(TimeUp):
+            with pytest.raises(AttemptTimeout):
                 limited(block, (), SHORT)
-    with pytest.raises(TimeUp):
+    with pytest.raises(AttemptTimeout):
         limited(sleep, (), SHORT)
     assert limited(threading.get_ident, (), LONG) == MAIN
 
 
 def test_the_short_way_is_closed_when_ours_is_gone() -> None:
     """Guarded calls notice that nobody could end them any more, and when somebody can again."""
-    breakers = rung.Breakers()
+    breakers = rung.BreakerRegistry()
     breaker = breakers.get("k")
     call = rung.guarded(rung.policy("call"), breakers=breakers, key="k", retry_budget=None)(threading.get_ident)
     call()
@@ -570,12 +570,12 @@ def forked(function: Callable[[], Any]) -> tuple[Callable[[], Any], Any]:
 @FORK
 def test_after_a_fork() -> None:
     """In a forked process blocking attempts are ended as they were in its parent."""
-    with pytest.raises(TimeUp):
+    with pytest.raises(AttemptTimeout):
         limited(sleep, (), SHORT)
 
     def child() -> bool:
         def attempt() -> None:
-            with suppress(TimeUp):
+            with suppress(AttemptTimeout):
                 limited(sleep, (), SHORT)
 
         return how_long(attempt) < SOON
@@ -599,7 +599,7 @@ def test_forked_inside_an_attempt() -> None:
 
 def test_what_a_child_begins_with() -> None:
     """A child forgets when its parent's attempts are due, not how many there are: each is still released once."""
-    watchdog = Watchdog()
+    watchdog = TimeoutWatchdog()
     watchdog.due = due = [1.0, 2.0]
     watchdog.begin_in_child()
     assert watchdog.due is due
@@ -612,7 +612,7 @@ def test_forked_in_a_worker_thread() -> None:
 
     def child() -> bool:
         def attempt() -> None:
-            with suppress(TimeUp):
+            with suppress(AttemptTimeout):
                 limited(sleep, (), SHORT)
 
         return how_long(attempt) < SOON
@@ -629,7 +629,7 @@ def test_waking_a_watchdog_that_wakes() -> None:
     limited(int, (), LONG)
     WATCHDOG.hurry(0.0)
     WATCHDOG.hurry(0.0)
-    with pytest.raises(TimeUp):
+    with pytest.raises(AttemptTimeout):
         limited(sleep, (), SHORT)
 
 
@@ -643,9 +643,9 @@ def test_it_does_not_insist_all_the_time() -> None:
             try:
                 WATCHDOG.hurry(0.0)
                 time.sleep(0.002)
-            except sync_timeout.Overdue:
+            except sync_timeout.AttemptInterrupt:
                 hits.append(time.monotonic())
 
-    with suppress(TimeUp):
+    with suppress(AttemptTimeout):
         limited(stubborn, (), 0.02)
     assert 1 <= len(hits) < 60

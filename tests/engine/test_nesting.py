@@ -13,7 +13,7 @@ import pytest
 import rung
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Kind
-from rung.engine.gather import Job
+from rung.engine.gather import GatherJob
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Nest:
         self.inner: list[rung.Outcome[Any]] = []
 
     def ports(self, **ports: Any) -> dict[str, Any]:
-        shared = {"clock": self.clock, "breakers": rung.Breakers(), "retry_budget": rung.RetryBudget()}
+        shared = {"clock": self.clock, "breakers": rung.BreakerRegistry(), "retry_budget": rung.RetryBudget()}
         return {"policy": FAST, **shared, **ports}
 
     def recover(self, attempt: Any, request: Any = "outer", **ports: Any) -> rung.Outcome[Any]:
@@ -221,7 +221,7 @@ def test_a_guarded_function_inside(nest: Nest) -> None:
     async def aattempt() -> None:
         attempt()
 
-    wrap = rung.guarded(FAST, breakers=rung.Breakers(), retry_budget=None)
+    wrap = rung.guarded(FAST, breakers=rung.BreakerRegistry(), retry_budget=None)
     guarded: Any = wrap(attempt if nest.mode == "sync" else aattempt)
 
     async def aouter(_: rung.Request) -> None:
@@ -246,7 +246,7 @@ def test_a_guarded_function_outside() -> None:
     """A recovery inside a guarded function that was called on the short way has no parent, and fails once."""
     made: list[rung.Outcome[Any]] = []
 
-    @rung.guarded(FAST, breakers=rung.Breakers(), retry_budget=None)
+    @rung.guarded(FAST, breakers=rung.BreakerRegistry(), retry_budget=None)
     def outer(*, fail: bool) -> None:
         if fail:
             nest = Nest("sync")
@@ -275,7 +275,7 @@ def test_fanned_out(nest: Nest) -> None:
         rung.spend(0.25)
         return "good"
 
-    jobs = [Job(pay, rung.Request(prompt=f"job {n}")) for n in range(3)]
+    jobs = [GatherJob(pay, rung.Request(prompt=f"job {n}")) for n in range(3)]
 
     def attempt(_: rung.Request) -> str:
         nest.inner.extend(rung.gather_sync(*jobs, **nest.ports()))
@@ -323,7 +323,7 @@ def test_the_outer_limit_ends_the_inner_one(nest: Nest) -> None:
     def hang(_: rung.Request) -> Any:
         return asyncio.sleep(9) if nest.mode == "async" else time.sleep(9)
 
-    real: dict[str, Any] = {"breakers": rung.Breakers(), "retry_budget": None}
+    real: dict[str, Any] = {"breakers": rung.BreakerRegistry(), "retry_budget": None}
 
     def attempt(_: rung.Request) -> Any:
         return rung.recover_sync(hang, "inner", listeners=[listen], **real)

@@ -8,7 +8,7 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
-from rung.core.recovery.interventions import Act, Order
+from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.testing import HttpError, Script
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ class Desk:
         assert first == len(self.kept)
         self.kept.extend(events)
 
-    def order(self, incident: str) -> Order | None:
+    def order(self, incident: str) -> Intervention | None:
         self.looks += 1
         if self.looks < self.after or not self.orders:
             return None
-        order: Order | Exception | None = self.orders.pop()
+        order: Intervention | Exception | None = self.orders.pop()
         if isinstance(order, Exception):
             raise order
         return order
@@ -48,7 +48,7 @@ class Desk:
 def test_retry_cuts_the_wait_short(world: World) -> None:
     """The wait was for a minute; the order came after a second."""
     policy = rung.policy("call", backoff={"base": 60, "cap": 60, "jitter": False}, retry_after_cap=90)
-    desk = Desk(Order(Act.RETRY, "ada"), look=3)
+    desk = Desk(Intervention(InterventionType.RETRY, "ada"), look=3)
     outcome = world.recover(Script(BUSY, "done"), "task", policy=policy, journal=desk)
     assert outcome.status == "recovered"
     assert outcome.seconds < 2
@@ -63,7 +63,7 @@ def test_retry_changed(world: World) -> None:
         script,
         rung.Request(prompt="first", model="small"),
         policy="call",
-        journal=Desk(Order(Act.RETRY, "ada", "large", "second")),
+        journal=Desk(Intervention(InterventionType.RETRY, "ada", "large", "second")),
     )
     assert outcome.ok
     assert (script.requests[-1].prompt, script.requests[-1].model) == ("second", "large")
@@ -74,14 +74,14 @@ def test_retry_changed(world: World) -> None:
 def test_a_prompt_for_a_conversation() -> None:
     """What is said to a conversation comes at its end."""
     request = rung.Request(messages=({"role": "user", "content": "first"},))
-    assert Order(Act.RETRY, prompt="second").applied(request).messages[-1]["content"] == "second"
-    assert Order(Act.RETRY).applied(request) == request
+    assert Intervention(InterventionType.RETRY, prompt="second").applied(request).messages[-1]["content"] == "second"
+    assert Intervention(InterventionType.RETRY).applied(request) == request
 
 
 def test_cancel(world: World) -> None:
     """It ends, honestly, and says who wanted that."""
     script = Script(BUSY, "never")
-    outcome = world.recover(script, "task", policy="call", journal=Desk(Order(Act.CANCEL, "ada")))
+    outcome = world.recover(script, "task", policy="call", journal=Desk(Intervention(InterventionType.CANCEL, "ada")))
     assert (outcome.status, outcome.reason) == ("partial", "stopped by ada")
     assert len(script.requests) == 1
 
@@ -92,8 +92,10 @@ def test_an_order_that_cannot_be_read(world: World) -> None:
         outcome = world.recover(Script(BUSY, "done"), "task", policy="call", journal=Desk(OSError("gone")))
     assert outcome.ok
     with pytest.raises(rung.errors.ConfigError, match="one of retry, cancel"):
-        Order.of({"action": "explode"})
-    assert Order.of({"action": "retry", "model": None, "by": "ada"}) == Order(Act.RETRY, "ada")
+        Intervention.of({"action": "explode"})
+    assert Intervention.of({"action": "retry", "model": None, "by": "ada"}) == Intervention(
+        InterventionType.RETRY, "ada"
+    )
 
 
 @pytest.mark.parametrize(("session", "model"), [("s-1", "large"), ("broken", "small"), ("", "small")])
@@ -115,8 +117,8 @@ def test_an_order_for_a_call_that_cannot_be_changed() -> None:
 
     @rung.guarded(
         rung.policy("call", backoff={"base": 60, "cap": 60, "jitter": False}, retry_after_cap=90),
-        journal=Desk(Order(Act.RETRY, "ada", "large", "second")),
-        breakers=rung.Breakers(),
+        journal=Desk(Intervention(InterventionType.RETRY, "ada", "large", "second")),
+        breakers=rung.BreakerRegistry(),
         retry_budget=None,
     )
     def call() -> str:

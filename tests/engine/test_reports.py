@@ -19,7 +19,7 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.ladder import Action
 from rung.engine.loop.ids import NUMBERS
 from rung.engine.timeouts import attempt_reports
-from rung.engine.timeouts.attempt_reports import MAIN_THREAD, REPORTED, Reports, equip
+from rung.engine.timeouts.attempt_reports import MAIN_THREAD, REPORTED, AttemptReports, equip
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ UNLIMITED = FAST.but(budget=rung.policies.Budget(attempts=9, seconds=None))
 
 
 def alone() -> dict[str, Any]:
-    return {"breakers": rung.Breakers(), "retry_budget": None}
+    return {"breakers": rung.BreakerRegistry(), "retry_budget": None}
 
 
 def in_thread(function: Callable[[], Any]) -> None:
@@ -296,7 +296,7 @@ def test_completed_wants_a_text() -> None:
 
 def test_many_sums() -> None:
     """However many sums are reported, no cent is lost, and memory does not grow without end."""
-    kept = Reports()
+    kept = AttemptReports()
     for n in range(3 * attempt_reports.SUMS):
         kept.spent((float(n), 1.0))
     assert len(kept.dollars) == attempt_reports.SUMS

@@ -288,7 +288,9 @@ def test_stopped_in_a_backoff_async() -> None:
 
     async def main() -> BaseException:
         clock = Endless()
-        task = asyncio.create_task(rung.recover(Script(OVERLOADED).attempt, ASK, clock=clock, breakers=rung.Breakers()))
+        task = asyncio.create_task(
+            rung.recover(Script(OVERLOADED).attempt, ASK, clock=clock, breakers=rung.BreakerRegistry())
+        )
         await asyncio.sleep(0.01)
         task.cancel()
         try:
@@ -310,7 +312,7 @@ def test_ctrl_c_in_a_backoff_sync() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as stop:
-        rung.recover_sync(Script(OVERLOADED), ASK, clock=Pressed(), breakers=rung.Breakers())
+        rung.recover_sync(Script(OVERLOADED), ASK, clock=Pressed(), breakers=rung.BreakerRegistry())
     outcome = stop.value.__dict__["__rung_outcome__"]
     assert (outcome.status, outcome.attempts) == ("partial", 1)
     assert outcome.contract()["status"] == "partial"
@@ -670,7 +672,7 @@ def test_a_fallback_is_for_one_call_by_default(world: World) -> None:
 
 def test_breaker_per_model_lets_the_fallback_through(world: World) -> None:
     """An open circuit of one model is no attempt, and does not keep another model from being used."""
-    world.breakers = rung.Breakers(rung.BreakerSettings(minimum=1, rate=1.0))
+    world.breakers = rung.BreakerRegistry(rung.BreakerSettings(minimum=1, rate=1.0))
     policy = rung.policy("task", models=["small", "large"], retries=0)
     world.recover(Script(OVERLOADED, "done"), ASK, policy=policy)
     script = Script("done")
@@ -685,7 +687,7 @@ def test_breaker_per_model_lets_the_fallback_through(world: World) -> None:
 
 def test_breaker_probes_and_closes(world: World) -> None:
     """After its pause one probe goes through, and a good one closes the circuit."""
-    world.breakers = rung.Breakers(rung.BreakerSettings(minimum=1, rate=1.0, pause=30))
+    world.breakers = rung.BreakerRegistry(rung.BreakerSettings(minimum=1, rate=1.0, pause=30))
     off = rung.policy("task", "off")
     world.recover(Script(OVERLOADED), ASK, policy=off)
     world.clock.advance(31)
@@ -696,7 +698,7 @@ def test_breaker_probes_and_closes(world: World) -> None:
 
 def test_a_probe_that_is_stopped_gives_its_place_back(world: World) -> None:
     """A cancelled probe is neither good nor bad: the next caller may probe."""
-    world.breakers = rung.Breakers(rung.BreakerSettings(minimum=1, rate=1.0, pause=30))
+    world.breakers = rung.BreakerRegistry(rung.BreakerSettings(minimum=1, rate=1.0, pause=30))
     off = rung.policy("task", "off")
     world.recover(Script(OVERLOADED), ASK, policy=off)
     world.clock.advance(31)
@@ -711,7 +713,7 @@ def test_a_probe_that_is_stopped_gives_its_place_back(world: World) -> None:
 
 def test_a_tools_trouble_is_not_the_services(world: World) -> None:
     """A tool's timeout neither hands over to another model nor counts against the service."""
-    world.breakers = rung.Breakers(rung.BreakerSettings(minimum=1, rate=1.0))
+    world.breakers = rung.BreakerRegistry(rung.BreakerSettings(minimum=1, rate=1.0))
     tool = rung.AttemptError("killed at its limit", exit_code=124, phase="tool")
     script = Script(tool, tool, tool, tool, "done")
     outcome = world.recover(script, ASK, policy=rung.policy("task", models=["small", "large"]))
@@ -814,7 +816,7 @@ def test_events_fold_to_the_same_incident(world: World) -> None:
 def test_nothing_is_left_running() -> None:
     """A recovery leaves no thread of its own behind but the one watchdog."""
     before = set(threading.enumerate())
-    rung.recover_sync(Script("x"), ASK, breakers=rung.Breakers())
+    rung.recover_sync(Script("x"), ASK, breakers=rung.BreakerRegistry())
     assert {thread.name for thread in set(threading.enumerate()) - before} <= {"rung-watchdog"}
 
 
@@ -915,7 +917,7 @@ def test_asked_about_a_call_that_cannot_be_changed() -> None:
         asked.append(question)
         return "stop"
 
-    @rung.guarded("call", ask=ask, breakers=rung.Breakers())
+    @rung.guarded("call", ask=ask, breakers=rung.BreakerRegistry())
     def broken() -> None:
         raise KeyError("x")
 
@@ -927,7 +929,7 @@ def test_asked_about_a_call_that_cannot_be_changed() -> None:
 def test_only_the_steps_of_this_attempt_are_taken() -> None:
     """Steps an earlier call reported are not taken for this one's."""
 
-    @rung.guarded(rung.policy("call", retries=0), breakers=rung.Breakers())
+    @rung.guarded(rung.policy("call", retries=0), breakers=rung.BreakerRegistry())
     def work(*, fails: bool) -> None:
         rung.completed("failing" if fails else "before")
         if fails:

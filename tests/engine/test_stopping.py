@@ -34,7 +34,7 @@ class Kept:
 
 
 def alone(**ports: Any) -> dict[str, Any]:
-    return {"breakers": rung.Breakers(), "retry_budget": None, **ports}
+    return {"breakers": rung.BreakerRegistry(), "retry_budget": None, **ports}
 
 
 async def hang(_: object) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
-from rung.core.domain.errors import TimeUp
+from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.failures import Kind, Phase
 from rung.testing import HttpError
 
@@ -23,7 +23,7 @@ FAST = rung.policy("call", backoff={"base": 0})
 
 def alone(**ports: Any) -> dict[str, Any]:
     """Ports that share nothing with any other test."""
-    return {"breakers": rung.Breakers(), "retry_budget": rung.RetryBudget(), **ports}
+    return {"breakers": rung.BreakerRegistry(), "retry_budget": rung.RetryBudget(), **ports}
 
 
 class Source:
@@ -208,7 +208,7 @@ def test_its_time(mode: str) -> None:
     async def main() -> None:
         await anext(wrap(astream)())
 
-    with pytest.raises(TimeUp):
+    with pytest.raises(AttemptTimeout):
         next(wrap(stream)()) if mode == "sync" else asyncio.run(main())
 
 

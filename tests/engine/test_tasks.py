@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.domain.errors import Busy, ConfigError, RungError
+from rung.core.domain.errors import ConfigError, RungError, StoreUnavailable
 from rung.engine.durable import tasks
 from rung.engine.durable.store_retry import PAUSES
 from rung.store import open_journal
-from rung.store.durable_runs import Claim, Runs
+from rung.store.durable_runs import DurableRunLease, DurableRunStore
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def test_sleep_keeps_its_moment(journal: Journal) -> None:
     """A sleep that was begun before a crash ends when it would have ended."""
     claim = journal.runs.claim("r")
     clock = FakeClock(100.0)
-    work = tasks.Work(claim, lambda _: None, clock.now, clock.sleep)
+    work = tasks.DurableTask(claim, lambda _: None, clock.now, clock.sleep)
     work.done["nap"] = 99.0
     work.sleep("nap", 60.0)  # its moment has passed
     work.step("short", lambda: 100.0, ())
@@ -119,7 +119,7 @@ def test_wait_for_a_word(journal: Journal) -> None:
     threading.Timer(0.15, lambda: journal.runs.send("r/review", {"ok": True})).start()
     assert tasks.start(journal, "r", "asks") == [{"ok": True}, None]
     journal.runs.send("r/review", {"ok": False})
-    work = tasks.Work(journal.runs.claim("s"), lambda _: None)
+    work = tasks.DurableTask(journal.runs.claim("s"), lambda _: None)
     work.done["wait.review"] = {"ok": True}
     assert work.wait("review", None) == {"ok": True}
     assert tasks.start(journal, "r", "asks")[0] == {"ok": True}
@@ -128,7 +128,7 @@ def test_wait_for_a_word(journal: Journal) -> None:
 def test_a_wait_without_end(journal: Journal) -> None:
     """Without a timeout it waits until it is told."""
     told = iter([None, None, "go"])
-    work = tasks.Work(journal.runs.claim("r"), lambda _: next(told))
+    work = tasks.DurableTask(journal.runs.claim("r"), lambda _: next(told))
     assert work.wait("x", None) == "go"
 
 
@@ -202,7 +202,7 @@ def test_an_awaited_task_leaves_the_loop_free(journal: Journal) -> None:
 def test_an_awaited_wait_without_end(journal: Journal) -> None:
     """Without a timeout it waits until it is told."""
     told = iter([None, None, "go"])
-    work = tasks.AsyncWork(journal.runs.claim("r"), lambda _: next(told))
+    work = tasks.AsyncDurableTask(journal.runs.claim("r"), lambda _: next(told))
     assert asyncio.run(work.wait("x", None)) == "go"
 
 
@@ -246,7 +246,7 @@ def test_resuming_an_awaited_task_in_a_loop(journal: Journal) -> None:
     assert ended == {"r": 7}
 
 
-class Full(Claim):
+class Full(DurableRunLease):
     """A store in trouble."""
 
     busy = 0
@@ -262,7 +262,7 @@ class Full(Claim):
     def _busy(self) -> None:
         type(self).busy -= 1
         if type(self).busy >= 0:
-            raise Busy("the disk is full")
+            raise StoreUnavailable("the disk is full")
 
 
 def full(journal: Journal, times: int) -> Full:
@@ -288,14 +288,14 @@ def test_a_step_and_a_store_in_trouble(journal: Journal, asynchronous: bool) -> 
 
     def step(key: str) -> Any:
         if asynchronous:
-            return asyncio.run(tasks.AsyncWork(claim, lambda _: None, sleep=asleep).step(key, act, ()))
-        return tasks.Work(claim, lambda _: None, sleep=slept.append).step(key, act, ())
+            return asyncio.run(tasks.AsyncDurableTask(claim, lambda _: None, sleep=asleep).step(key, act, ()))
+        return tasks.DurableTask(claim, lambda _: None, sleep=slept.append).step(key, act, ())
 
     claim = full(journal, len(PAUSES))
     assert step("one") == "good"
     assert slept == list(PAUSES)
     type(claim).busy = len(PAUSES) + 1
-    with pytest.raises(Busy, match="the disk is full"):
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
         step("two")
     assert done == ["x", "x"]
     assert claim.steps() == {"one": "good"}
@@ -304,7 +304,7 @@ def test_a_step_and_a_store_in_trouble(journal: Journal, asynchronous: bool) -> 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_task_whose_step_cannot_be_kept(journal: Journal, asynchronous: bool) -> None:
     """It has not failed: the run stays open, and whoever takes it up later goes on."""
-    troubles = [Busy("the disk is full")]
+    troubles = [StoreUnavailable("the disk is full")]
 
     def plain() -> int:
         if troubles:
@@ -315,7 +315,7 @@ def test_a_task_whose_step_cannot_be_kept(journal: Journal, asynchronous: bool) 
         return plain()
 
     tasks.task("one")(awaited if asynchronous else plain)
-    with pytest.raises(Busy):
+    with pytest.raises(StoreUnavailable):
         tasks.take_up(journal, "r", "one")
     assert [run.id for run in journal.runs.open_runs()] == ["r"]
     left_behind(journal)
@@ -363,6 +363,6 @@ def test_what_is_open(journal: Journal) -> None:
     assert journal.runs.submit("a", "one", {"x": 1})
     assert not journal.runs.submit("a", "one", {"x": 2})
     journal.runs.claim("b")
-    found = {run.id: (run.task, run.arguments, run.owned) for run in Runs(journal).open_runs()}
+    found = {run.id: (run.task, run.arguments, run.owned) for run in DurableRunStore(journal).open_runs()}
     assert found == {"a": ("one", {"x": 1}, False), "b": ("", None, True)}
     assert tasks.resume(journal) == {}

@@ -12,11 +12,11 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
-from rung.core.domain.errors import TimeUp
+from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.failures import Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.engine.timeouts import async_timeout
-from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, Sweeper, limited, sweeper_here
+from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, TimeoutSweeper, limited, sweeper_here
 from rung.engine.timeouts.sync_timeout import LOOK_EVERY
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ FAST = rung.policy("call", backoff={"base": 0})
 
 def alone() -> dict[str, Any]:
     """Ports that share nothing with any other test."""
-    return {"breakers": rung.Breakers(), "retry_budget": rung.RetryBudget()}
+    return {"breakers": rung.BreakerRegistry(), "retry_budget": rung.RetryBudget()}
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,7 @@ class TestLimited:
 
         async def main() -> float:
             began = time.monotonic()
-            with pytest.raises(TimeUp) as caught:
+            with pytest.raises(AttemptTimeout) as caught:
                 await limited(hang(), SHORT)
             assert caught.value.seconds == SHORT
             return time.monotonic() - began
@@ -131,7 +131,7 @@ class TestLimited:
         """A limit in the past ends an attempt that waits for anything."""
 
         async def main() -> None:
-            with pytest.raises(TimeUp):
+            with pytest.raises(AttemptTimeout):
                 await limited(hang(), -1.0)
 
         asyncio.run(main())
@@ -208,10 +208,10 @@ class TestSweeper:
         """An attempt ended by the sweeper is our own timeout, with the limit it had."""
         call = Attempts(hang).guarded(FAST.but(attempt_seconds=7.5).with_tries(Action.RETRY, 0))
 
-        async def main() -> TimeUp:
+        async def main() -> AttemptTimeout:
             task = await begun(call())
             make_overdue(task)
-            with pytest.raises(TimeUp) as caught:
+            with pytest.raises(AttemptTimeout) as caught:
                 await task
             return caught.value
 
@@ -225,10 +225,10 @@ class TestSweeper:
         attempts = Attempts(broken, hang, good)
         call = attempts.guarded(FAST.with_tries(Action.RETRY, 1))
 
-        async def main() -> TimeUp:
+        async def main() -> AttemptTimeout:
             task = await begun(call())
             make_overdue(task)
-            with pytest.raises(TimeUp) as caught:
+            with pytest.raises(AttemptTimeout) as caught:
                 await task
             return caught.value
 
@@ -242,8 +242,8 @@ class TestSweeper:
         attempts = Attempts(broken, hang, good)
         call = attempts.guarded(with_seconds(SHORT))
 
-        async def main() -> TimeUp:
-            with pytest.raises(TimeUp) as caught:
+        async def main() -> AttemptTimeout:
+            with pytest.raises(AttemptTimeout) as caught:
                 await call()
             return caught.value
 
@@ -261,7 +261,7 @@ class TestSweeper:
             began = time.monotonic()
             RUNNING[work] = (began + SHORT, task, 0)
             sweeper_here().sweep_now()
-            with pytest.raises(TimeUp):
+            with pytest.raises(AttemptTimeout):
                 await task
             return time.monotonic() - began
 
@@ -494,7 +494,7 @@ class TestSweeper:
                 for _ in range(2):
                     try:
                         await call()
-                    except TimeUp:
+                    except AttemptTimeout:
                         ended.append("time up")
 
         async def main() -> None:
@@ -555,7 +555,7 @@ class TestSweeper:
         async def main() -> None:
             RUNNING[work] = (0.0, None, 0)
             try:
-                Sweeper(asyncio.get_running_loop()).sweep_now()
+                TimeoutSweeper(asyncio.get_running_loop()).sweep_now()
                 assert work not in OVERDUE
             finally:
                 del RUNNING[work]
@@ -569,7 +569,7 @@ class TestLoops:
     def test_a_loop_after_another(self) -> None:
         """A new loop in the same thread has a sweeper of its own, and the closed one's is forgotten."""
 
-        async def main() -> Sweeper:
+        async def main() -> TimeoutSweeper:
             await Attempts(good).guarded()()
             assert sweeper_here().loop is asyncio.get_running_loop()
             return sweeper_here()
@@ -584,7 +584,7 @@ class TestLoops:
     def test_loops_in_turn(self) -> None:
         """A loop keeps its one sweeper, whatever other loop was run in the same thread in between."""
 
-        async def main() -> Sweeper:
+        async def main() -> TimeoutSweeper:
             await call()
             return sweeper_here()
 

@@ -45,9 +45,11 @@ def statuses(lab: rung.testing.Lab) -> list[int]:
 
 def anthropic_client(lab: rung.testing.Lab, policy: Any = POLICY, **ports: Any) -> Any:
     anthropic = pytest.importorskip("anthropic")
-    from rung.adapters.frameworks.anthropic_middleware import Recovering
+    from rung.adapters.frameworks.anthropic_middleware import AnthropicRecoveryMiddleware
 
-    return anthropic.Anthropic(base_url=lab.url, api_key="any", max_retries=0, middleware=[Recovering(policy, **ports)])
+    return anthropic.Anthropic(
+        base_url=lab.url, api_key="any", max_retries=0, middleware=[AnthropicRecoveryMiddleware(policy, **ports)]
+    )
 
 
 def test_anthropic_repeats_and_tells(lab: rung.testing.Lab) -> None:
@@ -84,14 +86,14 @@ def test_anthropic_raises_its_own_error(lab: rung.testing.Lab) -> None:
 def test_anthropic_awaited_and_streamed(lab: rung.testing.Lab) -> None:
     """The asynchronous client and a stream recover before the first token."""
     anthropic = pytest.importorskip("anthropic")
-    from rung.adapters.frameworks.anthropic_middleware import Recovering
+    from rung.adapters.frameworks.anthropic_middleware import AnthropicRecoveryMiddleware
 
     lab.use(OVERLOADED)
 
     async def ask() -> str:
         async with (
             anthropic.AsyncAnthropic(
-                base_url=lab.url, api_key="any", max_retries=0, middleware=[Recovering(POLICY)]
+                base_url=lab.url, api_key="any", max_retries=0, middleware=[AnthropicRecoveryMiddleware(POLICY)]
             ) as client,
             client.messages.stream(model="any", max_tokens=100, messages=MESSAGES) as stream,
         ):
@@ -192,10 +194,10 @@ def test_openai_agents_repeat_and_end_honestly(lab: rung.testing.Lab) -> None:
 
 def langchain_agent(lab: rung.testing.Lab, tools: list[Any]) -> Any:
     agents, chat = pytest.importorskip("langchain.agents"), pytest.importorskip("langchain_openai")
-    from rung.adapters.frameworks.langchain_middleware import Recovering
+    from rung.adapters.frameworks.langchain_middleware import LangChainRecoveryMiddleware
 
     model = chat.ChatOpenAI(model="any", base_url=lab.url + "/v1", api_key="any", max_retries=0)
-    return agents.create_agent(model, tools=tools, middleware=[Recovering(POLICY)])
+    return agents.create_agent(model, tools=tools, middleware=[LangChainRecoveryMiddleware(POLICY)])
 
 
 def test_langchain_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab) -> None:
@@ -225,7 +227,7 @@ def test_langchain_lets_interrupts_pass(lab: rung.testing.Lab) -> None:
     types = pytest.importorskip("langgraph.types")
     checkpoint = pytest.importorskip("langgraph.checkpoint.memory")
     agents, chat = pytest.importorskip("langchain.agents"), pytest.importorskip("langchain_openai")
-    from rung.adapters.frameworks.langchain_middleware import Recovering
+    from rung.adapters.frameworks.langchain_middleware import LangChainRecoveryMiddleware
 
     def approve() -> str:
         """Ask a person."""
@@ -234,7 +236,7 @@ def test_langchain_lets_interrupts_pass(lab: rung.testing.Lab) -> None:
     lab.use({"turns": [{"tool": "approve", "input": {}}, {"text": "Thanks."}]})
     model = chat.ChatOpenAI(model="any", base_url=lab.url + "/v1", api_key="any", max_retries=0)
     agent = agents.create_agent(
-        model, [approve], middleware=[Recovering(POLICY)], checkpointer=checkpoint.InMemorySaver()
+        model, [approve], middleware=[LangChainRecoveryMiddleware(POLICY)], checkpointer=checkpoint.InMemorySaver()
     )
     thread = {"configurable": {"thread_id": "1"}}
     assert agent.invoke({"messages": MESSAGES}, thread)["__interrupt__"][0].value == "may I?"
@@ -283,7 +285,7 @@ def test_pydantic_ai_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab)
     models = pytest.importorskip("pydantic_ai.models.openai")
     providers = pytest.importorskip("pydantic_ai.providers.openai")
     openai = pytest.importorskip("openai")
-    from rung.adapters.frameworks.pydantic_ai import Recovering
+    from rung.adapters.frameworks.pydantic_ai import PydanticAIRecovery
 
     sink = Sink()
 
@@ -294,7 +296,9 @@ def test_pydantic_ai_repeats_and_tells_the_model_of_tools(lab: rung.testing.Lab)
 
         async with openai.AsyncOpenAI(base_url=lab.url + "/v1", api_key="any", max_retries=0) as client:
             model = models.OpenAIChatModel("any", provider=providers.OpenAIProvider(openai_client=client))
-            agent = pydantic_ai.Agent(model, tools=[look], capabilities=[Recovering(POLICY, journal=sink)], retries=5)
+            agent = pydantic_ai.Agent(
+                model, tools=[look], capabilities=[PydanticAIRecovery(POLICY, journal=sink)], retries=5
+            )
             return await agent.run("count to 5")
 
     lab.use({"rules": OVERLOADED, "turns": [{"tool": "look", "input": {"path": "/x"}}, {"text": "It is not there."}]})
@@ -314,7 +318,7 @@ def test_pydantic_ai_ends_partial(lab: rung.testing.Lab) -> None:
     models = pytest.importorskip("pydantic_ai.models.openai")
     providers = pytest.importorskip("pydantic_ai.providers.openai")
     openai = pytest.importorskip("openai")
-    from rung.adapters.frameworks.pydantic_ai import Recovering
+    from rung.adapters.frameworks.pydantic_ai import PydanticAIRecovery
 
     def look(at: str) -> str:
         return f"seven at {at}"
@@ -322,7 +326,7 @@ def test_pydantic_ai_ends_partial(lab: rung.testing.Lab) -> None:
     async def ask(output_type: Any) -> Any:
         async with openai.AsyncOpenAI(base_url=f"{lab.url}/v1", api_key="any", max_retries=0) as client:
             model = models.OpenAIChatModel("any", provider=providers.OpenAIProvider(openai_client=client))
-            capability = Recovering(POLICY, partial=True)
+            capability = PydanticAIRecovery(POLICY, partial=True)
             agent = pydantic_ai.Agent(model, tools=[look], capabilities=[capability], output_type=output_type)
             return (await agent.run("look at it")).output
 

@@ -20,7 +20,7 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from rung.core.policy.parser import book_from
-from rung.gateway.serve import Served
+from rung.gateway.serve import RunningGateway
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
 from tests.hooks.rig import alone, command_line, environment
@@ -58,12 +58,12 @@ def codex(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, st
     return command, env
 
 
-def serve(lab: Lab, agent: str) -> Served:
+def serve(lab: Lab, agent: str) -> RunningGateway:
     """A gateway in a thread of its own."""
     table = {"anthropic": lab.url, "openai": lab.url, "port": 0, "timeouts": TIMEOUTS}
     book = book_from({"policy": {**POLICY, "models": [MODEL[agent], OTHER[agent]]}})
     up = threading.Event()
-    served = Served(settings_from(table, book), None, lambda _: up.set())
+    served = RunningGateway(settings_from(table, book), None, lambda _: up.set())
     threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True).start()
     up.wait(10)
     return served

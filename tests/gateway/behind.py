@@ -11,8 +11,8 @@ import openai
 import uvloop
 
 from rung.core.policy.parser import book_from
-from rung.gateway.serve import Served
-from rung.gateway.settings import Settings, settings_from
+from rung.gateway.serve import RunningGateway
+from rung.gateway.settings import GatewaySettings, settings_from
 from rung.testing.provider import Lab
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class Behind:
         self._told = threading.Event()
         self.words: list[str] = []
         self._clients: list[Any] = []
-        self.served: Served
+        self.served: RunningGateway
 
-    def settings(self, **more: Any) -> Settings:
+    def settings(self, **more: Any) -> GatewaySettings:
         table = {
             "anthropic": self.lab.url,
             "openai": self.lab.url,
@@ -83,7 +83,7 @@ class Behind:
 
     def __enter__(self) -> Self:
         self.lab.__enter__()
-        self.served = Served(self.settings(), self._journal, self._tell, self._detectors)
+        self.served = RunningGateway(self.settings(), self._journal, self._tell, self._detectors)
         self.thread = threading.Thread(target=lambda: uvloop.run(self.served.run()), daemon=True)
         self.thread.start()
         assert self._told.wait(LONG)

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import rung
 from rung.core.domain.failures import Evidence, Kind
-from rung.gateway.detector_port import Answered, Notice, Passing
+from rung.gateway.detector_port import DetectorResult, RequestView, ResponseView
 from rung.store.settings import put_setting
 from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask, messages
 from tests.waiting import wait_until
@@ -46,20 +46,25 @@ class Suspicious:
     """Warns of the first request, nudges the second, finds a loop in the third, and breaks on the fourth."""
 
     def __init__(self) -> None:
-        self.seen: list[Passing] = []
-        self.said: list[Answered] = []
+        self.seen: list[RequestView] = []
+        self.said: list[ResponseView] = []
         self.bad = ""
 
-    def asked(self, passing: Passing) -> Notice | None:
+    def asked(self, passing: RequestView) -> DetectorResult | None:
         self.seen.append(passing)
         if len(self.seen) == 4:
             raise RuntimeError("broken")
         loop = Evidence(text="the same call three times", finding=Kind.LOOP_DETECTED, repeats=3)
-        return (Notice(warning="twice now"), Notice(nudge="try another way"), Notice(loop), None)[len(self.seen) - 1]
+        return (
+            DetectorResult(warning="twice now"),
+            DetectorResult(nudge="try another way"),
+            DetectorResult(loop),
+            None,
+        )[len(self.seen) - 1]
 
-    def answered(self, passing: Passing, answer: Answered) -> Notice | None:
+    def answered(self, passing: RequestView, answer: ResponseView) -> DetectorResult | None:
         self.said.append(answer)
-        return Notice(Evidence(text=self.bad, finding=Kind.LOOP_DETECTED)) if self.bad else None
+        return DetectorResult(Evidence(text=self.bad, finding=Kind.LOOP_DETECTED)) if self.bad else None
 
 
 @pytest.mark.parametrize("wire", WIRES)

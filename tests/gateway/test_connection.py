@@ -15,9 +15,9 @@ import uvloop
 from rung.core.classify.classifier import classify
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.gateway.http.pool import Origin, Pool, joined
+from rung.gateway.http.pool import ConnectionPool, Origin, joined
 from rung.gateway.http.port import read_body
-from rung.gateway.settings import Upstream, settings_from
+from rung.gateway.settings import UpstreamSettings, settings_from
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,11 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
     return head + await reader.readexactly(int(length[16:]))
 
 
-def run(place: Handler, work: Callable[[Pool, Upstream], Awaitable[Any]], tls: ssl.SSLContext | None = None) -> Any:
+def run(
+    place: Handler,
+    work: Callable[[ConnectionPool, UpstreamSettings], Awaitable[Any]],
+    tls: ssl.SSLContext | None = None,
+) -> Any:
     """Do some work with a pool before this server."""
 
     async def inside() -> Any:
@@ -77,8 +81,8 @@ def run(place: Handler, work: Callable[[Pool, Upstream], Awaitable[Any]], tls: s
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=2**20, ssl=tls)
         port = server.sockets[0].getsockname()[1]
-        there = Upstream(name="there", wire="openai", url=f"{'https' if tls else 'http'}://127.0.0.1:{port}")
-        pool = Pool(settings_from({"timeouts": {"connect": 1.0}}))
+        there = UpstreamSettings(name="there", wire="openai", url=f"{'https' if tls else 'http'}://127.0.0.1:{port}")
+        pool = ConnectionPool(settings_from({"timeouts": {"connect": 1.0}}))
         try:
             return await asyncio.wait_for(work(pool, there), 10)
         finally:
@@ -90,7 +94,9 @@ def run(place: Handler, work: Callable[[Pool, Upstream], Awaitable[Any]], tls: s
     return uvloop.run(inside())
 
 
-async def ask(pool: Pool, there: Upstream, body: bytes = b"{}", method: str = "POST", target: str = "/v1/x") -> Any:
+async def ask(
+    pool: ConnectionPool, there: UpstreamSettings, body: bytes = b"{}", method: str = "POST", target: str = "/v1/x"
+) -> Any:
     response = await pool.send(there, method, target, HEADERS, body)
     try:
         return response.status, await read_body(response)
@@ -101,7 +107,7 @@ async def ask(pool: Pool, there: Upstream, body: bytes = b"{}", method: str = "P
 def kind_of(place: Handler) -> Kind:
     """What a request to this server fails of."""
 
-    async def work(pool: Pool, there: Upstream) -> Kind:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> Kind:
         with pytest.raises(AttemptError) as caught:
             await ask(pool, there)
         return classify(caught.value.evidence).kind
@@ -114,7 +120,7 @@ def test_a_connection_is_used_again() -> None:
     """Requests one after another go over one connection; two at once over two."""
     place = Place(HELLO)
 
-    async def work(pool: Pool, there: Upstream) -> None:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         for _ in range(5):
             assert await ask(pool, there) == (200, b"hello")
         assert place.connections == 1
@@ -144,7 +150,7 @@ def test_an_answer_in_every_form(answers: tuple[bytes, ...]) -> None:
     """Sized or chunked, in one piece or in many, announced or compressed: the same answer, and its connection stays."""
     place = Place(*answers)
 
-    async def work(pool: Pool, there: Upstream) -> None:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         for _ in range(2):
             response = await pool.send(there, "POST", "/", HEADERS, b"")
             assert await read_body(response) == b"hello"
@@ -168,7 +174,7 @@ def test_a_connection_that_is_not_used_again(answers: tuple[bytes, ...], connect
     """What the other side closes, or has written more to than was asked, carries no other request."""
     place = Place(*answers, close=True)
 
-    async def work(pool: Pool, there: Upstream) -> None:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         for _ in range(2):
             assert await ask(pool, there) == (200, b"hello")
 
@@ -180,7 +186,7 @@ def test_what_comes_unasked_ends_a_connection() -> None:
     """An answer that comes before its request is nobody's, least of all the next one's."""
     place = Place(HELLO, b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil")
 
-    async def work(pool: Pool, there: Upstream) -> None:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         assert await ask(pool, there) == (200, b"hello")
         await asyncio.sleep(0.1)
         assert await ask(pool, there) == (200, b"hello")
@@ -192,7 +198,7 @@ def test_what_comes_unasked_ends_a_connection() -> None:
 def test_head_has_no_body() -> None:
     """The length in the answer to a HEAD is that of a body which does not come."""
 
-    async def work(pool: Pool, there: Upstream) -> None:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         assert await ask(pool, there, b"", "HEAD") == (200, b"")
 
     place = Place(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n")
@@ -223,8 +229,8 @@ def test_what_is_no_answer(answers: tuple[bytes, ...], kind: Kind) -> None:
 def test_nobody_there() -> None:
     """A port that nobody listens on is named, with the upstream."""
 
-    async def work(pool: Pool, _: Upstream) -> None:
-        nowhere = Upstream(name="nowhere", wire="openai", url="http://127.0.0.1:9")
+    async def work(pool: ConnectionPool, _: UpstreamSettings) -> None:
+        nowhere = UpstreamSettings(name="nowhere", wire="openai", url="http://127.0.0.1:9")
         with pytest.raises(AttemptError, match="nowhere cannot be reached") as caught:
             await ask(pool, nowhere)
         assert classify(caught.value.evidence).kind is Kind.NETWORK
@@ -247,7 +253,7 @@ def test_a_slow_reader_slows_the_upstream() -> None:
             sent += 2**16
         writer.close()
 
-    async def work(pool: Pool, there: Upstream) -> None:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         response = await pool.send(there, "GET", "/", HEADERS, b"")
         await asyncio.sleep(0.5)
         assert sent < size // 2
@@ -268,7 +274,7 @@ def test_who_leaves_is_not_waited_for() -> None:
         writer.close()
         left.set()
 
-    async def work(pool: Pool, there: Upstream) -> None:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         response = await pool.send(there, "GET", "/", HEADERS, b"")
         assert await response.piece() == b"hello"
         response.close()
@@ -281,7 +287,7 @@ def test_nothing_is_smuggled() -> None:
     """A line break in a header or a space in a path is refused before a byte is sent."""
     place = Place(HELLO)
 
-    async def work(pool: Pool, there: Upstream) -> None:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         for headers, target in (
             ([(b"a", b"b\r\nx-evil: 1")], "/"),
             ([(b"a", b"b\nx-evil: 1")], "/"),
@@ -326,11 +332,11 @@ def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
 
-    async def work(pool: Pool, there: Upstream) -> tuple[int, bytes]:
+    async def work(pool: ConnectionPool, there: UpstreamSettings) -> tuple[int, bytes]:
         port = there.url.rpartition(":")[2]
         with pytest.raises(AttemptError, match=r"(?i)certificate"):  # the name is not in it
-            await ask(pool, Upstream(name="there", wire="openai", url=f"https://127.0.0.1:{port}"))
-        named = Upstream(name="there", wire="openai", url=f"https://localhost:{port}")
+            await ask(pool, UpstreamSettings(name="there", wire="openai", url=f"https://127.0.0.1:{port}"))
+        named = UpstreamSettings(name="there", wire="openai", url=f"https://localhost:{port}")
         await ask(pool, named)
         found: tuple[int, bytes] = await ask(pool, named)
         return found

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import rung
 from rung.core.domain.errors import ConfigError
-from rung.detectors.loop_settings import Watching
+from rung.detectors.loop_settings import LoopSettings
 from rung.gateway.conversation_steps import STEPS, ConversationStep, steps
-from rung.gateway.detector_port import Passing
+from rung.gateway.detector_port import RequestView
 from rung.gateway.loop_guard import LoopGuard
 from tests.gateway.behind import ASK, CHAT_TOOL, RESPONSES_TOOL, TOOL, WIRES, Behind
 
@@ -205,11 +205,11 @@ def test_calls_made_at_once_are_told_once() -> None:
     """Two at a time the count goes from two to four to six: each stage is told when it is passed."""
     told: list[Any] = [*ASK]
     heard = []
-    guard = LoopGuard("nudge", Watching())
+    guard = LoopGuard("nudge", LoopSettings())
     for turn in range(4):
         calls = [{"type": "tool_use", "id": f"{turn}{n}", "name": "look", "input": {"at": "x"}} for n in range(2)]
         results = [{"type": "tool_result", "tool_use_id": call["id"], "content": FAILED} for call in calls]
         told += [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
-        notice = guard.asked(Passing("s", "", "messages", "m", {"messages": told}, rung.policy("call")))
+        notice = guard.asked(RequestView("s", "", "messages", "m", {"messages": told}, rung.policy("call")))
         heard.append("" if notice is None else notice.nudge[:5])
     assert heard == ["", "STOP ", "STILL", "THE E"]

@@ -14,7 +14,7 @@ from rung.wires.openai_chat_stream import ChatStream
 from rung.wires.openai_responses_stream import ResponsesStream
 
 if TYPE_CHECKING:
-    from rung.wires.stream_splicer import Splice
+    from rung.wires.stream_splicer import StreamSplicer
 
 STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
 
@@ -38,7 +38,7 @@ def message(words: list[str]) -> bytes:
     )
 
 
-def passed(stream: Splice, data: bytes, cuts: list[int]) -> bytes:
+def passed(stream: StreamSplicer, data: bytes, cuts: list[int]) -> bytes:
     """What comes out when a stream comes in pieces."""
     out, at = stream.begin(), 0
     for size in cuts:
@@ -58,7 +58,7 @@ def test_bytes_pass_as_they_came(words: list[str], cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-def test_three_line_ends(kind: type[Splice]) -> None:
+def test_three_line_ends(kind: type[StreamSplicer]) -> None:
     """Line ends that belong to no event are passed over; found by a fuzzer, which waited for ever."""
     stream = kind()
     stream.begin()
@@ -76,7 +76,7 @@ def test_one_event_at_a_time() -> None:
 
 
 @given(st.binary(max_size=400), st.lists(st.integers(1, 50), max_size=10), st.sampled_from(STREAMS))
-def test_nothing_breaks_the_reader(data: bytes, cuts: list[int], kind: type[Splice]) -> None:
+def test_nothing_breaks_the_reader(data: bytes, cuts: list[int], kind: type[StreamSplicer]) -> None:
     """Whatever bytes come, reading them ends, and without a terminal event it is no success."""
     stream = kind()
     passed(stream, data, cuts)
@@ -119,7 +119,7 @@ NAMES = st.sampled_from(
 
 @pytest.mark.parametrize("kind", STREAMS)
 @given(data=st.data())
-def test_strange_events_do_not_break_the_reader(kind: type[Splice], data: st.DataObject) -> None:
+def test_strange_events_do_not_break_the_reader(kind: type[StreamSplicer], data: st.DataObject) -> None:
     """Events of the right names with anything in them are read without an error, and hardly more comes out than went in."""
     stream = kind()
     taken, passed_on = 0, len(stream.begin())

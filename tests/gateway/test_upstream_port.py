@@ -12,9 +12,9 @@ from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
 from rung.core.policy.parser import book_from
 from rung.gateway.gateway import Gateway
-from rung.gateway.inbound_request import Call
+from rung.gateway.inbound_request import InboundRequest
 from rung.gateway.recovery import handle
-from rung.gateway.settings import Upstream, settings_from
+from rung.gateway.settings import UpstreamSettings, settings_from
 from rung.wires.registry import MESSAGES
 
 BODY = {"model": "small", "max_tokens": 1_000, "messages": [{"role": "user", "content": "hi"}]}
@@ -60,7 +60,7 @@ class Client:
         self.given: list[Received] = []
 
     async def send(
-        self, upstream: Upstream, method: str, target: str, headers: list[tuple[bytes, bytes]], body: bytes
+        self, upstream: UpstreamSettings, method: str, target: str, headers: list[tuple[bytes, bytes]], body: bytes
     ) -> Received:
         assert headers
         self.sent.append((upstream.name, f"{method} {target}", body))
@@ -84,7 +84,7 @@ def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
     async def inside() -> Gateway:
         book = book_from({"policy": {"backoff": {"base": 0.0}, **policy}})
         gateway = Gateway(settings_from({"anthropic": "http://here"}, book), client=client)
-        call = Call(
+        call = InboundRequest(
             wire=MESSAGES,
             upstream=gateway.settings.of_wire("anthropic")[0],
             target="/v1/messages",

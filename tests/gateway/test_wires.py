@@ -13,7 +13,7 @@ from rung.core.conversation.compaction import compacted
 from rung.wires.registry import CHAT, MESSAGES, RESPONSES
 
 if TYPE_CHECKING:
-    from rung.wires.registry import Wire
+    from rung.wires.registry import WireFormat
 
 WIRES = (MESSAGES, CHAT, RESPONSES)
 NAMES = [
@@ -77,7 +77,7 @@ TABLES = st.dictionaries(st.sampled_from(NAMES), ANYTHING, max_size=6)
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(body=TABLES)
-def test_any_request_can_be_changed(wire: Wire, body: dict[str, Any]) -> None:
+def test_any_request_can_be_changed(wire: WireFormat, body: dict[str, Any]) -> None:
     """Each rung makes something of any JSON, changes nothing in place, and what it makes is JSON again."""
     bodies = wire.bodies
     before = json.dumps(body, sort_keys=True)
@@ -101,7 +101,7 @@ def test_any_request_can_be_changed(wire: Wire, body: dict[str, Any]) -> None:
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(answers=st.lists(TABLES, min_size=1, max_size=3))
-def test_any_answer_can_be_read(wire: Wire, answers: list[dict[str, Any]]) -> None:
+def test_any_answer_can_be_read(wire: WireFormat, answers: list[dict[str, Any]]) -> None:
     """An answer of any shape is judged and read; only one that is whole can be good."""
     bodies = wire.bodies
     for answer in answers:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rung.hooks.install import Place, install
+from rung.hooks.install import InstallTarget, install
 from rung.store import open_journal
 from tests.hooks.rig import command_line
 
@@ -30,7 +30,7 @@ class Stage:
         self.journal = root / "journal.db"
         self.project.mkdir()
         self.settings = self.project / ".claude" / "settings.local.json"
-        self.place = Place(agent="claude-code", settings=self.settings, data=self.data)
+        self.place = InstallTarget(agent="claude-code", settings=self.settings, data=self.data)
 
     def install(self) -> None:
         install(self.place)

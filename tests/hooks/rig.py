@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from rung.hooks.resident_server import Serving
+from rung.hooks.resident_server import ResidentServer
 from rung.testing import lab
 
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
@@ -64,7 +64,7 @@ def answering(told: dict[str, Any]) -> AbstractContextManager[Any]:
     if not told.get("serve"):
         return nullcontext()
     os.environ["RUNG_JOURNAL"] = told["env"]["RUNG_JOURNAL"]
-    server = Serving(told["data"], told["serve"])
+    server = ResidentServer(told["data"], told["serve"])
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 

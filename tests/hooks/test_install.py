@@ -11,7 +11,7 @@ import pytest
 
 from rung.core.domain.errors import ConfigError
 from rung.hooks.agent_formats import EVENTS
-from rung.hooks.install import AGENTS, MARK, Place, install, installed, settings_of, uninstall
+from rung.hooks.install import AGENTS, MARK, InstallTarget, install, installed, settings_of, uninstall
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 ODD = b'{"model":"x",\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]},  "z": "\xc3\xa4"}'
 
 
-def place(tmp_path: Path, agent: str) -> Place:
-    return Place(agent=agent, settings=settings_of(agent, user=False, root=tmp_path), data=tmp_path / "data")
+def place(tmp_path: Path, agent: str) -> InstallTarget:
+    return InstallTarget(agent=agent, settings=settings_of(agent, user=False, root=tmp_path), data=tmp_path / "data")
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -15,8 +15,8 @@ import pytest
 
 from rung.core.domain.errors import ConfigError
 from rung.hooks import resident_client
-from rung.hooks.install import Place, command_for, install, instead
-from rung.hooks.resident_server import AlreadyThere, Beside, Serving, serve, token_of
+from rung.hooks.install import InstallTarget, command_for, install, instead
+from rung.hooks.resident_server import AlreadyRunning, ResidentServer, ResidentThread, serve, token_of
 from tests.hooks.test_turns import ERROR, tell
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ SAME = [{"tool_name": "Bash", "tool_input": {"command": "ls /nope"}, "tool_respo
 
 
 @contextmanager
-def serving(place: Path, **how: Any) -> Iterator[Serving]:
-    with Serving(place, **how) as server:
+def serving(place: Path, **how: Any) -> Iterator[ResidentServer]:
+    with ResidentServer(place, **how) as server:
         thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.05), daemon=True)
         thread.start()
         yield server
@@ -42,7 +42,7 @@ def event(name: str, **facts: Any) -> bytes:
 
 def run(place: Path, told: bytes, *, resident: str = "0", agent: str = "claude-code") -> dict[str, Any]:
     """The command as an agent's shell runs it."""
-    command = command_for(Place(agent=agent, settings=place / "s.json", data=place), "after")
+    command = command_for(InstallTarget(agent=agent, settings=place / "s.json", data=place), "after")
     env = {**os.environ, resident_client.OFF: resident, "RUNG_JOURNAL": str(place / "journal.db")}
     done = subprocess.run(["/bin/sh", "-c", command], input=told, capture_output=True, env=env, timeout=60, check=True)
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -85,7 +85,7 @@ def test_one_of_another_installation_is_not_asked(tmp_path: Path) -> None:
 
 
 def post(
-    server: Serving, body: bytes, headers: dict[str, str], path: str = "/claude-code"
+    server: ResidentServer, body: bytes, headers: dict[str, str], path: str = "/claude-code"
 ) -> tuple[int, dict[str, Any]]:
     link = HTTPConnection("127.0.0.1", server.port, timeout=30)
     try:
@@ -119,9 +119,9 @@ def test_one_at_a_time_and_a_persons_before_a_hooks(tmp_path: Path) -> None:
     until = time.monotonic() + 10
     while resident_client.reached(str(tmp_path)) is None and time.monotonic() < until:
         time.sleep(0.02)
-    with pytest.raises(AlreadyThere):
-        Serving(tmp_path, idle=60.0)
-    second = Beside(tmp_path, 0)
+    with pytest.raises(AlreadyRunning):
+        ResidentServer(tmp_path, idle=60.0)
+    second = ResidentThread(tmp_path, 0)
     assert second.begun.wait(10)
     assert second.server is not None
     assert resident_client.reached(str(tmp_path)) == (second.server.port, second.server.token)
@@ -133,7 +133,7 @@ def test_one_at_a_time_and_a_persons_before_a_hooks(tmp_path: Path) -> None:
 
 def test_it_ends_when_it_is_not_asked(tmp_path: Path) -> None:
     """A process that nobody asks, or whose directory is gone, does not stay."""
-    server = Serving(tmp_path / "hooks", idle=0.1)
+    server = ResidentServer(tmp_path / "hooks", idle=0.1)
     thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02), daemon=True)
     thread.start()
     thread.join(10)
@@ -156,8 +156,8 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
     """A port that is taken is an error that names it; beside a service another one is taken."""
     with serving(tmp_path / "a") as server:
         with pytest.raises(ConfigError, match="port"):
-            Serving(tmp_path / "b", server.port)
-        other = Beside(tmp_path / "b", server.port)
+            ResidentServer(tmp_path / "b", server.port)
+        other = ResidentThread(tmp_path / "b", server.port)
         assert other.begun.wait(10)
         assert other.server is not None
         assert other.server.port != server.port
@@ -167,7 +167,7 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
 def test_settings_that_post(tmp_path: Path) -> None:
     """With --http each event is posted, and the command beside it does nothing while the service is there."""
     with serving(tmp_path) as server:
-        place = Place(agent="claude-code", settings=tmp_path / "s.json", data=tmp_path, port=server.port)
+        place = InstallTarget(agent="claude-code", settings=tmp_path / "s.json", data=tmp_path, port=server.port)
         install(place)
         hooks = json.loads(place.settings.read_text())["hooks"]
         kinds = {name: [hook["type"] for hook in groups[0]["hooks"]] for name, groups in hooks.items()}

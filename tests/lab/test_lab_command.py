@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from rung.testing import FAULTS, words
-from rung.testing.provider.fault_report import Run, Verdict, compare, judge
+from rung.testing.provider.fault_report import FaultRun, FaultVerdict, compare, judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,7 +157,7 @@ def test_other_answers_are_compared_as_they_are() -> None:
 
 def test_a_run_that_says_it_went_well_is_held_to_it() -> None:
     """The same exit code with less of an answer is wrong, not survived."""
-    usual = Run(exit_code=0, output=words(9), seconds=1.0)
-    for output, verdict in ((words(9), Verdict.SURVIVED), (words(8), Verdict.WRONG)):
-        run = Run(exit_code=0, output=output, seconds=1.0)
+    usual = FaultRun(exit_code=0, output=words(9), seconds=1.0)
+    for output, verdict in ((words(9), FaultVerdict.SURVIVED), (words(8), FaultVerdict.WRONG)):
+        run = FaultRun(exit_code=0, output=output, seconds=1.0)
         assert judge(FAULTS["cut"], run, usual, struck=True, attempts=1).verdict is verdict

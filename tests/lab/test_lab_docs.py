@@ -11,9 +11,9 @@ import pytest
 
 from rung.cli.lab.lab import command
 from rung.testing import FAULTS
-from rung.testing.provider.fault_report import Verdict
-from rung.testing.provider.request_log import Record
-from rung.testing.provider.script import Rule, Script, script_from
+from rung.testing.provider.fault_report import FaultVerdict
+from rung.testing.provider.request_log import RequestRecord
+from rung.testing.provider.script import LabRule, LabScript, script_from
 
 PAGE = (Path(__file__).parents[2] / "docs/howto/inject-faults.md").read_text(encoding="utf-8")
 SCRIPT = tomllib.loads(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0])
@@ -29,8 +29,8 @@ def test_the_script_shown_can_be_used() -> None:
 
 def test_every_setting_and_every_key_is_shown() -> None:
     """The example script uses every key that a script can contain."""
-    assert {each.name for each in fields(Script)} == set(SCRIPT)
-    keys = {each.name for each in fields(Rule)} - {"given", "requests"} | {"request"}
+    assert {each.name for each in fields(LabScript)} == set(SCRIPT)
+    keys = {each.name for each in fields(LabRule)} - {"given", "requests"} | {"request"}
     assert keys <= set().union(*SCRIPT["rules"])
 
 
@@ -47,5 +47,5 @@ def test_every_option_verdict_and_field_is_named() -> None:
     for each in (command, command.commands["test"]):
         for parameter in each.params:
             assert all(option in PAGE for option in parameter.opts if option.startswith("--"))
-    assert all(f"| {verdict} |" in PAGE for verdict in Verdict)
-    assert all(f"`{each.name}`" in PAGE for each in fields(Record) if each.name != "at")
+    assert all(f"| {verdict} |" in PAGE for verdict in FaultVerdict)
+    assert all(f"`{each.name}`" in PAGE for each in fields(RequestRecord) if each.name != "at")

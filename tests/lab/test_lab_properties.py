@@ -10,18 +10,20 @@ from hypothesis import strategies as st
 
 from rung.testing.provider.answers import answer, words
 from rung.testing.provider.connection import HttpRequest
-from rung.testing.provider.parsed_request import Asked, Turn, Wire
+from rung.testing.provider.parsed_request import LabWire, ParsedRequest, ParsedTurn
 from rung.testing.provider.reply import reply_to
 from rung.testing.provider.routes import prepare
 from rung.testing.provider.schema_samples import sample
 from rung.testing.provider.script import script_from
 
-WIRES = st.sampled_from(list(Wire))
+WIRES = st.sampled_from(list(LabWire))
 QUOTES = st.sampled_from(["{}", "So far:\n<partial>{}</partial>\nGo on.", 'You said "{}". Continue.'])
 
 
-def asked(wire: Wire, *turns: Turn, **more: Any) -> Asked:
-    return Asked(wire=wire, model="m", turns=(Turn(role="user", text="count to 60"), *turns), stream=True, **more)
+def asked(wire: LabWire, *turns: ParsedTurn, **more: Any) -> ParsedRequest:
+    return ParsedRequest(
+        wire=wire, model="m", turns=(ParsedTurn(role="user", text="count to 60"), *turns), stream=True, **more
+    )
 
 
 def said(body: bytes) -> str:
@@ -43,12 +45,12 @@ def _text(data: dict[str, Any]) -> str:
 
 @settings(deadline=None)
 @given(wire=WIRES, after=st.integers(0, 60), overlap=st.integers(0, 9), quote=QUOTES)
-def test_a_cut_answer_and_its_continuation_are_the_whole(wire: Wire, after: int, overlap: int, quote: str) -> None:
+def test_a_cut_answer_and_its_continuation_are_the_whole(wire: LabWire, after: int, overlap: int, quote: str) -> None:
     """What came before the cut, and what the lab says when that is quoted, join at the overlap to the whole answer."""
     script = script_from([{"fault": "cut", "after": after}], overlap=overlap)
     partial = said(b"".join(reply_to(asked(wire), script.rules[0], script).parts))
     assert partial == words(after)
-    turn = Turn(role="user", text=quote.format(partial))
+    turn = ParsedTurn(role="user", text=quote.format(partial))
     rest = said(b"".join(reply_to(asked(wire, turn), None, script).parts))
     again = min(overlap, after)
     assert rest.split()[:again] == partial.split()[after - again :]
@@ -57,7 +59,7 @@ def test_a_cut_answer_and_its_continuation_are_the_whole(wire: Wire, after: int,
 
 @settings(deadline=None)
 @given(wire=WIRES, limit=st.integers(1, 80), thinking=st.booleans())
-def test_never_more_than_the_limit(wire: Wire, limit: int, thinking: bool) -> None:
+def test_never_more_than_the_limit(wire: LabWire, limit: int, thinking: bool) -> None:
     """An answer has as many tokens as allowed at most, and says so exactly when it would have had more."""
     made = answer(asked(wire, limit=limit, thinking=thinking), script_from(None))
     whole = 60 + 8 * thinking
@@ -67,7 +69,7 @@ def test_never_more_than_the_limit(wire: Wire, limit: int, thinking: bool) -> No
 
 @settings(deadline=None)
 @given(wire=WIRES, name=st.sampled_from(["cut", "no_end", "stream_error", "truncated_json"]), after=st.integers(-1, 70))
-def test_a_broken_stream_never_has_its_end(wire: Wire, name: str, after: int) -> None:
+def test_a_broken_stream_never_has_its_end(wire: LabWire, name: str, after: int) -> None:
     """However late it breaks, the terminal event is not among what was sent."""
     script = script_from([{"fault": name, "after": after}])
     body = b"".join(reply_to(asked(wire), script.rules[0], script).parts)
@@ -96,7 +98,7 @@ GOOD: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "us
 @given(body=st.dictionaries(KEYS, ODD, max_size=8), good=st.booleans())
 def test_no_body_breaks_the_readers(body: dict[str, Any], good: bool) -> None:
     """Whatever is sent is read or refused; nothing else is raised."""
-    for wire in Wire:
+    for wire in LabWire:
         given = json.dumps({**GOOD, **body} if good else body).encode()
         made = prepare(wire, HttpRequest("POST", "/", {}, given), script_from(None))
         assert made.reply is not None or made.refusal is not None

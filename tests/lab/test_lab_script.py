@@ -11,21 +11,25 @@ from hypothesis import strategies as st
 
 import rung
 from rung.testing import FAULTS, FakeClock
-from rung.testing.provider.fault_selector import Chooser
+from rung.testing.provider.fault_selector import FaultSelector
 from rung.testing.provider.faults import COMMON
-from rung.testing.provider.parsed_request import Asked, Tool, Turn, Wire
+from rung.testing.provider.parsed_request import LabWire, ParsedRequest, ParsedTool, ParsedTurn
 from rung.testing.provider.script import script_from
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PLAIN = Asked(wire=Wire.MESSAGES, model="small", turns=(Turn(role="user", text="hello there"),), tokens=100)
-STREAM = Asked(wire=Wire.CHAT, model="large", stream=True, tools=(Tool(name="read", schema={}),), tokens=100)
+PLAIN = ParsedRequest(
+    wire=LabWire.MESSAGES, model="small", turns=(ParsedTurn(role="user", text="hello there"),), tokens=100
+)
+STREAM = ParsedRequest(
+    wire=LabWire.CHAT, model="large", stream=True, tools=(ParsedTool(name="read", schema={}),), tokens=100
+)
 
 
-def struck(script: Any, asked: list[Asked], headers: dict[str, str] | None = None) -> list[str]:
+def struck(script: Any, asked: list[ParsedRequest], headers: dict[str, str] | None = None) -> list[str]:
     """The fault each of these requests meets, "" for none."""
-    chooser = Chooser(script_from(script), 0.0)
+    chooser = FaultSelector(script_from(script), 0.0)
     met = [chooser.choose(number, one, headers or {}, 0.0) for number, one in enumerate(asked, 1)]
     return ["" if rule is None else rule.fault.name for rule in met]
 
@@ -75,7 +79,7 @@ def test_requests_by_what_they_are(match: dict[str, Any], plain: bool, stream: b
 def test_a_wall_stands_for_its_time() -> None:
     """Ten minutes from the first request it meets, unless told otherwise; then it is gone for good."""
     clock = FakeClock()
-    chooser = Chooser(script_from(["wall"]), clock.now())
+    chooser = FaultSelector(script_from(["wall"]), clock.now())
     met = []
     clock.advance(50)
     for wait in (0, 599, 2, 1_000):
@@ -87,7 +91,7 @@ def test_a_wall_stands_for_its_time() -> None:
 def test_an_outage_at_a_given_time() -> None:
     """`start` and `lasts` are seconds from the beginning."""
     clock = FakeClock()
-    chooser = Chooser(script_from([{"fault": "unavailable", "start": 10, "lasts": 60}]), clock.now())
+    chooser = FaultSelector(script_from([{"fault": "unavailable", "start": 10, "lasts": 60}]), clock.now())
     met = []
     for _ in range(9):
         met.append(chooser.choose(1, PLAIN, {}, clock.now()) is not None)
@@ -109,7 +113,7 @@ def test_chance_is_as_often_as_told_and_the_same_again(rate: float, seed: int) -
 
 def test_chance_among_named_faults() -> None:
     """Only what is named strikes, told what it is told."""
-    chooser = Chooser(script_from({"rate": 1, "faults": [{"fault": "cut", "after": 9}]}), 0.0)
+    chooser = FaultSelector(script_from({"rate": 1, "faults": [{"fault": "cut", "after": 9}]}), 0.0)
     rule = chooser.choose(1, STREAM, {}, 0.0)
     assert rule is not None
     assert (rule.fault.name, rule.given["after"]) == ("cut", 9)

@@ -9,7 +9,7 @@ import pytest
 from rung.core.domain.failures import Evidence
 from rung.core.policy.policy import preset
 from rung.engine.loop.process_state import RETRY_BUDGET
-from rung.mcp.recovery_service import Desk
+from rung.mcp.recovery_service import RecoveryService
 from rung.store import open_journal
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 def test_sessions_share_the_retry_budget_of_the_server(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     """With tokens for one retry, the second session is told to do something else than to repeat."""
     monkeypatch.setattr(RETRY_BUDGET, "tokens", RETRY_BUDGET.COST)
-    desk = Desk(journal, lambda: preset("task"), jitter=lambda: 0.5)
+    desk = RecoveryService(journal, lambda: preset("task"), jitter=lambda: 0.5)
     assert desk.failed("one", OVERLOADED)["step"] == "repeat"
     assert desk.failed("other", OVERLOADED)["step"] != "repeat"
 
@@ -38,7 +38,7 @@ def test_sessions_share_the_retry_budget_of_the_server(journal: Journal, monkeyp
 def test_the_policy_of_now_decides(journal: Journal) -> None:
     """A policy that changes while an incident is open counts from the next failure on."""
     policies = [preset("task"), preset("task").but(retry=frozenset())]
-    desk = Desk(journal, lambda: policies[0], jitter=lambda: 0.5)
+    desk = RecoveryService(journal, lambda: policies[0], jitter=lambda: 0.5)
     first = desk.failed("s", OVERLOADED)
     policies.pop(0)
     second = desk.failed("s", OVERLOADED)
@@ -48,7 +48,7 @@ def test_the_policy_of_now_decides(journal: Journal) -> None:
 
 def test_an_incident_that_ended_is_not_continued(journal: Journal) -> None:
     """After the last rung, the session's next failure opens a new incident."""
-    desk = Desk(journal, lambda: preset("call").but(unattended=True), jitter=lambda: 0.5)
+    desk = RecoveryService(journal, lambda: preset("call").but(unattended=True), jitter=lambda: 0.5)
     first = desk.failed("s", Evidence(text="401 invalid x-api-key", status=401))
     assert first["step"] == "finish"
     assert desk.failed("s", OVERLOADED)["incident"] != first["incident"]

@@ -83,7 +83,11 @@ def test_an_agent_is_told_the_same_as_everybody_else(tmp_path: Path) -> None:
     policy = preset("task")
     rungs = tuple(rung.name for rung in policy.ladder.rungs)
     incident = Incident.of(
-        [ev.Opened(0.0, "i", ev.Terms("task", "default", rungs=rungs), Request(prompt="read notes", agent="mcp"))]
+        [
+            ev.Opened(
+                0.0, "i", ev.IncidentContext("task", "default", rungs=rungs), Request(prompt="read notes", agent="mcp")
+            )
+        ]
     )
     for error, answer in zip(errors, told, strict=True):
         failure = classify(Evidence(text=error, phase=Phase.CALL))

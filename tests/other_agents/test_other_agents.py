@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rung.hooks.install import Place, install, uninstall
+from rung.hooks.install import InstallTarget, install, uninstall
 from tests.other_agents.other_rig import PREFIX, program
 
 BEFORE = '{\n  "security": {"auth": {"selectedType": "gemini-api-key"}},\n  "general": {"disableAutoUpdate": true}\n}'
@@ -28,11 +28,11 @@ def run(agent: str, root: Path) -> dict[str, Any]:
     return answer
 
 
-def place(agent: str, settings: str, root: Path) -> Place:
+def place(agent: str, settings: str, root: Path) -> InstallTarget:
     (root / "project").mkdir()
     path = root / "home" / settings
     path.parent.mkdir(parents=True)
-    return Place(agent=agent, settings=path, data=root / "hooks")
+    return InstallTarget(agent=agent, settings=path, data=root / "hooks")
 
 
 def first(heard: list[str], words: str) -> int | None:

@@ -18,7 +18,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.event_codec import from_json, to_json
 from rung.core.domain.failures import Kind
 from rung.core.domain.incident import Incident
-from rung.core.domain.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, Scope
+from rung.core.domain.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, RungScope
 from rung.core.domain.outcome import level_records, report_text
 from rung.core.policy.parser import policy_from
 from rung.core.policy.policy import Confirm, Policy, worst_case
@@ -57,7 +57,7 @@ def rungs(draw: st.DrawFn, action: Action, name: str) -> Rung:
         name=name,
         tries=draw(st.integers(0, 4)),
         seconds=draw(amounts),
-        scope=Scope.ACTION if repeats else draw(st.sampled_from([Scope.INCIDENT, Scope.SESSION])),
+        scope=RungScope.ACTION if repeats else draw(st.sampled_from([RungScope.INCIDENT, RungScope.SESSION])),
         cost=draw(st.sampled_from([0.0, 0.1, 1.0])),
         applies_to=draw(st.none() | st.frozensets(st.sampled_from(KINDS), max_size=30)),
         max_missing_sections=draw(st.none() | st.integers(0, 3)),
@@ -158,7 +158,7 @@ class World:
             "policy": policy,
             "clock": self.clock,
             "jitter": self.jitter,
-            "breakers": rung.Breakers(),
+            "breakers": rung.BreakerRegistry(),
             "retry_budget": rung.RetryBudget(),
             "ask": self.ask,
         }

@@ -13,16 +13,16 @@ import pytest
 import rung
 from rung.core.policy.parser import book_from
 from rung.service.app import make_app
-from rung.service.app_context import Hub
+from rung.service.app_context import AppContext
 from rung.service.auth import Access, add_token
 from rung.service.auth_middleware import LOCAL
 from rung.service.crew_tables import CrewTables
 from rung.service.replay import Replayers
-from rung.service.routes.stream import Stream
+from rung.service.routes.stream import EventSubscription
 from rung.service.server import Server
 from rung.store import open_journal
 from rung.testing import HttpError, Script
-from rung.wiring.policies import Policies
+from rung.wiring.policies import PolicyStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ class Echo:
 class Running:
     """The service and a client for it."""
 
-    def __init__(self, journal: Journal, url: str, hub: Hub, echo: Echo) -> None:
+    def __init__(self, journal: Journal, url: str, hub: AppContext, echo: Echo) -> None:
         self.journal, self.url, self.hub, self.echo = journal, url, hub, echo
         self._clients: list[httpx.Client] = []
         self.admin = self.client(TOKEN)
@@ -102,9 +102,11 @@ def service(journal: Journal, places: list[str]) -> Iterator[Running]:
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     echo = Echo()
-    policies = Policies(journal, book_from({"policy": {"ladder": "model", "models": MODELS}}))
+    policies = PolicyStore(journal, book_from({"policy": {"ladder": "model", "models": MODELS}}))
     replayers, crews = Replayers(journal, [echo]), CrewTables(places)
-    hub = Hub(journal, Access(journal, TOKEN), Stream(journal), policies, replayers, "a journal", crews=crews)
+    hub = AppContext(
+        journal, Access(journal, TOKEN), EventSubscription(journal), policies, replayers, "a journal", crews=crews
+    )
     server = Server(make_app(hub, hosts=LOCAL, address=url), hub.stream)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
@@ -133,7 +135,7 @@ def past(journal: Journal, tmp_path: Path) -> None:
             policy=rung.policy("model", models=MODELS, confirm="never", **quick),
             journal=journal,
             session=rung.Session("small", name),
-            breakers=rung.Breakers(),
+            breakers=rung.BreakerRegistry(),
             retry_budget=None,
         )
     assert journal.flush()

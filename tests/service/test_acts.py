@@ -27,7 +27,7 @@ def waiting(service: Running, *items: Any, session: str = "s-1", **settings: Any
             policy=rung.policy("model", models=MODELS, backoff=slow, **settings),
             journal=service.journal,
             session=rung.Session("small", session),
-            breakers=rung.Breakers(),
+            breakers=rung.BreakerRegistry(),
             ask=service.journal.asker(),
         )
     )

@@ -12,7 +12,7 @@ import schemathesis
 
 from rung.service.app import make_api
 from rung.store.crew.rows import NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ LEFT_OUT = ("/api/events",)  # it does not end
 def places(tmp_path: Path) -> list[str]:
     """A crew with a task in it."""
     at = str(tmp_path / "crew.db")
-    with Table.open(at, create=True) as table:
+    with CrewTable.open(at, create=True) as table:
         table.add(NewTask(task_id="0", title="a task that is found by whoever guesses"))
     return [at]
 

@@ -9,7 +9,7 @@ import pytest
 from rung.core.crew.contract import ASKS, HAND_OVER, PERSON, STOP
 from rung.service.crew_tables import CrewTables
 from rung.store.crew.rows import NewTask
-from rung.store.crew.table import Table
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +25,9 @@ def places(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def table(places: list[str]) -> Iterator[Table]:
+def table(places: list[str]) -> Iterator[CrewTable]:
     """The crew at work: one task errs, one works, one asks, one waits."""
-    with Table.open(places[0], create=True) as opened:
+    with CrewTable.open(places[0], create=True) as opened:
         for number in range(1, 5):
             opened.add(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
         opened.error(opened.claim("task-01", "one", "worker-one"), "it broke")
@@ -40,7 +40,7 @@ def table(places: list[str]) -> Iterator[Table]:
 PATH = "/api/crews/move/tasks"
 
 
-def test_a_crew_is_shown_with_what_needs_a_person_first(service: Running, table: Table) -> None:
+def test_a_crew_is_shown_with_what_needs_a_person_first(service: Running, table: CrewTable) -> None:
     """Counts, leaders, and the tasks page by page; one that is not there yet says so and hides nothing."""
     one, other = service.get("/api/crews")
     assert (one["name"], one["tasks"], one["forPerson"]) == ("move", 4, 1)
@@ -55,7 +55,7 @@ def test_a_crew_is_shown_with_what_needs_a_person_first(service: Running, table:
     assert [row["id"] for row in service.get("/api/tasks", crew="move", needsPerson=True)["items"]] == ["task-03"]
 
 
-def test_a_task_is_shown_whole(service: Running, table: Table) -> None:
+def test_a_task_is_shown_whole(service: Running, table: CrewTable) -> None:
     """What was said, who was started, and what may be done now, with the mark by which an act is guarded."""
     table.launched("one", "task-01", ("an", "agent"))
     answer = service.admin.get(f"{PATH}/task-01")
@@ -78,7 +78,7 @@ def test_a_task_is_shown_whole(service: Running, table: Table) -> None:
         ("task-02", "exit", "exited"),
     ],
 )
-def test_an_answer_reaches_the_table_once(service: Running, table: Table, task: str, act: str, state: str) -> None:
+def test_an_answer_reaches_the_table_once(service: Running, table: CrewTable, task: str, act: str, state: str) -> None:
     """State and message; the same key again changes nothing; the trail has it."""
     seen = service.get(f"{PATH}/{task}")["version"]
     for _ in range(2):
@@ -91,7 +91,7 @@ def test_an_answer_reaches_the_table_once(service: Running, table: Table, task: 
     assert (entry["action"], entry["subject"], entry["detail"]["words"]) == (act, f"crew/move/{task}", "so it is")
 
 
-def test_a_task_that_was_given_up_begins_again(service: Running, table: Table) -> None:
+def test_a_task_that_was_given_up_begins_again(service: Running, table: CrewTable) -> None:
     """It is in the inbox, and one act takes it out of there."""
     table.hand_off(table.claim("task-04", "four"), "HANDOFF: tired")
     table.change("task-04", outcome="escalated", note="three deaths")
@@ -103,14 +103,14 @@ def test_a_task_that_was_given_up_begins_again(service: Running, table: Table) -
     assert [item["task"] for item in service.get("/api/inbox") if item["kind"] == "task"] == ["move/task-03"]
 
 
-def test_words_need_no_mark_and_come_from_a_person(service: Running, table: Table) -> None:
+def test_words_need_no_mark_and_come_from_a_person(service: Running, table: CrewTable) -> None:
     """Saying something decides nothing."""
     service.post(f"{PATH}/task-02/tell", {"words": "mind the tests"})
     last = table.messages("task-02")[-1]
     assert (last.from_session, last.message) == (PERSON, "mind the tests")
 
 
-def test_a_crew_is_stopped(service: Running, table: Table) -> None:
+def test_a_crew_is_stopped(service: Running, table: CrewTable) -> None:
     """For good, or for another conductor."""
     service.post("/api/crews/move/stop", {"why": "enough"}, 202)
     assert table.fact(STOP) == "enough"
@@ -131,7 +131,7 @@ def test_a_crew_is_stopped(service: Running, table: Table) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(
-    service: Running, table: Table, path: str, headers: dict[str, str], status: int, said: str
+    service: Running, table: CrewTable, path: str, headers: dict[str, str], status: int, said: str
 ) -> None:
     """With the reason, and nothing is written."""
     before: Any = (table.tasks(), len(table.messages()))
@@ -143,7 +143,7 @@ def test_what_cannot_be_is_refused(
     assert before[1] == after[1]
 
 
-def test_who_may_only_read_may_not_act(service: Running, table: Table) -> None:
+def test_who_may_only_read_may_not_act(service: Running, table: CrewTable) -> None:
     """Reading needs a token, acting one that may."""
     reader = service.client(service.token("read"))
     assert reader.get("/api/crews").status_code == 200
@@ -152,7 +152,7 @@ def test_who_may_only_read_may_not_act(service: Running, table: Table) -> None:
     assert service.client("").get("/api/crews").status_code == 401
 
 
-def test_a_crew_in_trouble_is_said_to_be(service: Running, table: Table) -> None:
+def test_a_crew_in_trouble_is_said_to_be(service: Running, table: CrewTable) -> None:
     """Its own pages answer 503 with the reason; an unknown one 404."""
     assert service.admin.get("/api/crews/later").status_code == 503
     assert service.admin.get("/api/crews/never").status_code == 404

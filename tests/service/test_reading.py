@@ -96,7 +96,7 @@ def test_groups(service: Running, past: None) -> None:
         rung.Request(prompt="x", model="small"),
         policy=rung.policy("model", backoff={"base": 0}),
         journal=service.journal,
-        breakers=rung.Breakers(),
+        breakers=rung.BreakerRegistry(),
         retry_budget=None,
     )
     service.journal.flush()

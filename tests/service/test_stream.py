@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.service.routes.stream import Only, Stream, brief
+from rung.service.routes.stream import EventSubscription, StreamFilter, brief
 from rung.testing import HttpError, Script
 from tests.service.conftest import SOON, eventually
 
@@ -29,7 +29,7 @@ def happen(journal: Journal, times: int, session: str = "s-1") -> None:
             policy=rung.policy("call", backoff={"base": 0}),
             journal=journal,
             session=rung.Session("small", session),
-            breakers=rung.Breakers(),
+            breakers=rung.BreakerRegistry(),
             retry_budget=None,
         )
     assert journal.flush()
@@ -59,13 +59,13 @@ def test_everybody_hears_everything(journal: Journal, away: bool) -> None:
     """Fifty listeners; some begin when all is over, and say what they have seen."""
 
     async def listen() -> list[list[int]]:
-        stream = Stream(journal)
+        stream = EventSubscription(journal)
         stream.start(asyncio.get_running_loop())
-        listening = [] if away else [stream.listen(0, Only()) for _ in range(50)]
+        listening = [] if away else [stream.listen(0, StreamFilter()) for _ in range(50)]
         for one in listening:
             await anext(one)
         await asyncio.to_thread(happen, journal, 20)
-        listening = listening or [stream.listen(0, Only()) for _ in range(50)]
+        listening = listening or [stream.listen(0, StreamFilter()) for _ in range(50)]
         last = kept(journal)[-1]
         texts = await asyncio.gather(*(heard(one, last) for one in listening))
         stream.end()
@@ -79,9 +79,9 @@ def test_slower_than_the_ring(journal: Journal) -> None:
     """A listener that the ring has left behind reads the rest from the journal: nothing twice, nothing lost."""
 
     async def listen() -> list[int]:
-        stream = Stream(journal, ring=7, page=3)
+        stream = EventSubscription(journal, ring=7, page=3)
         stream.start(asyncio.get_running_loop())
-        listening = stream.listen(None, Only())
+        listening = stream.listen(None, StreamFilter())
         text = await anext(listening)
         for _ in range(4):
             await asyncio.to_thread(happen, journal, 5)

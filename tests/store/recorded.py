@@ -57,7 +57,7 @@ class Recorded:
             journal=self.journal,
             clock=self.clock,
             jitter=lambda: 0.5,
-            breakers=rung.Breakers(),
+            breakers=rung.BreakerRegistry(),
             retry_budget=rung.RetryBudget(),
             **ports,
         )

@@ -14,10 +14,10 @@ from rung.core.domain.request import Request
 from rung.store.read_models.batch import KEYS, READ_MODELS
 
 if TYPE_CHECKING:
-    from rung.store.backends.port import Connection, Row
+    from rung.store.backends.port import BackendConnection, Row
     from rung.store.journal.journal import Journal
 
-TERMS = ev.Terms("task", "task", rungs=("retry", "nudge", "stop"), project="p", session="s")
+TERMS = ev.IncidentContext("task", "task", rungs=("retry", "nudge", "stop"), project="p", session="s")
 NOON = 1_700_000_000.0
 
 texts = st.text(max_size=40) | st.sampled_from(["\x00", "é\u2028\U0001f600", '"\\', "a" * 3000, "%s ? 'x' {n}", "NaN"])
@@ -110,7 +110,7 @@ def succeeded(when: float = NOON, dollars: float = 0.5) -> ev.AttemptSucceeded:
 def emptied(journal: Journal) -> None:
     """Take everything out."""
 
-    def work(connection: Connection) -> None:
+    def work(connection: BackendConnection) -> None:
         for table in (*READ_MODELS, "event", "message"):
             connection.execute(f"DELETE FROM {table}")
 

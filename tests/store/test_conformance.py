@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import rung
 from rung.core.domain import events as ev
-from rung.core.domain.errors import Busy, StoreError
+from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.core.domain.request import Request
 from rung.store import open_journal
 from rung.store.backends.migrations import LATEST
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rung.core.policy.policy import Policy
-    from rung.store.backends.port import Backend, Connection
+    from rung.store.backends.port import BackendConnection, StoreBackend
 
 LONG = 30.0
 _NUMBERS = count()
@@ -264,7 +264,7 @@ def test_fork(make_journal: Callable[[], Journal]) -> None:
 # -- the writer --------------------------------------------------------------------------------------
 
 
-def together(journal: Journal, *works: Callable[[Connection], Any]) -> list[Any]:
+def together(journal: Journal, *works: Callable[[BackendConnection], Any]) -> list[Any]:
     """Have these done in one transaction; what came of each."""
     go = threading.Event()
     held = journal.write(lambda _: go.wait(LONG), lambda _: True)
@@ -274,8 +274,8 @@ def together(journal: Journal, *works: Callable[[Connection], Any]) -> list[Any]
     return [ticket.exception(LONG) or ticket.result() for ticket in tickets]
 
 
-def put(topic: str) -> Callable[[Connection], str]:
-    def work(connection: Connection) -> str:
+def put(topic: str) -> Callable[[BackendConnection], str]:
+    def work(connection: BackendConnection) -> str:
         connection.execute("INSERT INTO message (topic, body, at) VALUES (?, ?, ?)", (topic, "{}", NOON))
         return topic
 
@@ -285,18 +285,18 @@ def put(topic: str) -> Callable[[Connection], str]:
 def test_one_bad_item(journal: Journal) -> None:
     """What is wrong with one item is its own affair: its neighbours in the same transaction are kept, it leaves nothing."""
 
-    def half(connection: Connection) -> None:
+    def half(connection: BackendConnection) -> None:
         put("half")(connection)
         raise ZeroDivisionError
 
-    def wrong(connection: Connection) -> None:
+    def wrong(connection: BackendConnection) -> None:
         put("wrong")(connection)
         connection.execute("SELECT * FROM nowhere")
 
     first, twice, bad, worse, last = together(journal, put("a"), put("a"), half, wrong, put("b"))
     assert (first, last) == ("a", "b")
     assert isinstance(twice, Exception)
-    assert not isinstance(twice, Busy)
+    assert not isinstance(twice, StoreUnavailable)
     assert isinstance(bad, ZeroDivisionError)
     assert isinstance(worse, Exception)
     assert sorted(journal.read("SELECT topic FROM message")) == [("a",), ("b",)]
@@ -377,7 +377,7 @@ def test_rebuild(journal: Journal, scripts: list[tuple[Policy, list[Any], bool, 
             policy=policy,
             clock=clock,
             jitter=world.jitter,
-            breakers=rung.Breakers(),
+            breakers=rung.BreakerRegistry(),
             retry_budget=rung.RetryBudget(),
             ask=world.ask,
             journal=journal,
@@ -438,7 +438,7 @@ def test_rebuild_with_two_models_in_a_batch(journal: Journal) -> None:
 class LosesItsConnection:
     """A backend whose next commit fails once, as if the server went away before it."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: StoreBackend) -> None:
         self.backend = backend
         self.fails = False
 
@@ -453,7 +453,7 @@ class LosesItsConnection:
             if self.fails:
                 self.fails = False
                 connection.rollback()
-                raise Busy("the server went away")
+                raise StoreUnavailable("the server went away")
             commit()
 
         connection.commit = commit_or_fail  # type: ignore[method-assign]
@@ -500,7 +500,7 @@ def with_secrets(journal: Journal) -> None:
         ),
         policy=rung.policy("task", models=["small", "large"], attempts=6),
         clock=FakeClock(NOON),
-        breakers=rung.Breakers(),
+        breakers=rung.BreakerRegistry(),
         journal=journal,
     )
     assert journal.flush(LONG)
@@ -582,7 +582,7 @@ BAD: dict[str, Callable[[str], list[ev.Event]]] = {
     "name": lambda name: [opened(name, model=os.urandom(9000).hex()), succeeded()],
     "project": lambda name: [opened(name, project=os.urandom(9000).hex()), succeeded()],
     "rung": lambda name: [opened(name, rungs=(os.urandom(9000).hex(),)), failed(), repeat(), succeeded()],
-    "ladder": lambda name: [opened(name)._replace(terms=ev.Terms([], "p")), succeeded()],  # type: ignore[arg-type]
+    "ladder": lambda name: [opened(name)._replace(terms=ev.IncidentContext([], "p")), succeeded()],  # type: ignore[arg-type]
 }
 TAKEN = ("no number", "no end", "time", "name", "project")
 
@@ -644,7 +644,7 @@ def test_script_recovers_into_it(journal: Journal) -> None:
         Request(prompt="hello", model="small"),
         clock=FakeClock(NOON),
         jitter=lambda: 0.5,
-        breakers=rung.Breakers(),
+        breakers=rung.BreakerRegistry(),
         retry_budget=rung.RetryBudget(),
         journal=journal,
     )

@@ -13,10 +13,10 @@ import pytest
 from rung.core.domain.errors import ConfigError, StoreError
 from rung.core.domain.event_codec import from_json
 from rung.store import open_journal
-from rung.store.journal.export import TABLES, Form, What, cell, export, pages
+from rung.store.journal.export import TABLES, ExportFormat, ExportSubject, cell, export, pages
 from rung.store.journal.retention import check, prune, vacuum, was_pruned
 from rung.store.queries import reports
-from rung.store.queries.reports_sql import By, Filter
+from rung.store.queries.reports_sql import GroupBy, ReportFilter
 from rung.store.read_models.batch import COUNTS
 from rung.testing import HttpError
 from tests.store.recorded import DAY, START, Recorded
@@ -36,21 +36,21 @@ def recorded(url: str) -> Iterator[Recorded]:
         yield made
 
 
-def exported(journal: Journal, what: What, form: Form, where: Filter | None = None) -> bytes:
+def exported(journal: Journal, what: ExportSubject, form: ExportFormat, where: ReportFilter | None = None) -> bytes:
     out = io.BytesIO()
-    rows = export(journal, what, form, out, where or Filter())
-    assert rows == sum(len(page) for page in pages(journal, what, where or Filter()))
+    rows = export(journal, what, form, out, where or ReportFilter())
+    assert rows == sum(len(page) for page in pages(journal, what, where or ReportFilter()))
     return out.getvalue()
 
 
 def told(journal: Journal) -> list[dict[str, Any]]:
-    lines = exported(journal, What.EVENTS, Form.JSONL).decode().splitlines()
+    lines = exported(journal, ExportSubject.EVENTS, ExportFormat.JSONL).decode().splitlines()
     return [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("what", What)
+@pytest.mark.parametrize("what", ExportSubject)
 @pytest.mark.parametrize("size", [1, 3, 1_000])
-def test_pages_hold_every_row_once_in_order(recorded: Recorded, what: What, size: int) -> None:
+def test_pages_hold_every_row_once_in_order(recorded: Recorded, what: ExportSubject, size: int) -> None:
     """However large a page is, every row comes once, in the order of its key."""
     _, columns, key = TABLES[what]
     rows = [row for page in pages(recorded.journal, what, size=size) for row in page]
@@ -69,29 +69,29 @@ def test_events_come_back_as_they_were(recorded: Recorded) -> None:
         assert [from_json(line) for line in mine] == list(outcome.events)
 
 
-@pytest.mark.parametrize("what", [What.ATTEMPTS, What.INCIDENTS])
-def test_csv_json_and_parquet_say_the_same(recorded: Recorded, what: What, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", [ExportSubject.ATTEMPTS, ExportSubject.INCIDENTS])
+def test_csv_json_and_parquet_say_the_same(recorded: Recorded, what: ExportSubject, tmp_path: Path) -> None:
     """The three formats hold the same rows; numbers are numbers where the format knows them."""
     from pyarrow import parquet  # type: ignore[import-untyped]  # it ships no types
 
     journal = recorded.journal
-    as_json = [json.loads(line) for line in exported(journal, what, Form.JSONL).splitlines()]
-    as_csv = list(csv.DictReader(io.StringIO(exported(journal, what, Form.CSV).decode(), newline="")))
-    as_parquet = parquet.read_table(io.BytesIO(exported(journal, what, Form.PARQUET))).to_pylist()
+    as_json = [json.loads(line) for line in exported(journal, what, ExportFormat.JSONL).splitlines()]
+    as_csv = list(csv.DictReader(io.StringIO(exported(journal, what, ExportFormat.CSV).decode(), newline="")))
+    as_parquet = parquet.read_table(io.BytesIO(exported(journal, what, ExportFormat.PARQUET))).to_pylist()
     assert as_parquet == as_json
     assert [{k: "" if v is None else str(v) for k, v in row.items()} for row in as_json] == as_csv
-    assert len(as_json) == (len(recorded.outcomes) if what is What.INCIDENTS else len(list(recorded.tried())))
+    assert len(as_json) == (len(recorded.outcomes) if what is ExportSubject.INCIDENTS else len(list(recorded.tried())))
 
 
-@pytest.mark.parametrize("what", What)
-def test_an_export_is_narrowed_like_a_report(recorded: Recorded, what: What) -> None:
+@pytest.mark.parametrize("what", ExportSubject)
+def test_an_export_is_narrowed_like_a_report(recorded: Recorded, what: ExportSubject) -> None:
     """A project and a time narrow attempts and incidents, and events by their incident's project."""
     total = sum(len(page) for page in pages(recorded.journal, what))
-    parts = [sum(len(page) for page in pages(recorded.journal, what, Filter(project=p))) for p in ("web", "api")]
+    parts = [sum(len(page) for page in pages(recorded.journal, what, ReportFilter(project=p))) for p in ("web", "api")]
     assert sum(parts) == total
     assert all(parts)
     middle = START + DAY / 2
-    halves = (Filter(until=middle), Filter(since=middle))
+    halves = (ReportFilter(until=middle), ReportFilter(since=middle))
     assert sum(sum(len(page) for page in pages(recorded.journal, what, half)) for half in halves) == total
 
 
@@ -100,11 +100,11 @@ def test_an_empty_export_has_its_heading(url: str) -> None:
     from pyarrow import parquet
 
     with open_journal(url) as journal:
-        assert exported(journal, What.ATTEMPTS, Form.CSV).startswith(b"incident,n,number,at,")
-        assert exported(journal, What.ATTEMPTS, Form.CSV).count(b"\n") == 1
-        assert exported(journal, What.ATTEMPTS, Form.JSONL) == b""
-        table = parquet.read_table(io.BytesIO(exported(journal, What.ATTEMPTS, Form.PARQUET)))
-        assert (table.num_rows, tuple(table.column_names)) == (0, TABLES[What.ATTEMPTS].columns)
+        assert exported(journal, ExportSubject.ATTEMPTS, ExportFormat.CSV).startswith(b"incident,n,number,at,")
+        assert exported(journal, ExportSubject.ATTEMPTS, ExportFormat.CSV).count(b"\n") == 1
+        assert exported(journal, ExportSubject.ATTEMPTS, ExportFormat.JSONL) == b""
+        table = parquet.read_table(io.BytesIO(exported(journal, ExportSubject.ATTEMPTS, ExportFormat.PARQUET)))
+        assert (table.num_rows, tuple(table.column_names)) == (0, TABLES[ExportSubject.ATTEMPTS].columns)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-2", "@cmd", "\t=1"])
@@ -118,7 +118,7 @@ def test_parquet_without_pyarrow(recorded: Recorded, monkeypatch: pytest.MonkeyP
     """Without the extra, one line says what to install."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(StoreError, match=r"pip install 'rung\[parquet\]'"):
-        export(recorded.journal, What.ATTEMPTS, Form.PARQUET, io.BytesIO())
+        export(recorded.journal, ExportSubject.ATTEMPTS, ExportFormat.PARQUET, io.BytesIO())
 
 
 # -- retention ------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def left(journal: Journal) -> set[str]:
 def test_what_is_old_goes_whole_and_stays_counted(recorded: Recorded) -> None:
     """Pruned incidents leave no row behind in any table; the others, and every count and report, are as before."""
     journal, cut = recorded.journal, START + DAY / 2
-    before, totals = counts(journal), reports.totals(journal, Filter())
+    before, totals = counts(journal), reports.totals(journal, ReportFilter())
     old = {outcome.id for outcome in recorded.outcomes if outcome.events[-1].at < cut}
     young = {outcome.id for outcome in recorded.outcomes} - old
     gone = prune(journal, older_than=cut)
@@ -145,7 +145,7 @@ def test_what_is_old_goes_whole_and_stays_counted(recorded: Recorded) -> None:
     for table in ("event", "attempt", "model_change", "ask", "crash"):
         assert {row[0] for row in journal.read(f"SELECT incident FROM {table}")} <= young
     assert counts(journal) == before
-    assert reports.totals(journal, Filter()) == totals
+    assert reports.totals(journal, ReportFilter()) == totals
     assert [journal.events(name) for name in sorted(young)] == [
         list(outcome.events) for outcome in sorted(recorded.outcomes, key=lambda o: o.id) if outcome.id in young
     ]
@@ -272,4 +272,4 @@ def test_what_does_not_add_up_is_found_and_mended(recorded: Recorded, harm: str,
     if "event" not in harm:
         journal.rebuild()
         assert wrong(journal) == set()
-        assert sum(row.failures for row in reports.failures(journal, Filter(), By.KIND)) > 0
+        assert sum(row.failures for row in reports.failures(journal, ReportFilter(), GroupBy.KIND)) > 0

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rung.core.domain.errors import ConfigError
 from rung.store import open_journal
 from rung.store.queries import reports
-from rung.store.queries.groups import State, find, groups, reopen, resolve, snooze, state_of
-from rung.store.queries.reports_sql import Filter
+from rung.store.queries.groups import GroupState, find, groups, reopen, resolve, snooze, state_of
+from rung.store.queries.reports_sql import ReportFilter
 from rung.testing import HttpError
 from tests.store.recorded import DAY, NO_IDEA, Recorded
 
@@ -29,7 +29,7 @@ def recorded(url: str) -> Iterator[Recorded]:
         yield made
 
 
-def states(recorded: Recorded) -> dict[str, State]:
+def states(recorded: Recorded) -> dict[str, GroupState]:
     return {group.kind: group.state for group in groups(recorded.journal, now=recorded.clock.now())}
 
 
@@ -41,7 +41,7 @@ def test_groups_are_listed_the_last_seen_first(recorded: Recorded) -> None:
         ("rate_limit", "slow down", 1),
     ]
     assert [group.example for group in found] == [outcome.id for outcome in reversed(recorded.outcomes)]
-    assert {group.state for group in found} == {State.OPEN}
+    assert {group.state for group in found} == {GroupState.OPEN}
     assert len(groups(recorded.journal, now=0.0, kind="unknown")) == 1
     assert groups(recorded.journal, now=0.0, project="api") == []
     assert len(groups(recorded.journal, now=0.0, limit=1)) == 1
@@ -51,13 +51,15 @@ def test_a_resolved_group_seen_again_is_a_regression(recorded: Recorded) -> None
     """Resolved holds until it is seen again; then it is a regression, in the reports as well."""
     recorded.clock.advance(DAY)
     group = groups(recorded.journal, now=recorded.clock.now())[0]
-    assert resolve(recorded.journal, group, now=recorded.clock.now()).state is State.RESOLVED
-    assert states(recorded) == {"unknown": State.RESOLVED, "rate_limit": State.OPEN}
+    assert resolve(recorded.journal, group, now=recorded.clock.now()).state is GroupState.RESOLVED
+    assert states(recorded) == {"unknown": GroupState.RESOLVED, "rate_limit": GroupState.OPEN}
     recorded.recover(NO_IDEA, "fine")
-    assert states(recorded) == {"unknown": State.REGRESSION, "rate_limit": State.OPEN}
-    shown = {row.kind: row.state for row in reports.messages(recorded.journal, Filter(), now=recorded.clock.now())}
+    assert states(recorded) == {"unknown": GroupState.REGRESSION, "rate_limit": GroupState.OPEN}
+    shown = {
+        row.kind: row.state for row in reports.messages(recorded.journal, ReportFilter(), now=recorded.clock.now())
+    }
     assert shown == states(recorded)
-    only = groups(recorded.journal, now=recorded.clock.now(), states=frozenset({State.REGRESSION}))
+    only = groups(recorded.journal, now=recorded.clock.now(), states=frozenset({GroupState.REGRESSION}))
     assert [group.kind for group in only] == ["unknown"]
 
 
@@ -67,9 +69,9 @@ def test_a_snooze_ends(recorded: Recorded) -> None:
     group = groups(recorded.journal, now=now)[0]
     snooze(recorded.journal, group, until=now + DAY, now=now)
     recorded.recover(NO_IDEA, "fine")
-    assert states(recorded)["unknown"] is State.SNOOZED
+    assert states(recorded)["unknown"] is GroupState.SNOOZED
     recorded.clock.advance(DAY)
-    assert states(recorded)["unknown"] is State.OPEN
+    assert states(recorded)["unknown"] is GroupState.OPEN
     with pytest.raises(ConfigError, match="until"):
         snooze(recorded.journal, group, until=now, now=now)
 
@@ -80,9 +82,9 @@ def test_the_last_word_counts_and_can_be_taken_back(recorded: Recorded) -> None:
     group = groups(recorded.journal, now=now)[0]
     snooze(recorded.journal, group, until=now + DAY, now=now)
     resolve(recorded.journal, group, now=now)
-    assert states(recorded)["unknown"] is State.RESOLVED
-    assert reopen(recorded.journal, group).state is State.OPEN
-    assert states(recorded)["unknown"] is State.OPEN
+    assert states(recorded)["unknown"] is GroupState.RESOLVED
+    assert reopen(recorded.journal, group).state is GroupState.OPEN
+    assert states(recorded)["unknown"] is GroupState.OPEN
 
 
 def test_what_a_person_said_outlives_a_rebuild(recorded: Recorded) -> None:
@@ -90,7 +92,7 @@ def test_what_a_person_said_outlives_a_rebuild(recorded: Recorded) -> None:
     group = groups(recorded.journal, now=recorded.clock.now())[0]
     resolve(recorded.journal, group, now=recorded.clock.now())
     recorded.journal.rebuild()
-    assert states(recorded)["unknown"] is State.RESOLVED
+    assert states(recorded)["unknown"] is GroupState.RESOLVED
 
 
 def test_a_group_is_found_by_its_beginning(recorded: Recorded) -> None:
@@ -113,9 +115,9 @@ def test_a_state_follows_from_what_was_said_and_seen(
     said: str | None, at: float, until: float, last: float, now: float
 ) -> None:
     """Resolved until seen later, snoozed until its end, else open: nothing else, whatever the order of times."""
-    expected = State.OPEN
+    expected = GroupState.OPEN
     if said == "resolved":
-        expected = State.RESOLVED if last <= at else State.REGRESSION
+        expected = GroupState.RESOLVED if last <= at else GroupState.REGRESSION
     elif said == "snoozed" and now < until:
-        expected = State.SNOOZED
+        expected = GroupState.SNOOZED
     assert state_of(said, at if said else None, until if said == "snoozed" else None, last, now) is expected

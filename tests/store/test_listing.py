@@ -27,7 +27,7 @@ from rung.store.queries.listing import (
     session,
     sessions,
 )
-from rung.store.queries.reports_sql import Filter
+from rung.store.queries.reports_sql import ReportFilter
 from tests.store.recorded import DAY, START, Recorded, first_failure, took
 from tests.store.stories import NOON, failed, opened, succeeded
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rung.store.journal.journal import Journal
 
-ALL = Filter()
+ALL = ReportFilter()
 
 
 @pytest.fixture
@@ -252,8 +252,10 @@ def test_wrong_questions(recorded: Recorded) -> None:
 # -- figures --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", [ALL, Filter(project="api"), Filter(session="c"), Filter(model="large")])
-def test_the_four_figures(recorded: Recorded, where: Filter) -> None:
+@pytest.mark.parametrize(
+    "where", [ALL, ReportFilter(project="api"), ReportFilter(session="c"), ReportFilter(model="large")]
+)
+def test_the_four_figures(recorded: Recorded, where: ReportFilter) -> None:
     """Recovered alone, people asked, handed over, and the mean time: what counting the outcomes says."""
     chosen = []
     for outcome in recorded.outcomes:
@@ -290,12 +292,12 @@ def test_asked_twice_is_one_intervention(journal: Journal) -> None:
     journal.append("b", 0, [opened("b"), failed(), again[-1], succeeded()]).result(30)
     found = success(journal, ALL)
     assert (found.recovered, found.auto_recovered, found.interventions) == (2, 1, 1)
-    assert success(journal, Filter(project="nobody's")).auto_share is None
+    assert success(journal, ReportFilter(project="nobody's")).auto_share is None
 
 
 def test_messages_and_days(recorded: Recorded) -> None:
     """The top messages and the rate of every day are the reports' own."""
-    top = top_error_messages(recorded.journal, Filter(limit=2), now=START)
+    top = top_error_messages(recorded.journal, ReportFilter(limit=2), now=START)
     assert len(top) == 2
     assert top[0].seen >= top[1].seen
     days = failure_rate_by_day(recorded.journal, ALL)

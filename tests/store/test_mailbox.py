@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.core.domain.errors import Stale
+from rung.core.domain.errors import VersionConflict
 from rung.core.domain.events import Ask
 from rung.core.domain.incident import Incident
-from rung.core.recovery.interventions import Act, Order
+from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.store.settings import put_setting, setting, settings, trace, trail
 from rung.testing import HttpError, Script
 from tests.waiting import wait_until
@@ -50,7 +50,7 @@ def test_an_order_from_another_process(make_journal: Callable[[], Journal]) -> N
     ((incident,),) = wait_until(lambda: there.read("SELECT id FROM incident WHERE failures = 1"))
     there.runs.send(f"order/{incident}", {"action": "explode"})  # of a newer Rung: passed over
     wait_until(lambda: there.runs.received(f"order/{incident}") is None)
-    there.runs.send(f"order/{incident}", Order(Act.RETRY, "ada", "large")._asdict())
+    there.runs.send(f"order/{incident}", Intervention(InterventionType.RETRY, "ada", "large")._asdict())
     outcome = ended()
     assert (outcome.status, outcome.model, script.requests[-1].model) == ("recovered", "small", "large")
 
@@ -109,7 +109,7 @@ def test_settings(journal: Journal) -> None:
     assert setting(journal, "policy") == ("policy", None, 0, 0.0, "")
     one = put_setting(journal, "policy", {"retries": 1}, "ada", expected=0)
     assert one == setting(journal, "policy")
-    with pytest.raises(Stale, match=r"policy: somebody has changed it meanwhile \(version 1, not 0\)"):
+    with pytest.raises(VersionConflict, match=r"policy: somebody has changed it meanwhile \(version 1, not 0\)"):
         put_setting(journal, "policy", {"retries": 2}, "bob", expected=0)
     put_setting(journal, "policy/site", {"retries": 3}, "bob")
     assert [found.name for found in settings(journal, "policy")] == ["policy", "policy/site"]

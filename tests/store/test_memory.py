@@ -47,7 +47,7 @@ class Shelf:
             clock=self.clock,
             jitter=lambda: 0.5,
             retry_budget=None,
-            breakers=rung.Breakers(),
+            breakers=rung.BreakerRegistry(),
         )
         assert self.journal.flush()
         return outcome

@@ -28,7 +28,7 @@ from rung.store import open_journal
 from tests.store.stories import NOON, differences, emptied, failed, opened, succeeded, tables
 
 if TYPE_CHECKING:
-    from rung.store.backends.port import Connection
+    from rung.store.backends.port import BackendConnection
     from rung.store.journal.journal import Journal
 
 LONG = 30.0
@@ -122,7 +122,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1))
     def fail_to_write(self, which: int) -> None:
-        def work(connection: Connection) -> None:
+        def work(connection: BackendConnection) -> None:
             connection.execute("DELETE FROM event")
             raise ZeroDivisionError
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from rung.core.domain import events as ev
-from rung.core.domain.errors import Fenced, Taken
+from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.store import open_journal
-from rung.store.durable_runs import CLAIMS, Claim, Runs
+from rung.store.durable_runs import CLAIMS, DurableRunLease, DurableRunStore
 from rung.store.journal.retention import prune
 from tests.store.stories import NOON, emptied, failed, opened, succeeded
 from tests.store.test_model import LONG, small
@@ -68,8 +68,8 @@ class Machine(RuleBasedStateMachine):
     def _open(self) -> Journal:
         return open_journal(self.url or self.directory / "journal.db", tell=self.said.append)
 
-    def _runs(self, which: int) -> Runs:
-        return Runs(self.journals[which], lease=LEASE, now=lambda: self.time)
+    def _runs(self, which: int) -> DurableRunStore:
+        return DurableRunStore(self.journals[which], lease=LEASE, now=lambda: self.time)
 
     def teardown(self) -> None:
         for journal in self.journals:
@@ -84,11 +84,11 @@ class Machine(RuleBasedStateMachine):
         self.known.setdefault(name, Known())
 
     @rule(target=claims, which=st.integers(0, 1), name=names)
-    def claim(self, which: int, name: str) -> Claim | None:
+    def claim(self, which: int, name: str) -> DurableRunLease | None:
         known = self.known.setdefault(name, Known())
         try:
             claim = self._runs(which).claim(name)
-        except Taken:
+        except RunOwnedElsewhere:
             assert known.done is None
             assert self.time < known.owned_until
             return None
@@ -106,14 +106,14 @@ class Machine(RuleBasedStateMachine):
 
     # -- what only its owner may do -------------------------------------------------------------------
 
-    def _try(self, claim: Claim | None, act: Any) -> Known | None:
+    def _try(self, claim: DurableRunLease | None, act: Any) -> Known | None:
         """Do it; the run as it is known, if we may: that is, nobody has claimed it since and it has not ended."""
         if claim is None:
             return None
         known = self.known[claim.run]
         try:
             act()
-        except Fenced:
+        except LeaseLost:
             assert claim.epoch != known.epoch or known.done is not None
             return None
         assert claim.epoch == known.epoch
@@ -123,13 +123,13 @@ class Machine(RuleBasedStateMachine):
         return known
 
     @rule(claim=claims, key=keys, value=st.integers(0, 9))
-    def record(self, claim: Claim | None, key: str, value: int) -> None:
+    def record(self, claim: DurableRunLease | None, key: str, value: int) -> None:
         if claim is not None and (known := self._try(claim, lambda: claim.record(key, value))):
             known.steps[key] = value
             known.idle = 0
 
     @rule(claim=claims, good=st.booleans())
-    def append(self, claim: Claim | None, good: bool) -> None:
+    def append(self, claim: DurableRunLease | None, good: bool) -> None:
         if claim is None or self.known[claim.run].closed:
             return
         first = len(self.known[claim.run].events)
@@ -139,17 +139,17 @@ class Machine(RuleBasedStateMachine):
             known.events += events
 
     @rule(claim=claims)
-    def renew(self, claim: Claim | None) -> None:
+    def renew(self, claim: DurableRunLease | None) -> None:
         if claim is not None:
             self._try(claim, claim.renew)
 
     @rule(claim=claims)
-    def release(self, claim: Claim | None) -> None:
+    def release(self, claim: DurableRunLease | None) -> None:
         if claim is not None and (known := self._try(claim, claim.release)):
             known.owned_until = 0.0
 
     @rule(claim=claims, result=st.integers(1, 9))
-    def finish(self, claim: Claim | None, result: int) -> None:
+    def finish(self, claim: DurableRunLease | None, result: int) -> None:
         if claim is not None and (known := self._try(claim, lambda: claim.finish(result))):
             known.done = result
 
@@ -185,7 +185,7 @@ class Machine(RuleBasedStateMachine):
             }
             for name, known in self.known.items():
                 assert journal.events(name) == known.events
-                assert Claim(runs, name, 0, done=None, exhausted=False).steps() == known.steps
+                assert DurableRunLease(runs, name, 0, done=None, exhausted=False).steps() == known.steps
             for topic, body in self.messages.items():
                 assert runs.received(topic) == body
 

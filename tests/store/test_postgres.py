@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from rung.core.domain.errors import Busy, StoreError
+from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.store import open_journal
 from rung.store.backends.postgres import PostgresBackend
 from tests.store import postgres as real
@@ -133,7 +133,7 @@ def test_writers_take_turns(postgres_url: str) -> None:
     backend = PostgresBackend(postgres_url, writer_settings="SET lock_timeout = '50ms'")
     first, second = backend.connect(write=True), backend.connect(write=True)
     first.begin()
-    with pytest.raises(Busy, match="lock timeout"):
+    with pytest.raises(StoreUnavailable, match="lock timeout"):
         second.begin()
     first.commit()
     second.begin()
@@ -148,7 +148,7 @@ def test_commit_after_an_error(postgres_url: str) -> None:
     connection.begin()
     with pytest.raises(psycopg.errors.UndefinedTable):
         connection.execute("SELECT * FROM nowhere")
-    with pytest.raises(Busy, match="ROLLBACK"):
+    with pytest.raises(StoreUnavailable, match="ROLLBACK"):
         connection.commit()
     connection.close()
 

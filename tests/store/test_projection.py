@@ -16,7 +16,7 @@ from rung.store import open_journal
 from rung.store.journal.retention import check, prune
 from rung.store.queries import reports
 from rung.store.queries.remedies import _TRIED, what_worked
-from rung.store.queries.reports_sql import By, Filter
+from rung.store.queries.reports_sql import GroupBy, ReportFilter
 from rung.store.read_models.prompt_templates import WIDTH, pattern
 from rung.testing import FakeClock, HttpError, Script
 from tests.store.stories import NOON, differences, failed, opened, succeeded, tables
@@ -24,7 +24,7 @@ from tests.store.stories import NOON, differences, failed, opened, succeeded, ta
 if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
-ALL = Filter()
+ALL = ReportFilter()
 AGAIN = ev.Decided(NOON, ev.Repeat(0, 1.0, "again"))
 
 
@@ -67,7 +67,7 @@ def test_a_forced_end_saved_nothing(journal: Journal) -> None:
     assert one(journal, "status, rung", "incident") == ("partial", "stop")
     assert one(journal, "rung, tried, saved", "by_rung") == ("stop", 1, 0)
     assert [row.saved for row in reports.rescues(journal, ALL)] == [0]
-    assert [row.saved for row in reports.rescues(journal, Filter(session="s"))] == [0]
+    assert [row.saved for row in reports.rescues(journal, ReportFilter(session="s"))] == [0]
     assert one(journal, "rung, tries, result", "level") == ("stop", 1, "forced")
 
 
@@ -116,7 +116,12 @@ def test_an_incident_whose_beginning_is_lost(journal: Journal) -> None:
 def nested(journal: Journal) -> None:
     """An attempt that recovers within itself: 2 cents inside, 3 of its own."""
     clock = FakeClock(NOON)
-    ports: dict[str, Any] = {"clock": clock, "journal": journal, "breakers": rung.Breakers(), "jitter": lambda: 0.5}
+    ports: dict[str, Any] = {
+        "clock": clock,
+        "journal": journal,
+        "breakers": rung.BreakerRegistry(),
+        "jitter": lambda: 0.5,
+    }
 
     def dear(item: Any) -> Any:
         def attempt(_: Request) -> Any:
@@ -141,7 +146,7 @@ def test_what_is_spent_within_is_counted_once(journal: Journal) -> None:
     for table in ("by_hour", "by_day", "by_end", "by_pattern", "project", "attempt"):
         assert one(journal, "sum(dollars)", table)[0] == pytest.approx(0.05), table
     assert one(journal, "sum(dollars)", "session")[0] == pytest.approx(0.05)
-    assert {row.key: round(row.dollars, 9) for row in reports.failures(journal, ALL, By.MODEL)} == {
+    assert {row.key: round(row.dollars, 9) for row in reports.failures(journal, ALL, GroupBy.MODEL)} == {
         "small": 0.02,
         "large": 0.03,
     }
@@ -174,9 +179,9 @@ def test_a_hand_over_that_was_taken_back(journal: Journal) -> None:
 def test_tools_by_name(journal: Journal) -> None:
     """A failure is counted under its tool's name where it has one."""
     script = [AttemptError("no", finding="tool_error", phase="tool", tool="grep"), HttpError(529), "fine"]
-    rung.recover_sync(Script(*script), "do it", journal=journal, clock=FakeClock(NOON), breakers=rung.Breakers())
+    rung.recover_sync(Script(*script), "do it", journal=journal, clock=FakeClock(NOON), breakers=rung.BreakerRegistry())
     assert journal.flush(30)
-    assert {row.key: row.failures for row in reports.failures(journal, ALL, By.TOOL)} == {"grep": 1, "no tool": 1}
+    assert {row.key: row.failures for row in reports.failures(journal, ALL, GroupBy.TOOL)} == {"grep": 1, "no tool": 1}
 
 
 # -- patterns -------------------------------------------------------------------------------------------
@@ -217,9 +222,15 @@ def test_failures_by_pattern(journal: Journal) -> None:
         keep(journal, name, 0, begun, *trouble, succeeded())
     keep(journal, "b", 0, opened("b"), succeeded())
     expected = [("summarise ticket <n>", 5, 2), ("do b", 1, 0)]
-    for where in (ALL, Filter(session="s"), Filter(model="small"), Filter(kind="overloaded"), Filter(project="p")):
-        assert [row[:3] for row in reports.failures(journal, where, By.PATTERN)] == expected
-    assert [row.failures for row in reports.failures(journal, Filter(kind="timeout"), By.PATTERN)] == [0, 0]
+    for where in (
+        ALL,
+        ReportFilter(session="s"),
+        ReportFilter(model="small"),
+        ReportFilter(kind="overloaded"),
+        ReportFilter(project="p"),
+    ):
+        assert [row[:3] for row in reports.failures(journal, where, GroupBy.PATTERN)] == expected
+    assert [row.failures for row in reports.failures(journal, ReportFilter(kind="timeout"), GroupBy.PATTERN)] == [0, 0]
 
 
 def test_a_pattern_is_forgotten_with_its_prompts(journal: Journal) -> None:
@@ -230,7 +241,7 @@ def test_a_pattern_is_forgotten_with_its_prompts(journal: Journal) -> None:
         keep(journal, f"{name}2", 0, opened(name, when=at)._replace(request=both), succeeded(at))
     prune(journal, older_than=NOON + 50)
     assert {text for (text,) in journal.read("SELECT text FROM pattern")} == {"do new", "the same for both"}
-    rows = {row.key: row.attempts for row in reports.failures(journal, ALL, By.PATTERN)}
+    rows = {row.key: row.attempts for row in reports.failures(journal, ALL, GroupBy.PATTERN)}
     assert sum(rows.values()) == 4
     assert rows["the same for both"] == 2
     assert "do old" not in rows

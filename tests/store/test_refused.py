@@ -16,7 +16,7 @@ from rung.core.domain.errors import StoreError
 from rung.store import open_journal
 from rung.store.backends.migrations import LATEST
 from rung.store.backends.sqlite import SqliteBackend
-from rung.store.backends.sqlite_drivers import Apsw, Opened
+from rung.store.backends.sqlite_drivers import ApswDriver, OpenedDatabase
 from tests.store.rights import bound
 from tests.store.stories import opened, succeeded
 
@@ -359,8 +359,8 @@ def test_a_journal_made_while_it_is_opened_is_recognised(tmp_path: Path, after: 
     place = tmp_path / "journal.db"
     statements = []
 
-    class Overtaken(Apsw):
-        def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> Opened:
+    class Overtaken(ApswDriver):
+        def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> OpenedDatabase:
             connection = super().open(path, write=write, vfs=vfs, frozen=frozen)
             connection.raw.exec_trace = self._trace
             return connection

@@ -17,15 +17,15 @@ from rung.core.domain.events import Status
 from rung.core.domain.failures import Phase
 from rung.store import open_journal
 from rung.store.queries import reports
-from rung.store.queries.groups import State
-from rung.store.queries.reports_sql import By, Filter, Part
+from rung.store.queries.groups import GroupState
+from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
 from rung.store.queries.stuck_sessions import spirals
 from tests.store.recorded import DAY, HOUR, NO_IDEA, START, Recorded, Tried, first_failure, took
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ALL = Filter()
+ALL = ReportFilter()
 
 
 @pytest.fixture
@@ -36,18 +36,18 @@ def recorded(url: str) -> Iterator[Recorded]:
         yield made
 
 
-def named(by: By) -> Callable[[Tried], str]:
+def named(by: GroupBy) -> Callable[[Tried], str]:
     """What an attempt is counted under."""
     return {
-        By.MODEL: lambda tried: tried.model,
-        By.PROJECT: lambda tried: tried.project,
-        By.DAY: lambda tried: datetime.fromtimestamp(tried.event.at, UTC).strftime("%Y-%m-%d"),
-        By.HOUR: lambda tried: datetime.fromtimestamp(tried.event.at, UTC).strftime("%Y-%m-%dT%H:00Z"),
+        GroupBy.MODEL: lambda tried: tried.model,
+        GroupBy.PROJECT: lambda tried: tried.project,
+        GroupBy.DAY: lambda tried: datetime.fromtimestamp(tried.event.at, UTC).strftime("%Y-%m-%d"),
+        GroupBy.HOUR: lambda tried: datetime.fromtimestamp(tried.event.at, UTC).strftime("%Y-%m-%dT%H:00Z"),
     }[by]
 
 
-@pytest.mark.parametrize("by", [By.MODEL, By.PROJECT, By.DAY, By.HOUR])
-def test_failures_and_attempts_are_counted(recorded: Recorded, by: By) -> None:
+@pytest.mark.parametrize("by", [GroupBy.MODEL, GroupBy.PROJECT, GroupBy.DAY, GroupBy.HOUR])
+def test_failures_and_attempts_are_counted(recorded: Recorded, by: GroupBy) -> None:
     """By model, project, day and hour: attempts, the failures among them, and what they cost."""
     key = named(by)
     attempts = Counter(key(tried) for tried in recorded.tried())
@@ -61,15 +61,15 @@ def test_failures_and_attempts_are_counted(recorded: Recorded, by: By) -> None:
     assert len(rows) >= 2
 
 
-@pytest.mark.parametrize("by", [By.KIND, By.TOOL])
-def test_by_kind_and_tool_the_attempts_are_all_there_were(recorded: Recorded, by: By) -> None:
+@pytest.mark.parametrize("by", [GroupBy.KIND, GroupBy.TOOL])
+def test_by_kind_and_tool_the_attempts_are_all_there_were(recorded: Recorded, by: GroupBy) -> None:
     """A kind's rate, and that of tools beside calls of a model, is its share of all attempts."""
 
     def key(tried: Tried) -> str:
         assert isinstance(tried.event, ev.AttemptFailed)
         evidence = tried.event.failure.evidence
         in_tool = evidence.tool or ("tool" if evidence.phase is Phase.TOOL else "no tool")
-        return tried.kind if by is By.KIND else in_tool
+        return tried.kind if by is GroupBy.KIND else in_tool
 
     total = len(list(recorded.tried()))
     failed = Counter(key(tried) for tried in recorded.tried() if tried.kind)
@@ -82,14 +82,14 @@ def test_by_kind_and_tool_the_attempts_are_all_there_were(recorded: Recorded, by
 def test_by_prompt_attempts_that_were_given_one_count(recorded: Recorded) -> None:
     """A recovery prompt's failures are counted among the attempts that were given it."""
     given_it = [tried for tried in recorded.tried() if tried.prompt]
-    rows = {row.key: row for row in reports.failures(recorded.journal, ALL, By.PROMPT)}
+    rows = {row.key: row for row in reports.failures(recorded.journal, ALL, GroupBy.PROMPT)}
     assert {key: row.attempts for key, row in rows.items()} == Counter(tried.prompt for tried in given_it)
     assert sum(row.failures for row in rows.values()) == sum(bool(tried.kind) for tried in given_it)
 
 
 def test_a_kind_narrows_the_failures_and_not_the_attempts(recorded: Recorded) -> None:
     """Of one kind: its failures by model, still among all that model's attempts."""
-    rows = reports.failures(recorded.journal, Filter(kind="rate_limit"), By.MODEL)
+    rows = reports.failures(recorded.journal, ReportFilter(kind="rate_limit"), GroupBy.MODEL)
     expected = {
         model: (
             sum(tried.model == model for tried in recorded.tried()),
@@ -98,24 +98,24 @@ def test_a_kind_narrows_the_failures_and_not_the_attempts(recorded: Recorded) ->
         for model in ("small", "large")
     }
     assert {row.key: (row.attempts, row.failures) for row in rows} == expected
-    only = reports.failures(recorded.journal, Filter(kind="rate_limit"), By.KIND)
+    only = reports.failures(recorded.journal, ReportFilter(kind="rate_limit"), GroupBy.KIND)
     assert [row.key for row in only] == ["rate_limit"]
 
 
 @pytest.mark.parametrize(
     "where",
     [
-        Filter(project="web"),
-        Filter(model="large"),
-        Filter(session="c"),
-        Filter(session="b", model="small"),
-        Filter(since=START + DAY),
-        Filter(until=START + DAY),
-        Filter(since=START + HOUR, until=START + 2 * DAY, project="web"),
-        Filter(project=""),
+        ReportFilter(project="web"),
+        ReportFilter(model="large"),
+        ReportFilter(session="c"),
+        ReportFilter(session="b", model="small"),
+        ReportFilter(since=START + DAY),
+        ReportFilter(until=START + DAY),
+        ReportFilter(since=START + HOUR, until=START + 2 * DAY, project="web"),
+        ReportFilter(project=""),
     ],
 )
-def test_filters_narrow_the_same_way_in_counts_and_rows(recorded: Recorded, where: Filter) -> None:
+def test_filters_narrow_the_same_way_in_counts_and_rows(recorded: Recorded, where: ReportFilter) -> None:
     """Project, model, session and time narrow a report to exactly the attempts they name."""
 
     def meant(tried: Tried) -> bool:
@@ -130,10 +130,10 @@ def test_filters_narrow_the_same_way_in_counts_and_rows(recorded: Recorded, wher
     chosen = [tried for tried in recorded.tried() if meant(tried)]
     totals = reports.totals(recorded.journal, where)
     assert (totals.attempts, totals.failures) == (len(chosen), sum(bool(tried.kind) for tried in chosen))
-    by_day = reports.failures(recorded.journal, where, By.DAY)
+    by_day = reports.failures(recorded.journal, where, GroupBy.DAY)
     assert sum(row.attempts for row in by_day) == len(chosen)
-    assert {row.key for row in by_day} == {named(By.DAY)(tried) for tried in chosen}
-    by_kind = reports.failures(recorded.journal, where, By.KIND)
+    assert {row.key for row in by_day} == {named(GroupBy.DAY)(tried) for tried in chosen}
+    by_kind = reports.failures(recorded.journal, where, GroupBy.KIND)
     assert {row.key: row.failures for row in by_kind} == Counter(tried.kind for tried in chosen if tried.kind)
 
 
@@ -142,7 +142,7 @@ def test_a_trend_has_every_day_with_something_in_it(recorded: Recorded) -> None:
     (line,) = reports.trend(recorded.journal, ALL).values()
     attempts = Counter(tried.event.at // DAY * DAY for tried in recorded.tried())
     assert [(point.at, point.attempts) for point in line] == sorted(attempts.items())
-    lines = reports.trend(recorded.journal, ALL, By.KIND, hourly=True)
+    lines = reports.trend(recorded.journal, ALL, GroupBy.KIND, hourly=True)
     for kind, points in lines.items():
         same = Counter(tried.event.at // HOUR * HOUR for tried in recorded.tried() if tried.kind == kind)
         assert {point.at: point.failures or point.attempts for point in points} == same
@@ -161,20 +161,22 @@ def test_messages_are_counted_by_fingerprint(recorded: Recorded) -> None:
         times = [tried.event.at for tried in same]
         assert (row.first_at, row.last_at, row.kind) == (min(times), max(times), same[0].kind)
         assert row.example in {tried.outcome.id for tried in same}
-        assert row.state is State.OPEN
-    few = reports.messages(recorded.journal, Filter(kind="unknown", limit=1), now=START)
+        assert row.state is GroupState.OPEN
+    few = reports.messages(recorded.journal, ReportFilter(kind="unknown", limit=1), now=START)
     assert [row.kind for row in few] == ["unknown"]
 
 
 def test_messages_of_a_session(recorded: Recorded) -> None:
     """What a rollup does not know is read off the attempts: the messages of one session."""
-    rows = reports.messages(recorded.journal, Filter(session="d"), now=START)
+    rows = reports.messages(recorded.journal, ReportFilter(session="d"), now=START)
     failed = [tried for tried in recorded.tried() if tried.session == "d" and tried.kind]
     assert [(row.message, row.seen, row.share) for row in rows] == [(str(NO_IDEA), len(failed), 1.0)]
 
 
-@pytest.mark.parametrize("where", [ALL, Filter(project="api"), Filter(session="c"), Filter(model="large")])
-def test_recovery_is_counted_by_the_first_failure(recorded: Recorded, where: Filter) -> None:
+@pytest.mark.parametrize(
+    "where", [ALL, ReportFilter(project="api"), ReportFilter(session="c"), ReportFilter(model="large")]
+)
+def test_recovery_is_counted_by_the_first_failure(recorded: Recorded, where: ReportFilter) -> None:
     """By kind: how many incidents began so, how they ended, how long it took, what it cost, who was asked."""
     found: dict[str, list[Any]] = {}
     for outcome in recorded.outcomes:
@@ -200,8 +202,8 @@ def test_recovery_is_counted_by_the_first_failure(recorded: Recorded, where: Fil
         assert sum(row.escalations for row in rows.values()) == recorded.decisions(ev.HandOver) > 0
 
 
-@pytest.mark.parametrize("where", [ALL, Filter(session="c"), Filter(kind="unknown")])
-def test_rescues_are_counted_by_rung_prompt_and_model(recorded: Recorded, where: Filter) -> None:
+@pytest.mark.parametrize("where", [ALL, ReportFilter(session="c"), ReportFilter(kind="unknown")])
+def test_rescues_are_counted_by_rung_prompt_and_model(recorded: Recorded, where: ReportFilter) -> None:
     """Which rung, prompt and model saved how many of how many tries, and what that cost, tries in vain included."""
     tries: Counter[tuple[str, ...]] = Counter()
     saves: Counter[tuple[str, ...]] = Counter()
@@ -218,7 +220,7 @@ def test_rescues_are_counted_by_rung_prompt_and_model(recorded: Recorded, where:
     for row in rows:
         assert row.dollars == pytest.approx(0.01 * row.tried)
         assert row.dollars_each == (pytest.approx(0.01 * row.tried / row.saved) if row.saved else None)
-    by_rung = reports.rescues(recorded.journal, where, (Part.RUNG,))
+    by_rung = reports.rescues(recorded.journal, where, (ReportPart.RUNG,))
     assert sum(row.tried for row in by_rung) == sum(tries.values())
     assert all(row.prompt == row.model == row.kind == "" for row in by_rung)
 
@@ -256,7 +258,7 @@ def test_latency_is_within_nine_percent(recorded: Recorded) -> None:
     for row in rows:
         assert (row.p50, row.p95, row.p99) == pytest.approx((2.0, 2.0, 2.0), rel=0.09)
     with pytest.raises(ConfigError, match="session: 'c' is invalid; must be left out"):
-        reports.latency(recorded.journal, Filter(session="c"))
+        reports.latency(recorded.journal, ReportFilter(session="c"))
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
@@ -286,13 +288,13 @@ def test_spirals_are_found_by_session(recorded: Recorded) -> None:
         if max(Counter(t.mark for t in recorded.tried() if t.session == session and t.mark).values(), default=0) >= 3
     }
     assert {row.session for row in rows} == often
-    assert spirals(recorded.journal, Filter(project="web", session="d")) == []
+    assert spirals(recorded.journal, ReportFilter(project="web", session="d")) == []
 
 
 def test_an_empty_journal_has_empty_reports(url: str) -> None:
     """Where nothing was recorded every report is empty, and totals are all zero."""
     with open_journal(url) as journal:
-        for by in By:
+        for by in GroupBy:
             assert reports.failures(journal, ALL, by) == []
         assert reports.trend(journal, ALL) == {}
         assert not reports.messages(journal, ALL, now=START)
@@ -304,17 +306,17 @@ def test_an_empty_journal_has_empty_reports(url: str) -> None:
 @pytest.mark.parametrize("nasty", ["'; DROP TABLE event; --", "%s", "?", "\\", "x' OR '1'='1"])
 def test_values_are_values(recorded: Recorded, nasty: str) -> None:
     """What is asked for is bound, never part of the SQL: a strange name finds nothing and harms nothing."""
-    for where in (Filter(project=nasty), Filter(model=nasty), Filter(session=nasty)):
+    for where in (ReportFilter(project=nasty), ReportFilter(model=nasty), ReportFilter(session=nasty)):
         assert reports.totals(recorded.journal, where).attempts == 0
         assert reports.messages(recorded.journal, where, now=START) == []
         assert reports.rescues(recorded.journal, where) == []
-    assert reports.recovery(recorded.journal, Filter(kind=nasty)) == []
+    assert reports.recovery(recorded.journal, ReportFilter(kind=nasty)) == []
     assert reports.totals(recorded.journal, ALL).attempts > 0
 
 
 def test_a_filter_that_cannot_be() -> None:
     """A time that ends before it begins, and no rows at all, are refused when the filter is made."""
     with pytest.raises(ConfigError, match="until"):
-        Filter(since=2.0, until=1.0)
+        ReportFilter(since=2.0, until=1.0)
     with pytest.raises(ConfigError, match="limit"):
-        Filter(limit=0)
+        ReportFilter(limit=0)

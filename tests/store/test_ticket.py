@@ -8,12 +8,12 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from rung.store.backends.durable_future import Ticket, tell
+from rung.store.backends.durable_future import DurableFuture, tell
 
 
 def test_answered_before_it_is_asked() -> None:
     """Its answer is there at once, for threads and tasks."""
-    ticket: Ticket[int] = Ticket()
+    ticket: DurableFuture[int] = DurableFuture()
     assert not ticket.done()
     assert ticket.set_result(3)
 
@@ -25,7 +25,7 @@ def test_answered_before_it_is_asked() -> None:
 
 def test_first_answer_holds() -> None:
     """What comes later changes nothing."""
-    ticket: Ticket[int] = Ticket()
+    ticket: DurableFuture[int] = DurableFuture()
     assert ticket.set_result(1)
     assert not ticket.set_exception(ValueError("late"))
     assert not ticket.cancel()
@@ -34,7 +34,7 @@ def test_first_answer_holds() -> None:
 
 def test_error() -> None:
     """What went wrong is raised, and can be looked at."""
-    ticket: Ticket[int] = Ticket()
+    ticket: DurableFuture[int] = DurableFuture()
     ticket.set_exception(ValueError("bad"))
     with pytest.raises(ValueError, match="bad"):
         ticket.result()
@@ -44,7 +44,7 @@ def test_error() -> None:
 
 def test_takes_too_long() -> None:
     """Whoever waits only so long is told that it took longer; the answer is not lost."""
-    ticket: Ticket[int] = Ticket()
+    ticket: DurableFuture[int] = DurableFuture()
     with pytest.raises(TimeoutError, match=r"more than 0\.001 s"):
         ticket.result(0.001)
     ticket.set_result(1)
@@ -54,7 +54,7 @@ def test_takes_too_long() -> None:
 @pytest.mark.parametrize("turn", range(20))
 def test_nobody_waits_for_ever(turn: int) -> None:
     """Threads that begin to wait while it is answered are all told."""
-    tickets: list[Ticket[int]] = [Ticket() for _ in range(50)]
+    tickets: list[DurableFuture[int]] = [DurableFuture() for _ in range(50)]
     found: list[int] = []
     threads = [threading.Thread(target=lambda: found.extend(t.result(30) for t in tickets)) for _ in range(4)]
     for thread in threads:
@@ -70,7 +70,7 @@ def test_tasks_of_one_loop_are_told_together() -> None:
     """All that were settled are told by one word to the loop, from any thread."""
 
     async def main() -> tuple[list[int], int]:
-        tickets: list[Ticket[int]] = [Ticket() for _ in range(5)]
+        tickets: list[DurableFuture[int]] = [DurableFuture() for _ in range(5)]
         loop, words = asyncio.get_running_loop(), 0
         told = loop.call_soon_threadsafe
 
@@ -81,7 +81,7 @@ def test_tasks_of_one_loop_are_told_together() -> None:
 
         loop.call_soon_threadsafe = count  # type: ignore[method-assign, assignment]
 
-        async def ask(ticket: Ticket[int]) -> int:
+        async def ask(ticket: DurableFuture[int]) -> int:
             return await ticket
 
         tasks = [asyncio.ensure_future(ask(ticket)) for ticket in tickets]
@@ -99,8 +99,8 @@ def test_tasks_of_one_loop_are_told_together() -> None:
 def test_whoever_is_cancelled_gives_it_up() -> None:
     """A task that is cancelled while it waits gives up what it waits for, as a future's would."""
 
-    async def main() -> Ticket[int]:
-        ticket: Ticket[int] = Ticket()
+    async def main() -> DurableFuture[int]:
+        ticket: DurableFuture[int] = DurableFuture()
 
         async def ask() -> int:
             return await ticket
@@ -121,7 +121,7 @@ def test_whoever_is_cancelled_gives_it_up() -> None:
 
 def test_a_loop_that_is_closed() -> None:
     """Nobody is left to be told there, and that breaks nothing."""
-    ticket: Ticket[int] = Ticket()
+    ticket: DurableFuture[int] = DurableFuture()
     loop = asyncio.new_event_loop()
     waiting = loop.create_task(_ask(ticket))
     loop.run_until_complete(asyncio.sleep(0))
@@ -130,13 +130,13 @@ def test_a_loop_that_is_closed() -> None:
     waiting._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # left behind on purpose
 
 
-async def _ask(ticket: Ticket[int]) -> int:
+async def _ask(ticket: DurableFuture[int]) -> int:
     return await ticket
 
 
 def test_called_back() -> None:
     """A function is called when it is answered; at once, when it already is; once."""
-    ticket: Ticket[int] = Ticket()
+    ticket: DurableFuture[int] = DurableFuture()
     called: list[int] = []
     ticket.add_done_callback(lambda told: called.append(told.result()))
     ticket.set_result(1)

@@ -71,7 +71,9 @@ class Teller:
         return part
 
     def _opened(self, incident: str) -> ev.Event:
-        terms = ev.Terms("task", "task", rungs=("repeat", "change", "stop"), session=f"s{self.random.randrange(3)}")
+        terms = ev.IncidentContext(
+            "task", "task", rungs=("repeat", "change", "stop"), session=f"s{self.random.randrange(3)}"
+        )
         prompt = f"write {self.random.randrange(5)} " + "y" * self.random.randrange(600)
         return ev.Opened(self._later(), incident, terms, Request(prompt=prompt, model=f"m{self.random.randrange(3)}"))
 

@@ -115,7 +115,7 @@ def test_any_fault_at_any_time(disk: Disk, tmp_path: Path, seed: int) -> None:
 def whole(number: int) -> Part:
     """A recovery from beginning to end."""
     name, at = f"whole-{number}", BEGAN + number
-    return Part(name, 0, (ev.Opened(at, name, ev.Terms("call", "call")), ev.AttemptSucceeded(at, 0.5, 0.0)))
+    return Part(name, 0, (ev.Opened(at, name, ev.IncidentContext("call", "call")), ev.AttemptSucceeded(at, 0.5, 0.0)))
 
 
 def test_bound_of_what_waits(disk: Disk, path: Path) -> None:
@@ -205,7 +205,7 @@ def test_own_fault_after_trouble(disk: Disk, path: Path) -> None:
     journal = Journal(SqliteBackend(path, vfs=disk.name), tell=told.append)
     switch = DiskSwitch(disk)
     switch.on("write", "EIO")
-    opened = ev.Opened(BEGAN, "x", ev.Terms("call", "call"))._replace(at="never")  # type: ignore[arg-type]
+    opened = ev.Opened(BEGAN, "x", ev.IncidentContext("call", "call"))._replace(at="never")  # type: ignore[arg-type]
     journal.append(*whole(1)).result(LONG)
     journal.append("x", 0, [opened]).result(LONG)
     switch.off()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from rung.store.backends.port import Backend
+    from rung.store.backends.port import StoreBackend
     from tests.store_faults.disk import Disk
 
 LONG = 30.0  # seconds after which a caller counts as held up for ever
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
     written: bool  # in the end
 
 
-def trial(backend: Backend, switch: Switch, random: Random, act: str, error: str) -> tuple[Seen, Teller]:
+def trial(backend: StoreBackend, switch: Switch, random: Random, act: str, error: str) -> tuple[Seen, Teller]:
     """Append, get into trouble, append on, get out of it, append again."""
     told: list[str] = []
     teller = Teller(random)

@@ -42,7 +42,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 VALUE_LIMIT: Final = 200  # a whole table given in the wrong place still ends as one readable line
 
 
-class Misuse(click.ClickException):
+class UsageError(click.ClickException):
     """Something the user gave cannot be used: one line, and nothing is run."""
 
     exit_code = 2
@@ -79,13 +79,13 @@ class Commands(click.Group):
             from rung.core.classify.evidence import clip
 
             given = repr(error.value)
-            raise Misuse(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
+            raise UsageError(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
         except RungError as error:
             from rung.core.domain.errors import StoreError
 
             if not isinstance(error, StoreError):
                 raise
-            raise Misuse(str(error)) from None
+            raise UsageError(str(error)) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -1,5 +1,5 @@
 """Crews: the worker's side of a task that a conductor supervises."""
 
-from rung.store.crew.worker import Worker
+from rung.store.crew.worker import CrewWorker
 
-__all__ = ["Worker"]
+__all__ = ["CrewWorker"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rung.adapters.system.process import RECOVERY, Started, run_command
+from rung.adapters.system.process import RECOVERY, RunningProcess, run_command
 from rung.core.classify.evidence import clip
-from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, State
+from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, TaskState
 from rung.core.crew.error_triage import ErrorReport
 from rung.core.crew.review import ReviewRequest
 from rung.core.domain.errors import AttemptError
@@ -20,7 +20,7 @@ from rung.engine.process_identity import group_cpu_seconds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.store.crew.worker import Worker
+    from rung.store.crew.worker import CrewWorker
 
 INSTRUCTION: Final = "{instruction}"
 LOOK: Final = 0.2
@@ -36,7 +36,7 @@ class CommandWorker:
     check: str = ""
     poll: float = 2.0
 
-    def work(self, worker: Worker) -> None:
+    def work(self, worker: CrewWorker) -> None:
         """Run it until a review lets it pass. Whatever ends this early hands the task over."""
         told = self._instructions(worker)
         checkpoint = 1
@@ -51,12 +51,12 @@ class CommandWorker:
             else:
                 worker.review(self._review(output, checkpoint), checkpoint=checkpoint)
             answer = worker.wait_for_answer(poll=self.poll)
-            if answer.state is State.REVIEW_APPROVED:
+            if answer.state is TaskState.REVIEW_APPROVED:
                 worker.complete(f"TASK COMPLETE\n{clip(output, 500)}")
                 return
             told = f"{answer.text}\n\n{self._instructions(worker)}"
 
-    def _instructions(self, worker: Worker) -> str:
+    def _instructions(self, worker: CrewWorker) -> str:
         """What the task is: the file, and what the conductor has said of it."""
         path = worker.claim.instruction_path
         text = Path(path).read_text(encoding="utf-8") if path else ""
@@ -64,7 +64,7 @@ class CommandWorker:
         heard = [one.message for one in said if one.from_session in (CONDUCTOR, PERSON)]
         return "\n\n".join([*heard[-3:], text]).strip()
 
-    def _run(self, worker: Worker, told: str) -> str:
+    def _run(self, worker: CrewWorker, told: str) -> str:
         """One run. What it prints is its progress; it is ended when the task is no longer ours."""
         words = [word.replace(INSTRUCTION, told).replace(RECOVERY, told) for word in self.command]
         printed = [0]
@@ -73,7 +73,7 @@ class CommandWorker:
             printed[0] += len(chunk)
 
         # In our own group: whoever ends this worker, by whatever signal, ends its command with it.
-        run = Started(words, told, count, count, own_group=False)
+        run = RunningProcess(words, told, count, count, own_group=False)
         try:
             last = time.monotonic()
             while run.process.poll() is None:

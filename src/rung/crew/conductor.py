@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import State
+from rung.core.crew.contract import TaskState
 from rung.crew import message_handlers, worker_supervision
 from rung.crew.dispatch import HALTED, PAUSED, dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rung.crew.context import Crew
-    from rung.store.crew.rows import Task
+    from rung.crew.context import ConductorContext
+    from rung.store.crew.rows import TaskRow
 
 MAX_HANDLER_FAILURES: Final = 3  # of one task; then it is escalated
-HANDLERS: Final[Mapping[State, Callable[[Crew, Task], None]]] = {
-    State.ERROR: message_handlers.answer_error,
-    State.NEEDS_REVIEW: message_handlers.answer_review,
-    State.COMPLETE: message_handlers.note_completion,
-    State.EXITED: worker_supervision.begin_again,
+HANDLERS: Final[Mapping[TaskState, Callable[[ConductorContext, TaskRow], None]]] = {
+    TaskState.ERROR: message_handlers.answer_error,
+    TaskState.NEEDS_REVIEW: message_handlers.answer_review,
+    TaskState.COMPLETE: message_handlers.note_completion,
+    TaskState.EXITED: worker_supervision.begin_again,
 }
 
 
 class Conductor:
     """Handles events until there is none; `turn` is all there is to it."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, crew: ConductorContext) -> None:
         self.crew = crew
         self._failed: dict[str, int] = {}
 
@@ -49,11 +49,11 @@ class Conductor:
         """Who is in trouble, and who can begin."""
         return worker_supervision.look_after(self.crew) + dispatch(self.crew)
 
-    def _next(self) -> Task | None:
+    def _next(self) -> TaskRow | None:
         """The most urgent row."""
         return next(iter(self.crew.table.attention(1)), None)
 
-    def _handle(self, task: Task) -> None:
+    def _handle(self, task: TaskRow) -> None:
         """One event. A handler that breaks, or changes nothing, is told of; a task that it does so with thrice is a person's."""
         trouble = ""
         try:
@@ -80,11 +80,11 @@ class Conductor:
             return False
         if not table.fact(HALTED) and table.ready(1):
             return False
-        for task in table.tasks(State.WATCHING, State.FIX_PROPOSED, State.EXIT_REQUESTED):
+        for task in table.tasks(TaskState.WATCHING, TaskState.FIX_PROPOSED, TaskState.EXIT_REQUESTED):
             why = table.fact(HALTED) or "what it waits for was not done: " + ", ".join(task.depends_on)
             self.crew.escalate(task, why)
         return True
 
     def complete(self) -> bool:
         """Did every task end well?"""
-        return all(row.state is State.COMPLETE or row.outcome == "removed" for row in self.crew.table.tasks())
+        return all(row.state is TaskState.COMPLETE or row.outcome == "removed" for row in self.crew.table.tasks())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rung.adapters.system.process import Started
-from rung.core.crew.contract import ASKS, CONDUCTOR, MessageType, State
-from rung.core.domain.errors import AttemptError, TimeUp
+from rung.adapters.system.process import RunningProcess
+from rung.core.crew.contract import ASKS, CONDUCTOR, MessageType, TaskState
+from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.events import Status
 
 if TYPE_CHECKING:
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
     from rung.adapters.system.worker_processes import Processes
     from rung.crew.judgement import Judgement
-    from rung.crew.settings import Settings
-    from rung.crew.task_recovery import Stories
-    from rung.store.crew.rows import Task
-    from rung.store.crew.table import Table
+    from rung.crew.settings import ConductorSettings
+    from rung.crew.task_recovery import TaskRecoveries
+    from rung.store.crew.rows import TaskRow
+    from rung.store.crew.table import CrewTable
 
 
 @dataclass(slots=True, kw_only=True)
-class Crew:
+class ConductorContext:
     """The table, the processes, who judges, and the clock."""
 
-    table: Table
+    table: CrewTable
     place: str  # of the table, for the workers
     runtime: Path  # handoffs, reports, PID files
-    settings: Settings
+    settings: ConductorSettings
     processes: Processes
     judgement: Judgement
-    stories: Stories
+    stories: TaskRecoveries
     now: Callable[[], float]
     say: Callable[[str], None] = lambda _: None
     loops: dict[str, Any] = field(default_factory=dict)  # what the detectors know of each worker
@@ -46,10 +46,10 @@ class Crew:
         new.replace(file)
         return file
 
-    def escalate(self, task: Task, why: str) -> None:
+    def escalate(self, task: TaskRow, why: str) -> None:
         """The end of our means with this task: written down, honestly, for a person."""
         fresh = self.table.task(task.task_id)
-        if fresh is None or fresh.state is State.COMPLETE or fresh.outcome:
+        if fresh is None or fresh.state is TaskState.COMPLETE or fresh.outcome:
             return
         tried = [message.message for message in self.table.messages(task.task_id) if message.message_type in _TRIED]
         text = _ESCALATION.format(
@@ -65,17 +65,17 @@ class Crew:
         file = self.write(f"escalations/{task.task_id}.md", text)
         story = self.stories.over(fresh, Status.BLOCKED, why)
         body = f"ESCALATED: {why}. Report: {file}"
-        if fresh.state is State.EXITED:
+        if fresh.state is TaskState.EXITED:
             self.table.say(task.task_id, CONDUCTOR, body, MessageType.SYSTEM)
             self.table.change(task.task_id, outcome="escalated", note=why, history=story)
         elif not self.table.answer(
-            fresh, State.EXITED, body, MessageType.SYSTEM, outcome="escalated", note=why, history=story
+            fresh, TaskState.EXITED, body, MessageType.SYSTEM, outcome="escalated", note=why, history=story
         ):
             return  # it has moved on: the next look sees where to
         self.say(f"{task.task_id}: escalated: {why}")
         self.let_go(task.task_id)
 
-    def needs_person(self, task: Task, why: str) -> None:
+    def needs_person(self, task: TaskRow, why: str) -> None:
         """Only a person can help: one is asked where one is there, and its worker waits; else it is given up."""
         if not self.settings.attended:
             self.escalate(task, why)
@@ -93,8 +93,8 @@ class Crew:
 def git_output(workdir: str, *words: str) -> str:
     """The output of a git command; empty where it fails, for instance because this is no work tree."""
     try:
-        return Started(["git", *words], "", cwd=workdir or None).result(_GIT_SECONDS)
-    except (AttemptError, TimeUp):
+        return RunningProcess(["git", *words], "", cwd=workdir or None).result(_GIT_SECONDS)
+    except (AttemptError, AttemptTimeout):
         return ""
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 from rung.core.crew.contract import CLAIMABLE
 
 if TYPE_CHECKING:
-    from rung.crew.context import Crew
-    from rung.store.crew.rows import Process, Task
+    from rung.crew.context import ConductorContext
+    from rung.store.crew.rows import ProcessRow, TaskRow
 
 PAUSED: Final = "paused"  # a fact of the crew: why nothing is given out
 HALTED: Final = "halted"
 
 
-def dispatch(crew: Crew) -> int:
+def dispatch(crew: ConductorContext) -> int:
     """Launch workers for what can be worked on; how many."""
     if crew.table.fact(PAUSED) or crew.table.fact(HALTED):
         return 0
@@ -30,7 +30,7 @@ def dispatch(crew: Crew) -> int:
     return launched
 
 
-def instructed(crew: Crew, task: Task) -> bool:
+def instructed(crew: ConductorContext, task: TaskRow) -> bool:
     """Whether the task has instructions. Missing or empty ones are written anew by the judge, or the task is escalated."""
     if not task.instruction_path:
         return True
@@ -48,7 +48,7 @@ def instructed(crew: Crew, task: Task) -> bool:
     return False
 
 
-def launch(crew: Crew, task: Task) -> None:
+def launch(crew: ConductorContext, task: TaskRow) -> None:
     """A worker for this task: written down before it is started, so that a successor knows of it."""
     command = task.command or crew.settings.command
     if not command:
@@ -77,7 +77,7 @@ def launch(crew: Crew, task: Task) -> None:
     crew.say(f"{task.task_id}: launched for {worked_by}")
 
 
-def not_claimed(crew: Crew, process: Process) -> str:
+def not_claimed(crew: ConductorContext, process: ProcessRow) -> str:
     """Why a launched worker that has claimed nothing is given up; empty while it may still."""
     if not crew.processes.alive(process.task_id):
         return "it died before it claimed its task"
@@ -86,7 +86,7 @@ def not_claimed(crew: Crew, process: Process) -> str:
     return ""
 
 
-def waiting_for_claim(crew: Crew) -> list[tuple[Process, Task]]:
+def waiting_for_claim(crew: ConductorContext) -> list[tuple[ProcessRow, TaskRow]]:
     """The workers that were launched and have claimed nothing yet."""
     unclaimed = crew.table.unclaimed()
     found = []

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rung.core.classify.classifier import classify
-from rung.core.crew.context_warning import ContextReport, Weighed, weigh
-from rung.core.crew.contract import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, MessageType, State
+from rung.core.crew.context_warning import ContextDecision, ContextReport, weigh
+from rung.core.crew.contract import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, MessageType, TaskState
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
-from rung.core.crew.review import Judged, ReviewRequest, judge_review, review_exhausted, sent_back
+from rung.core.crew.review import ReviewDecision, ReviewRequest, judge_review, review_exhausted, sent_back
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import Action
-from rung.crew.judgement import Trouble
+from rung.crew.judgement import WorkerError
 from rung.crew.plan_sync import current
 from rung.crew.replanning import replan
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
-    from rung.crew.context import Crew
-    from rung.store.crew.rows import Message, Task
+    from rung.crew.context import ConductorContext
+    from rung.store.crew.rows import CrewMessageRow, TaskRow
 
 
-def answer_error(crew: Crew, task: Task) -> None:
+def answer_error(crew: ConductorContext, task: TaskRow) -> None:
     """Read the report, name it, and do what the ladder says."""
     if task.last_error == CONTEXT_WARNING:
         answer_warning(crew, task)
@@ -32,17 +32,17 @@ def answer_error(crew: Crew, task: Task) -> None:
     recover(crew, task, failure, text)
 
 
-def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
+def recover(crew: ConductorContext, task: TaskRow, failure: Failure, report: str) -> None:
     """One step of the task's ladder: fix, investigate, replan, or a person."""
     stuck = crew.stories.stuck(task, failure)
     decision, story = crew.stories.failed(task, failure)
-    trouble = Trouble(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=stuck)
+    trouble = WorkerError(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=stuck)
     if isinstance(decision, ev.Change) and decision.action in (Action.FIX, Action.INVESTIGATE):
         looked_for = decision.action is Action.INVESTIGATE
         proposal = (crew.judgement.investigate if looked_for else crew.judgement.propose)(trouble)
         if proposal is not None:
             body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if stuck else "")
-            crew.table.answer(task, State.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
+            crew.table.answer(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
             crew.say(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
         replan(crew, task, f"no cause was found for {failure.headline()}")
@@ -55,7 +55,7 @@ def recover(crew: Crew, task: Task, failure: Failure, report: str) -> None:
     crew.needs_person(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
 
 
-def answer_warning(crew: Crew, task: Task) -> None:
+def answer_warning(crew: ConductorContext, task: TaskRow) -> None:
     """Context runs out: as proposed, less than proposed, or stop and hand over. Never counted as an error."""
     warning = last(crew, task, MessageType.CONTEXT_WARNING)
     report = ContextReport.parse(warning.message if warning is not None else "")
@@ -64,15 +64,15 @@ def answer_warning(crew: Crew, task: Task) -> None:
     estimate = None if planned is None else planned.estimate
     weighed = weigh(report, estimate=estimate, earlier_warnings=max(0, task.warnings - 1))
     to, kind = {
-        Weighed.PROCEED: (State.REVIEW_APPROVED, MessageType.APPROVAL),
-        Weighed.OVERRIDE: (State.FIX_PROPOSED, MessageType.FIX_PROPOSAL),
-        Weighed.STOP: (State.EXIT_REQUESTED, MessageType.EXIT_REQUEST),
+        ContextDecision.PROCEED: (TaskState.REVIEW_APPROVED, MessageType.APPROVAL),
+        ContextDecision.OVERRIDE: (TaskState.FIX_PROPOSED, MessageType.FIX_PROPOSAL),
+        ContextDecision.STOP: (TaskState.EXIT_REQUESTED, MessageType.EXIT_REQUEST),
     }[weighed.answer]
     crew.table.answer(task, to, weighed.body, kind)
     crew.say(f"{task.task_id}: context warning: {weighed.answer}")
 
 
-def answer_review(crew: Crew, task: Task) -> None:
+def answer_review(crew: ConductorContext, task: TaskRow) -> None:
     """Approve, read deeply first, send back, or reject; a checkpoint whose reviews are exhausted goes up the ladder."""
     asked = last(crew, task, MessageType.REVIEW_REQUEST)
     request = ReviewRequest.parse(asked.message if asked is not None else "")
@@ -85,25 +85,25 @@ def answer_review(crew: Crew, task: Task) -> None:
         crew.say(f"{task.task_id}: waits for a person's review")
         return
     verdict = judge_review(request)
-    if verdict.judged is Judged.READ_DEEPLY:
+    if verdict.judged is ReviewDecision.READ_DEEPLY:
         wrong = crew.judgement.read_deeply(task, request)
         verdict = judge_review(request, read=True) if not wrong else sent_back(request, wrong)
-    if verdict.judged is Judged.APPROVE:
+    if verdict.judged is ReviewDecision.APPROVE:
         story = crew.stories.over(task, ev.Status.RECOVERED, "")
-        crew.table.answer(task, State.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=story)
+        crew.table.answer(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=story)
     else:
-        crew.table.answer(task, State.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
+        crew.table.answer(task, TaskState.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
     crew.say(f"{task.task_id}: review: {verdict.judged}")
 
 
-def note_completion(crew: Crew, task: Task) -> None:
+def note_completion(crew: ConductorContext, task: TaskRow) -> None:
     """Done: its story ends well, and what waited for it may begin. Its worker has a moment to leave by itself."""
     story = crew.stories.over(task, ev.Status.RECOVERED, "")
     crew.table.change(task.task_id, outcome="complete", history=story)
     crew.say(f"{task.task_id}: complete")
 
 
-def answer_blocked_claim(crew: Crew, fallback: Task) -> None:
+def answer_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
     """A session came too late, or could not claim: cleaned up when another has the task, tried once more when none has."""
     session = fallback.session_id or fallback.task_id.removeprefix(FALLBACK)
     process = next((one for one in crew.table.processes() if one.session_id == session), None)
@@ -122,11 +122,11 @@ def answer_blocked_claim(crew: Crew, fallback: Task) -> None:
     crew.table.say(task.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
 
 
-def _blocked_on(crew: Crew, session: str) -> str:
+def _blocked_on(crew: ConductorContext, session: str) -> str:
     blocked = crew.table.messages(types=(MessageType.CLAIM_BLOCKED,))
     return next((message.task_id for message in reversed(blocked) if message.from_session == session), "")
 
 
-def last(crew: Crew, task: Task, kind: MessageType) -> Message | None:
+def last(crew: ConductorContext, task: TaskRow, kind: MessageType) -> CrewMessageRow | None:
     """The newest message of this type from the task's worker; by its number, for two may have one time."""
     return next(reversed(crew.table.messages(task.task_id, types=(kind,))), None)

@@ -7,21 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import TERMINAL, MessageType, State
-from rung.core.crew.plan import Mark, Plan, changes, checked_plan
+from rung.core.crew.contract import TERMINAL, MessageType, TaskState
+from rung.core.crew.plan import CrewPlan, TaskChange, changes, checked_plan
 from rung.store.crew.rows import NewTask
 
 if TYPE_CHECKING:
     from rung.core.crew.plan import PlannedTask
-    from rung.crew.context import Crew
-    from rung.store.crew.rows import Task
-    from rung.store.crew.table import Table
+    from rung.crew.context import ConductorContext
+    from rung.store.crew.rows import TaskRow
+    from rung.store.crew.table import CrewTable
 
 PLAN: Final = "plan"  # a fact of the crew: the plan that is carried out, as JSON
 FOLDER: Final = "plan_folder"  # from where its paths are seen
 
 
-def begin(table: Table, plan: dict[str, Any], folder: Path) -> Plan:
+def begin(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPlan:
     """Put a plan's tasks into the table; those that are there already stay as they are."""
     checked = checked_plan(plan)
     for planned in checked.standing:
@@ -32,13 +32,13 @@ def begin(table: Table, plan: dict[str, Any], folder: Path) -> Plan:
     return checked
 
 
-def current(table: Table) -> Plan | None:
+def current(table: CrewTable) -> CrewPlan | None:
     """The plan that is carried out."""
     text = table.fact(PLAN)
     return checked_plan(json.loads(text)) if text else None
 
 
-def carry_over(crew: Crew, plan: dict[str, Any], new: Plan) -> None:
+def carry_over(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> None:
     """Go on with another plan. Rollbacks come first; what is removed is marked so, and never simply gone."""
     folder = Path(crew.table.fact(FOLDER) or ".")
     old = current(crew.table)
@@ -50,8 +50,8 @@ def carry_over(crew: Crew, plan: dict[str, Any], new: Plan) -> None:
         row = crew.table.task(name)
         wanted = _row(planned[name], new, folder)
         if row is None:
-            crew.table.add(replace(wanted, plan_mark=planned[name].mark.value or Mark.NEW.value))
-        elif row.state is State.COMPLETE:
+            crew.table.add(replace(wanted, plan_mark=planned[name].mark.value or TaskChange.NEW.value))
+        elif row.state is TaskState.COMPLETE:
             continue
         elif todo is not None and name in (*todo.revised, *todo.rollback):
             _revise(crew, row, wanted)
@@ -60,7 +60,7 @@ def carry_over(crew: Crew, plan: dict[str, Any], new: Plan) -> None:
     crew.table.set_fact(PLAN, json.dumps(plan))
 
 
-def _row(planned: PlannedTask, plan: Plan, folder: Path) -> NewTask:
+def _row(planned: PlannedTask, plan: CrewPlan, folder: Path) -> NewTask:
     return NewTask(
         task_id=planned.id,
         title=planned.title,
@@ -77,31 +77,31 @@ def _row(planned: PlannedTask, plan: Plan, folder: Path) -> NewTask:
     )
 
 
-def _remove(crew: Crew, name: str) -> None:
+def _remove(crew: ConductorContext, name: str) -> None:
     row = crew.table.task(name)
-    if row is None or row.state is State.COMPLETE:
+    if row is None or row.state is TaskState.COMPLETE:
         return
     if row.state in TERMINAL:
-        crew.table.change(name, outcome="removed", plan_mark=Mark.REMOVED.value)
+        crew.table.change(name, outcome="removed", plan_mark=TaskChange.REMOVED.value)
     else:
         crew.table.answer(
             row,
-            State.EXITED,
+            TaskState.EXITED,
             "REMOVED by a new plan",
             MessageType.SYSTEM,
             outcome="removed",
-            plan_mark=Mark.REMOVED.value,
+            plan_mark=TaskChange.REMOVED.value,
         )
     crew.let_go(name)
 
 
-def _revise(crew: Crew, row: Task, new: NewTask) -> None:
+def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
     """Fresh instructions and a fresh worker; its counts begin anew, but for the errors of its life."""
-    if row.state is not State.EXITED and row.state is not State.WATCHING:
-        crew.table.answer(row, State.EXITED, "REVISED by a new plan", MessageType.SYSTEM)
+    if row.state is not TaskState.EXITED and row.state is not TaskState.WATCHING:
+        crew.table.answer(row, TaskState.EXITED, "REVISED by a new plan", MessageType.SYSTEM)
     crew.let_go(row.task_id)
     fresh = crew.table.task(row.task_id)
-    if fresh is None or fresh.state not in (State.EXITED, State.WATCHING):
+    if fresh is None or fresh.state not in (TaskState.EXITED, TaskState.WATCHING):
         return
     columns: dict[str, Any] = {
         "title": new.title,
@@ -116,11 +116,11 @@ def _revise(crew: Crew, row: Task, new: NewTask) -> None:
         "outcome": "",
         "note": "",
         "progress": "",
-        "plan_mark": new.plan_mark or Mark.REVISED.value,
+        "plan_mark": new.plan_mark or TaskChange.REVISED.value,
     }
     body = f"INSTRUCTION (REVISED): {new.instruction or new.instruction_path}"
-    if fresh.state is State.EXITED:
-        crew.table.answer(fresh, State.WATCHING, body, MessageType.INSTRUCTION, **columns)
+    if fresh.state is TaskState.EXITED:
+        crew.table.answer(fresh, TaskState.WATCHING, body, MessageType.INSTRUCTION, **columns)
     else:
         crew.table.change(fresh.task_id, **columns)
         crew.table.say(fresh.task_id, "task-00", body, MessageType.INSTRUCTION)

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.blocker import Blocker
 from rung.core.crew.contract import CONDUCTOR, MessageType
-from rung.core.crew.plan import Plan, checked_plan
+from rung.core.crew.plan import CrewPlan, checked_plan
 from rung.core.domain.errors import ConfigError
 from rung.crew.context import git_output
 from rung.crew.dispatch import PAUSED
 from rung.crew.plan_sync import carry_over, current
 
 if TYPE_CHECKING:
-    from rung.crew.context import Crew
-    from rung.store.crew.rows import Task
+    from rung.crew.context import ConductorContext
+    from rung.store.crew.rows import TaskRow
 
 CONSULTATIONS: Final = "consultations"
 
 
-def replan(crew: Crew, task: Task, why: str) -> None:
+def replan(crew: ConductorContext, task: TaskRow, why: str) -> None:
     """Consult the replanner about a task that cannot be done as planned."""
     number = int(crew.table.fact(CONSULTATIONS) or 0) + 1
     if number > crew.settings.consultations:
@@ -39,7 +39,7 @@ def replan(crew: Crew, task: Task, why: str) -> None:
     crew.table.set_fact(PAUSED, "")
 
 
-def _usable(crew: Crew, table: dict[str, Any] | None, number: int) -> Plan | None:
+def _usable(crew: ConductorContext, table: dict[str, Any] | None, number: int) -> CrewPlan | None:
     """A plan that can be carried out; one that cannot is kept beside what is wrong with it, and not carried out."""
     if table is None:
         return None
@@ -51,7 +51,7 @@ def _usable(crew: Crew, table: dict[str, Any] | None, number: int) -> Plan | Non
         return None
 
 
-def _pause(crew: Crew, why: str) -> None:
+def _pause(crew: ConductorContext, why: str) -> None:
     """Nothing more is given out, and whoever works is told; once, also where a successor takes the consultation up."""
     if crew.table.fact(PAUSED):
         return
@@ -60,7 +60,7 @@ def _pause(crew: Crew, why: str) -> None:
         crew.table.say(task.task_id, CONDUCTOR, f"PAUSE: the plan is being changed ({why})", MessageType.EMERGENCY)
 
 
-def _report(crew: Crew, task: Task, why: str, number: int) -> str:
+def _report(crew: ConductorContext, task: TaskRow, why: str, number: int) -> str:
     """What the replanner has to know."""
     tried = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION)
     messages = crew.table.messages(task.task_id, types=tried)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from rung.core.crew.blocker import CONSULTATIONS
 from rung.core.crew.contract import BEAT, CONDUCTOR_STALE, STALE
-from rung.core.crew.liveness import LIMITS, Limits
-from rung.core.policy.restart_intensity import Intensity
+from rung.core.crew.liveness import LIMITS, RestartLimits
+from rung.core.policy.restart_intensity import RestartIntensity
 
 if TYPE_CHECKING:
     from rung.core.crew.plan import CrewSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ConductorSettings:
     """Seconds, and counts."""
 
     workers: int = 2  # at once
@@ -26,7 +26,7 @@ class Settings:
     hung: float = 1_800.0  # no progress for so long, although it beats
     grace: float = 5.0  # between asking a worker to end and ending it
     claim_within: float = 300.0  # of being launched
-    limits: Limits = LIMITS  # of beginning again
+    limits: RestartLimits = LIMITS  # of beginning again
     consultations: int = CONSULTATIONS  # of the replanner
     attended: bool = False
     reviewed_by_person: bool = False
@@ -35,7 +35,7 @@ class Settings:
     relaunches: int = 3  # of the conductor, without progress
 
     @classmethod
-    def of(cls, plan: CrewSettings) -> Settings:
+    def of(cls, plan: CrewSettings) -> ConductorSettings:
         """As the plan says."""
         return cls(
             workers=plan.workers,
@@ -46,10 +46,10 @@ class Settings:
             hung=plan.hung,
             grace=plan.grace,
             claim_within=plan.claim_within,
-            limits=Limits(
+            limits=RestartLimits(
                 redispatches=plan.redispatches,
-                restarts=Intensity(restarts=plan.restarts, seconds=plan.restart_seconds),
-                deaths=Intensity(restarts=plan.deaths, seconds=plan.death_seconds),
+                restarts=RestartIntensity(restarts=plan.restarts, seconds=plan.restart_seconds),
+                deaths=RestartIntensity(restarts=plan.deaths, seconds=plan.death_seconds),
             ),
             attended=plan.attended,
             reviewed_by_person=plan.review == "person",

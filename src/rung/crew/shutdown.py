@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rung.core.crew.contract import ASKS, CONDUCTOR, ENDED_WITH_US, TERMINAL, MessageType, State
+from rung.core.crew.contract import ASKS, CONDUCTOR, ENDED_WITH_US, TERMINAL, MessageType, TaskState
 from rung.crew.worker_supervision import save_work
 
 if TYPE_CHECKING:
-    from rung.crew.context import Crew
+    from rung.crew.context import ConductorContext
 
 HANDOFF = "HANDOFF.md"
 MEMORY = "MEMORY.md"
 
 
-def end(crew: Crew, why: str, *, to: State = State.CONTEXT_RECOVERY) -> None:
+def end(crew: ConductorContext, why: str, *, to: TaskState = TaskState.CONTEXT_RECOVERY) -> None:
     """Hand over to a successor (`context_recovery`), or stop for good (`exit_requested`).
 
     First what is known is written down; then the workers are marked, and only then signalled, because one that
@@ -26,20 +26,20 @@ def end(crew: Crew, why: str, *, to: State = State.CONTEXT_RECOVERY) -> None:
     for task in crew.table.claimed():
         saved = save_work(crew, task, "the conductor ends")
         body = f"EXITED: the conductor ends ({why}). Saved: {saved}"
-        crew.table.answer(task, State.EXITED, body, MessageType.SYSTEM, note=f"{ENDED_WITH_US} {why}")
+        crew.table.answer(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{ENDED_WITH_US} {why}")
     for process in crew.table.processes():
         crew.let_go(process.task_id)
     crew.table.say(CONDUCTOR, CONDUCTOR, f"HANDOFF: {why}. See {crew.runtime / HANDOFF}", MessageType.HANDOFF)
     crew.table.own_state(CONDUCTOR, to)
 
 
-def handoff(crew: Crew, why: str) -> str:
+def handoff(crew: ConductorContext, why: str) -> str:
     """What a successor has to know."""
     rows = crew.table.tasks()
-    active = [row for row in rows if row.state not in (*TERMINAL, State.WATCHING)]
+    active = [row for row in rows if row.state not in (*TERMINAL, TaskState.WATCHING)]
     lines = [f"- {row.task_id}: {row.state}, {row.worked_by or 'nobody'}, {row.title or ''}" for row in active]
-    waiting = sum(row.state is State.WATCHING for row in rows)
-    done = sum(row.state is State.COMPLETE for row in rows)
+    waiting = sum(row.state is TaskState.WATCHING for row in rows)
+    done = sum(row.state is TaskState.COMPLETE for row in rows)
     asks = [f"- {row.task_id}: {row.note}" for row in rows if row.note.startswith(ASKS)]
     return (
         f"# Handoff of the conductor\n\n- Why: {why}\n- When: {time.strftime('%F %T', time.gmtime(crew.now()))} UTC\n"
@@ -53,7 +53,7 @@ def handoff(crew: Crew, why: str) -> str:
     )
 
 
-def memory(crew: Crew) -> str:
+def memory(crew: ConductorContext) -> str:
     """Where everything is."""
     processes = "\n".join(f"- {one.task_id}: session {one.session_id}" for one in crew.table.processes())
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.adapters.system.process import Started
+from rung.adapters.system.process import RunningProcess
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, ConfigError
 from rung.core.domain.failures import GROUPS, Kind, Phase
@@ -74,7 +74,7 @@ def _answer(command: Sequence[str], prompt: str, seconds: float) -> dict[str, An
     """Run the command once. The prompt is on its standard input, or where {prompt} stands."""
     in_place = any(PROMPT in word for word in command)
     words = [word.replace(PROMPT, prompt) for word in command]
-    output = Started(words, "" if in_place else prompt).result(seconds)
+    output = RunningProcess(words, "" if in_place else prompt).result(seconds)
     found = json_in(output)
     if found is None:
         what, output = "the answer is not a JSON object", clip(output, 4_096)

@@ -9,7 +9,7 @@ from rung.core.crew.error_triage import no_progress
 from rung.core.domain import events as ev
 from rung.core.domain.event_codec import from_json, to_json
 from rung.core.domain.incident import Incident
-from rung.core.domain.ladder import Scope
+from rung.core.domain.ladder import RungScope
 from rung.core.domain.request import Request
 from rung.engine.external_loop import ExternalRecovery
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from rung.core.domain.failures import Failure
     from rung.core.policy.policy import Policy
-    from rung.store.crew.rows import Task
+    from rung.store.crew.rows import TaskRow
 
 Story: TypeAlias = list[dict[str, Any]]  # the events of one recovery, as JSON
 
 
 @dataclass(slots=True)
-class Stories:
+class TaskRecoveries:
     """Decides for tasks. The events it returns are written with the state they lead to, in one transaction."""
 
     policy: Policy
@@ -33,13 +33,13 @@ class Stories:
     attended: bool = False
     say: Callable[[str], None] = lambda _: None
 
-    def failed(self, task: Task, failure: Failure) -> tuple[ev.Decision, Story]:
+    def failed(self, task: TaskRow, failure: Failure) -> tuple[ev.Decision, Story]:
         """The decision after this error of the task's worker, and the events to store with it."""
         recovery = self._recovery(task)
         decision = recovery.failed(failure, close=False)
         return decision, [to_json(event) for event in recovery.events]
 
-    def over(self, task: Task, status: ev.Status, why: str) -> Story:
+    def over(self, task: TaskRow, status: ev.Status, why: str) -> Story:
         """End the task's open incident, if there is one; the next begins with no events."""
         if task.history:
             recovery = self._recovery(task)
@@ -49,12 +49,12 @@ class Stories:
                 recovery.close(status, why)
         return []
 
-    def stuck(self, task: Task, failure: Failure) -> bool:
+    def stuck(self, task: TaskRow, failure: Failure) -> bool:
         """Whether two corrections were already made for this very error."""
         failures = Incident.of(_read(task.history)).failures
         return no_progress([*(one.fingerprint for one in failures), failure.fingerprint])
 
-    def _recovery(self, task: Task) -> ExternalRecovery:
+    def _recovery(self, task: TaskRow) -> ExternalRecovery:
         """The task's open incident, or a new one. The task is its session: earlier errors were tries on session rungs."""
         earlier = max(0, task.error_tries - 1)
         rungs = self.policy.ladder.rungs
@@ -64,7 +64,7 @@ class Stories:
             events=_read(task.history),
             journal=self,
             attended=self.attended,
-            used=tuple((rung.name, earlier) for rung in rungs if earlier and rung.scope is Scope.SESSION),
+            used=tuple((rung.name, earlier) for rung in rungs if earlier and rung.scope is RungScope.SESSION),
             now=self.now,
         )
 

@@ -6,53 +6,53 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, State
+from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, TaskState
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.adapters.system.worker_processes import Processes
-    from rung.crew.settings import Settings
-    from rung.store.crew.table import Table
+    from rung.crew.settings import ConductorSettings
+    from rung.store.crew.table import CrewTable
 
 NAME: Final = "conductor"  # of its process
 ITSELF: Final = "souffleur"
 RELAUNCHES: Final = "relaunches"
 SEEN: Final = "progress_at_relaunch"
-ENDED: Final = (State.COMPLETE, State.EXIT_REQUESTED)
+ENDED: Final = (TaskState.COMPLETE, TaskState.EXIT_REQUESTED)
 
 
 @dataclass(slots=True, kw_only=True)
-class Watchdog:
+class ConductorWatchdog:
     """One look at a time; `run` looks until the conductor has ended well, or cannot be helped."""
 
-    table: Table
+    table: CrewTable
     processes: Processes
-    settings: Settings
+    settings: ConductorSettings
     command: Sequence[str]  # that conducts
     environment: Mapping[str, str]
     say: Callable[[str], None] = lambda _: None
 
     def confirm(self) -> None:
         """Everything is in its place: from now on the conductor may act."""
-        self.table.own_state(WATCHDOG, State.CONFIRMED)
+        self.table.own_state(WATCHDOG, TaskState.CONFIRMED)
 
     def look(self) -> bool:
         """Beat, look, and relaunch if need be. False when there is nothing left to watch."""
         self.table.own_state(WATCHDOG)
         row = self.table.task(CONDUCTOR)
         if row is None or row.state in ENDED:
-            self.table.own_state(WATCHDOG, State.COMPLETE)
+            self.table.own_state(WATCHDOG, TaskState.COMPLETE)
             return False
         why = self.wrong(row.state, row.heartbeat_age)
         if not why:
             return True
         return self.relaunch(why)
 
-    def wrong(self, state: State, heartbeat_age: float | None) -> str:
+    def wrong(self, state: TaskState, heartbeat_age: float | None) -> str:
         """What is wrong with the conductor; nothing, if nothing is."""
-        if state is State.CONTEXT_RECOVERY:
+        if state is TaskState.CONTEXT_RECOVERY:
             return "it asked for a successor"
         if not self.processes.alive(NAME):
             return "its process is gone"
@@ -69,14 +69,14 @@ class Watchdog:
             words = f"relaunched {self.settings.relaunches} times without progress; last: {why}"
             self.table.say(WATCHDOG, WATCHDOG, f"GIVEN UP: {words}", MessageType.EMERGENCY)
             self.processes.end(NAME, self.settings.grace)
-            self.table.own_state(WATCHDOG, State.ERROR)
+            self.table.own_state(WATCHDOG, TaskState.ERROR)
             self.say(words)
             return False
         self.table.set_fact(RELAUNCHES, str(number))
         self.table.set_fact(SEEN, mark)
         self.processes.end(NAME, self.settings.grace)
         self.table.say(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {why}", MessageType.WARNING)
-        self.table.own_state(CONDUCTOR, State.WATCHING)
+        self.table.own_state(CONDUCTOR, TaskState.WATCHING)
         self.processes.launch(NAME, self.command, self.environment, None)
         self.say(f"conductor relaunched: {why}")
         return True
@@ -87,11 +87,11 @@ class Watchdog:
         while not stop.wait(self.settings.poll):
             if not self.look():
                 row = self.table.task(WATCHDOG)
-                return row is not None and row.state is State.COMPLETE
+                return row is not None and row.state is TaskState.COMPLETE
         return False
 
 
-def progress_mark(table: Table) -> str:
+def progress_mark(table: CrewTable) -> str:
     """Changes when a task is completed or changes its state."""
     rows = sorted((row.task_id, row.state.value, row.generation) for row in table.tasks())
     return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]

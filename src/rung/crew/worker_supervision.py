@@ -6,20 +6,20 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
-from rung.core.crew.contract import ASKS, CONDUCTOR, ENDED_WITH_US, MessageType, State
+from rung.core.crew.contract import ASKS, CONDUCTOR, ENDED_WITH_US, MessageType, TaskState
 from rung.core.crew.handoff import FIRST, Handoff, HandoffKind, handoff_kind
-from rung.core.crew.liveness import TROUBLE, Liveness, Patience, Signals, look, stop_restarting
+from rung.core.crew.liveness import TROUBLE, Liveness, LivenessSignals, LivenessThresholds, look, stop_restarting
 from rung.crew.context import git_output
 from rung.crew.dispatch import HALTED, not_claimed, waiting_for_claim
 
 if TYPE_CHECKING:
-    from rung.crew.context import Crew
-    from rung.store.crew.rows import Task
+    from rung.crew.context import ConductorContext
+    from rung.store.crew.rows import TaskRow
 
 DIED: Final = ("dead", "it died")  # how a reason begins that tells of a death
 
 
-def look_after(crew: Crew) -> int:
+def look_after(crew: ConductorContext) -> int:
     """One look at everybody; how many had to be taken away from their work."""
     taken = 0
     tidy(crew)
@@ -39,7 +39,7 @@ def look_after(crew: Crew) -> int:
     return taken
 
 
-def tidy(crew: Crew) -> None:
+def tidy(crew: ConductorContext) -> None:
     """Workers of tasks that have ended: a conductor may have died between the mark and the signal."""
     for task_id in crew.table.left_over():
         task = crew.table.task(task_id)
@@ -47,15 +47,15 @@ def tidy(crew: Crew) -> None:
             crew.let_go(task_id)
 
 
-def _leaving(crew: Crew, task: Task) -> bool:
+def _leaving(crew: ConductorContext, task: TaskRow) -> bool:
     """Has it just completed its task, and is on its way out?"""
     just_now = (task.heartbeat_age or 0.0) < crew.settings.grace
-    return task.state is State.COMPLETE and just_now and crew.processes.alive(task.task_id)
+    return task.state is TaskState.COMPLETE and just_now and crew.processes.alive(task.task_id)
 
 
-def _verdict(crew: Crew, task: Task, *, ours: bool) -> Liveness:
+def _verdict(crew: ConductorContext, task: TaskRow, *, ours: bool) -> Liveness:
     settings = crew.settings
-    signals = Signals(
+    signals = LivenessSignals(
         process_alive=crew.processes.alive(task.task_id) if ours else None,
         heartbeat_age=task.heartbeat_age,
         progress_age=task.progress_age,
@@ -63,36 +63,39 @@ def _verdict(crew: Crew, task: Task, *, ours: bool) -> Liveness:
         asked=task.note.startswith(ASKS),
         state=task.state,
     )
-    return look(signals, Patience(stale=task.stale_after or settings.stale, hung=settings.hung, slow=settings.hung / 2))
+    return look(
+        signals,
+        LivenessThresholds(stale=task.stale_after or settings.stale, hung=settings.hung, slow=settings.hung / 2),
+    )
 
 
-def _looping(crew: Crew, task: Task) -> bool:
+def _looping(crew: ConductorContext, task: TaskRow) -> bool:
     """Steps that a worker tells of as its progress, numbered, are shown to the detectors."""
     if not task.progress.startswith("{"):
         return False
     from rung.core.domain.failures import Kind
-    from rung.detectors.finding import Stage
-    from rung.detectors.session_monitor import Watch
+    from rung.detectors.finding import LoopStage
+    from rung.detectors.session_monitor import SessionMonitor
     from rung.detectors.step import step_from
 
     key = _whose(task)
-    watch, last, looping = crew.loops.get(key) or (Watch(), None, False)
+    watch, last, looping = crew.loops.get(key) or (SessionMonitor(), None, False)
     if last == task.progress:
         return bool(looping)
     try:
         finding = watch.see(step_from(json.loads(task.progress or "{}")))
     except ValueError:
         return False
-    looping = finding is not None and finding.kind is Kind.LOOP_DETECTED and finding.stage is Stage.FORCE_DONE
+    looping = finding is not None and finding.kind is Kind.LOOP_DETECTED and finding.stage is LoopStage.FORCE_DONE
     crew.loops[key] = (watch, task.progress, looping)
     return looping
 
 
-def _whose(task: Task) -> str:
+def _whose(task: TaskRow) -> str:
     return f"{task.task_id}/{task.generation}"
 
 
-def _take_away(crew: Crew, task: Task, verdict: Liveness, *, ours: bool) -> int:
+def _take_away(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, ours: bool) -> int:
     """Checked again, its work saved, marked `exited`; only then is anybody signalled."""
     fresh = crew.table.task(task.task_id)
     if fresh is None or fresh.state != task.state or fresh.generation != task.generation:
@@ -101,13 +104,13 @@ def _take_away(crew: Crew, task: Task, verdict: Liveness, *, ours: bool) -> int:
         return 0
     saved = save_work(crew, fresh, verdict)
     body = f"TAKEN AWAY ({verdict}): no sign of {fresh.worked_by or fresh.session_id}. Saved: {saved}"
-    if not crew.table.answer(fresh, State.EXITED, body, MessageType.SYSTEM, note=verdict.value):
+    if not crew.table.answer(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=verdict.value):
         return 0
     crew.say(f"{task.task_id}: {verdict}, taken away")
     return 1
 
 
-def save_work(crew: Crew, task: Task, verdict: str) -> str:
+def save_work(crew: ConductorContext, task: TaskRow, verdict: str) -> str:
     """What there is of its work: the differences in its directory, its last words, what it said of its progress."""
     difference = git_output(task.workdir, "diff", "HEAD") if task.workdir else ""
     name = f"partial/{task.task_id}-{task.generation}"
@@ -122,7 +125,7 @@ def save_work(crew: Crew, task: Task, verdict: str) -> str:
     return str(crew.write(f"{name}.md", text))
 
 
-def begin_again(crew: Crew, task: Task) -> None:
+def begin_again(crew: ConductorContext, task: TaskRow) -> None:
     """A task whose worker is gone: a successor, as long as the limits allow; else a person."""
     crew.let_go(task.task_id)
     handoff = next(reversed(crew.table.messages(task.task_id, types=(MessageType.HANDOFF,))), None)
@@ -132,21 +135,21 @@ def begin_again(crew: Crew, task: Task) -> None:
         return
     kind = handoff_kind(left)
     if kind is HandoffKind.CRASH and not task.progress:
-        to, body = State.WATCHING, f"INSTRUCTION: {task.instruction_path or task.title}\nBegin from the start."
+        to, body = TaskState.WATCHING, f"INSTRUCTION: {task.instruction_path or task.title}\nBegin from the start."
     else:
-        to, body = State.FIX_PROPOSED, _to_successor(crew, task, kind)
+        to, body = TaskState.FIX_PROPOSED, _to_successor(crew, task, kind)
     again = task.redispatches + (not blameless)
     crew.table.answer(task, to, body, MessageType.INSTRUCTION, redispatches=again, note="")
 
 
-def _never_claimed(crew: Crew, task: Task, why: str) -> None:
+def _never_claimed(crew: ConductorContext, task: TaskRow, why: str) -> None:
     """A worker that never claimed: nothing to save, nothing to hand over."""
     crew.let_go(task.task_id)
     if _may_begin_again(crew, task, why):
         crew.table.change(task.task_id, redispatches=task.redispatches + 1)
 
 
-def _may_begin_again(crew: Crew, task: Task, why: str, *, lost: bool = True) -> bool:
+def _may_begin_again(crew: ConductorContext, task: TaskRow, why: str, *, lost: bool = True) -> bool:
     """Within the limits; beyond those of the crew nothing more is given out, and a person is told.
 
     A worker that handed over in good order was not lost: only its task's own limit counts for it.
@@ -167,7 +170,7 @@ def _may_begin_again(crew: Crew, task: Task, why: str, *, lost: bool = True) -> 
     return False
 
 
-def _to_successor(crew: Crew, task: Task, kind: HandoffKind) -> str:
+def _to_successor(crew: ConductorContext, task: TaskRow, kind: HandoffKind) -> str:
     where = crew.runtime / "partial" / f"{task.task_id}-{task.generation}.md"
     saved = f" What was saved of its work: {where}." if where.exists() else ""
     return f"HANDOFF ({kind}): you take over {task.task_id} from {task.worked_by or 'a lost worker'}. First: {FIRST[kind]}.{saved}"

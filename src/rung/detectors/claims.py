@@ -27,7 +27,7 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class ClaimCheck:
     """One claim looked into: what was claimed, whether it holds, and what was seen."""
 
     claim: str
@@ -47,7 +47,7 @@ def claimed_files(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def unverified(checks: Sequence[Check]) -> Finding | None:
+def unverified(checks: Sequence[ClaimCheck]) -> Finding | None:
     """What the checks amount to; None when every claim holds, or there was none to look into."""
     broken = [check for check in checks if not check.holds]
     if not broken:

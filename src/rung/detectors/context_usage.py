@@ -13,7 +13,7 @@ from rung.detectors.loops.normalize import digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filling:
+class ContextThresholds:
     """When a context is a worry.
 
     share      of the window that may fill without any progress
@@ -38,13 +38,13 @@ class Filling:
                 raise ConfigError(f"filling.{name}", getattr(self, name), "a whole number, 1 or more")
 
 
-class ContextWatch:
+class ContextMonitor:
     """Told after each turn how full the context is; a mark changes when the work gets on."""
 
     __slots__ = ("_base", "_mark", "_since", "_thrashes", "_told", "filling")
 
-    def __init__(self, filling: Filling | None = None) -> None:
-        self.filling = filling or Filling()
+    def __init__(self, filling: ContextThresholds | None = None) -> None:
+        self.filling = filling or ContextThresholds()
         self._mark = ""
         self._base: float | None = None  # how full it was when the work last got on
         self._since: int | None = None  # turns since a compaction; None: there was none, or it has been counted
@@ -111,7 +111,7 @@ class ContextWatch:
         return {name: getattr(self, f"_{name}") for name in _PARTS}
 
     @classmethod
-    def from_json(cls, table: Any, filling: Filling | None = None) -> ContextWatch:
+    def from_json(cls, table: Any, filling: ContextThresholds | None = None) -> ContextMonitor:
         """The watch as it was."""
         if not isinstance(table, Mapping) or any(name not in table for name in _PARTS):
             raise ConfigError("context", table, "an object with " + ", ".join(_PARTS))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
 
 
-class Stage(StrEnum):
+class LoopStage(StrEnum):
     """How far a loop has gone, and so what it is answered with."""
 
     REPLAN = "replan"
@@ -36,7 +36,7 @@ class Finding:
     repeats: int = 0
     at: int | None = None
     tool: str = ""
-    stage: Stage | None = None
+    stage: LoopStage | None = None
     news: bool = True
     phase: Phase = Phase.TOOL
     missing: tuple[str, ...] = ()

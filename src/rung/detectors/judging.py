@@ -17,7 +17,7 @@ from rung.core.classify.redaction import redacted
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.verdict import DIMENSIONS, MOST, Verdict, verdict_from
 from rung.core.text.json_in_text import json_in
-from rung.detectors.claims import Check, unverified
+from rung.detectors.claims import ClaimCheck, unverified
 from rung.detectors.loops import normalize
 from rung.detectors.loops.prefilter import COSMETIC
 from rung.detectors.loops.side_effects import Effect, effect_of
@@ -33,13 +33,13 @@ _RESULT: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class JudgeCase:
     """What a judge is shown."""
 
     task: str
     answer: str
     calls: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ClaimCheck, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The case for a judge that is another program."""
@@ -47,7 +47,7 @@ class Case:
         return {"task": self.task, "answer": self.answer, "calls": list(self.calls), "checks": checks}
 
 
-Judge: TypeAlias = Callable[[Case], Verdict]
+Judge: TypeAlias = Callable[[JudgeCase], Verdict]
 
 _THOUGHTS: Final = re.compile(
     r"<(think|thinking|thought|reasoning|scratchpad|reflection)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL
@@ -59,10 +59,10 @@ def without_thoughts(text: str) -> str:
     return _THOUGHTS.sub("", text).strip()
 
 
-def case_of(task: str, answer: str, steps: Sequence[Step] = (), checks: Sequence[Check] = ()) -> Case:
+def case_of(task: str, answer: str, steps: Sequence[Step] = (), checks: Sequence[ClaimCheck] = ()) -> JudgeCase:
     """The case for a judge: thoughts left out, secrets cut, everything bounded."""
     made = [_shown(step) for step in steps if step.tool and effect_of(step.tool, None) is not Effect.NONE]
-    return Case(
+    return JudgeCase(
         task=redacted(clip(task, ANSWER)),
         answer=redacted(clip(without_thoughts(clip(answer, 4 * ANSWER)), ANSWER)),
         calls=tuple(made[-CALLS:]),
@@ -79,7 +79,7 @@ def _shown(step: Step) -> str:
     return redacted(f"{step.tool}({given}) {'failed' if step.error else 'gave'}: {came}")
 
 
-def assess(case: Case, judge: Judge | None = None) -> Verdict | Evidence | None:
+def assess(case: JudgeCase, judge: Judge | None = None) -> Verdict | Evidence | None:
     """What finished work amounts to: what a claim that does not hold shows, else the judge's verdict.
 
     None where all claims hold and no judge is asked. Give it to `recover` as what its `check` returns. A
@@ -94,13 +94,13 @@ def assess(case: Case, judge: Judge | None = None) -> Verdict | Evidence | None:
 def by_asking(ask: Callable[[str], str]) -> Judge:
     """A judge out of anything that answers a question in words: a model, a person."""
 
-    def judge(case: Case) -> Verdict:
+    def judge(case: JudgeCase) -> Verdict:
         return verdict_in(ask(question(case)))
 
     return judge
 
 
-def question(case: Case) -> str:
+def question(case: JudgeCase) -> str:
     """What a model is asked."""
     calls = "\n".join(f"- {call}" for call in case.calls) or "- none are known"
     checks = "\n".join(f"- {check.claim}: {check.seen}" for check in case.checks) or "- none were made"

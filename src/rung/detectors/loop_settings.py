@@ -21,7 +21,7 @@ from rung.core.domain.settings_schema import (
     settings,
     whole,
 )
-from rung.detectors.finding import Stage
+from rung.detectors.finding import LoopStage
 from rung.detectors.loops.prefilter import COSMETIC
 
 RULES: Final[Mapping[str, str]] = MappingProxyType(
@@ -42,7 +42,7 @@ NO_KEYS: Final[Mapping[str, LoopKey]] = MappingProxyType({})
 
 
 @settings
-class Watching:
+class LoopSettings:
     """Settings of a loop watch: the `[loops]` table.
 
     `loop_keys` maps a tool to a function from its arguments to what makes two of its calls the same; None: never a
@@ -80,16 +80,16 @@ class Watching:
             if name not in RULES:
                 raise ConfigError("ignore_rules", name, "any of " + ", ".join(RULES))
 
-    def stage(self, repeats: int) -> Stage | None:
+    def stage(self, repeats: int) -> LoopStage | None:
         """How far so many repeats have gone."""
         if repeats >= self.force_done:
-            return Stage.FORCE_DONE
+            return LoopStage.FORCE_DONE
         if repeats >= self.explore:
-            return Stage.EXPLORE
-        return Stage.REPLAN if repeats >= self.replan else None
+            return LoopStage.EXPLORE
+        return LoopStage.REPLAN if repeats >= self.replan else None
 
 
-def watching_from(table: object, where: str = "loops") -> Watching:
+def watching_from(table: object, where: str = "loops") -> LoopSettings:
     """Settings from a table of a policy file; a tool's `loop_key` is there a list of the arguments that matter."""
     source = read_table(table, where)
     keys = source.pop("loop_key", {})
@@ -98,7 +98,7 @@ def watching_from(table: object, where: str = "loops") -> Watching:
             f"{where}.loop_key", keys, "a table: tool = [arguments], or false for a tool that never loops"
         )
     loop_keys = {str(tool): _key(value, f"{where}.loop_key.{tool}") for tool, value in keys.items()}
-    return read_settings(Watching, source, where, loop_keys=loop_keys)
+    return read_settings(LoopSettings, source, where, loop_keys=loop_keys)
 
 
 def _key(value: object, where: str) -> LoopKey:

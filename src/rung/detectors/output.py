@@ -16,7 +16,7 @@ from rung.detectors.judging import without_thoughts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.detectors.claims import Check
+    from rung.detectors.claims import ClaimCheck
 
 _CUT: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_length", "incomplete"})
 _LOOKED_AT: Final = 4_000
@@ -54,7 +54,7 @@ _PLACEHOLDER: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contract:
+class OutputSpec:
     """What an answer should be: JSON or not, the sections it must have (headings or keys), evidence with its “done”."""
 
     json: bool = False
@@ -64,10 +64,10 @@ class Contract:
 
 def look_at(
     answer: str,
-    contract: Contract | None = None,
+    contract: OutputSpec | None = None,
     *,
     stop_reason: str = "",
-    checks: Sequence[Check] | None = None,
+    checks: Sequence[ClaimCheck] | None = None,
     acted: bool | None = None,
 ) -> Finding | None:
     """The first thing that is wrong with an answer; None when nothing is.
@@ -75,7 +75,7 @@ def look_at(
     `stop_reason` is why it ended, in the service's word. `checks` are claims looked into and `acted` says whether
     any call was made: with neither a check nor a call, “done” shows nothing.
     """
-    contract = contract or Contract()
+    contract = contract or OutputSpec()
     text = without_thoughts(answer)
     if stop_reason.lower() in _CUT:
         return _finding("cut", Kind.OUTPUT_LIMIT, "the answer was cut at its length limit", answer)
@@ -91,7 +91,7 @@ def look_at(
     )
 
 
-def _malformed(text: str, contract: Contract) -> Finding | None:
+def _malformed(text: str, contract: OutputSpec) -> Finding | None:
     if not contract.json:
         return None
     body = _unfenced(text)
@@ -117,7 +117,7 @@ def _ends_early(error: ValueError, body: str) -> bool:
     return error.pos >= len(body) - 1 or error.msg.startswith("Unterminated string")
 
 
-def _unclosed(text: str, contract: Contract) -> Finding | None:
+def _unclosed(text: str, contract: OutputSpec) -> Finding | None:
     """A fence that was opened and never closed: the end is missing."""
     if contract.json:
         return None
@@ -127,7 +127,7 @@ def _unclosed(text: str, contract: Contract) -> Finding | None:
     return None
 
 
-def _partial(text: str, contract: Contract) -> Finding | None:
+def _partial(text: str, contract: OutputSpec) -> Finding | None:
     missing = tuple(section for section in contract.sections if not _has(text, section, contract))
     if missing:
         return _finding("sections", Kind.PARTIAL_OUTPUT, "missing: " + ", ".join(missing), text, missing)
@@ -136,7 +136,7 @@ def _partial(text: str, contract: Contract) -> Finding | None:
     return None
 
 
-def _has(text: str, section: str, contract: Contract) -> bool:
+def _has(text: str, section: str, contract: OutputSpec) -> bool:
     if contract.json:
         found = json.loads(_unfenced(text))
         return isinstance(found, dict) and section in found and found[section] not in (None, "", [], {})
@@ -163,7 +163,12 @@ def _gave_up(text: str) -> Finding | None:
     return None
 
 
-def _unproven(text: str, contract: Contract, checks: Sequence[Check] | None, acted: bool | None) -> Finding | None:  # noqa: FBT001
+def _unproven(
+    text: str,
+    contract: OutputSpec,
+    checks: Sequence[ClaimCheck] | None,
+    acted: bool | None,  # noqa: FBT001
+) -> Finding | None:
     if not contract.evidence or checks or acted:
         return None
     flat = shaped(words_of(text[-_LOOKED_AT:]))

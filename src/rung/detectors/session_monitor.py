@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import ConfigError
-from rung.detectors.loop_settings import Watching
-from rung.detectors.loops.detector import LoopWatch
-from rung.detectors.loops.idle_turns import TurnWatch
+from rung.detectors.loop_settings import LoopSettings
+from rung.detectors.loops.detector import LoopDetector
+from rung.detectors.loops.idle_turns import IdleTurnDetector
 from rung.detectors.loops.normalize import clipped
-from rung.detectors.loops.progress import ProgressWatch
+from rung.detectors.loops.progress import ProgressDetector
 from rung.detectors.loops.side_effects import Effect, effect_of
-from rung.detectors.loops.text_repetition import ChantWatch
+from rung.detectors.loops.text_repetition import RepetitionDetector
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
@@ -22,17 +22,17 @@ VERSION: Final = 1
 _TOOLS: Final = 256  # whose names are remembered
 
 
-class Watch:
+class SessionMonitor:
     """Told of a session as it happens; says at once what it has noticed."""
 
     __slots__ = ("_probed", "_spoke", "_thoughts", "chanting", "loops", "progress", "turns", "watching")
 
-    def __init__(self, watching: Watching | None = None) -> None:
-        self.watching = watching or Watching()
-        self.loops = LoopWatch(self.watching)
-        self.turns = TurnWatch(self.watching)
-        self.progress = ProgressWatch(self.watching)
-        self.chanting = ChantWatch(off=self._chanting_off)
+    def __init__(self, watching: LoopSettings | None = None) -> None:
+        self.watching = watching or LoopSettings()
+        self.loops = LoopDetector(self.watching)
+        self.turns = IdleTurnDetector(self.watching)
+        self.progress = ProgressDetector(self.watching)
+        self.chanting = RepetitionDetector(off=self._chanting_off)
         self._thoughts: dict[str, bool] = {"": True}
         self._spoke = self._probed = False  # since the last call; ever
 
@@ -100,14 +100,14 @@ class Watch:
         }
 
     @classmethod
-    def from_json(cls, table: Any, watching: Watching | None = None) -> Watch:
+    def from_json(cls, table: Any, watching: LoopSettings | None = None) -> SessionMonitor:
         """The watch as it was; the settings are given anew."""
         if not isinstance(table, Mapping) or table.get("v") != VERSION:
             raise ConfigError("watch.v", table.get("v") if isinstance(table, Mapping) else table, str(VERSION))
         watch = cls(watching)
         watch._spoke = watch._probed = True  # to ask once more does no harm
-        watch.loops = LoopWatch.from_json(table["loops"], watch.watching)
-        watch.turns = TurnWatch.from_json(table["turns"], watch.watching)
-        watch.progress = ProgressWatch.from_json(table["progress"], watch.watching)
-        watch.chanting = ChantWatch.from_json(table["chanting"], off=watch._chanting_off)
+        watch.loops = LoopDetector.from_json(table["loops"], watch.watching)
+        watch.turns = IdleTurnDetector.from_json(table["turns"], watch.watching)
+        watch.progress = ProgressDetector.from_json(table["progress"], watch.watching)
+        watch.chanting = RepetitionDetector.from_json(table["chanting"], off=watch._chanting_off)
         return watch

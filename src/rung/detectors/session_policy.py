@@ -13,7 +13,7 @@ from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action, Ladder, Rung
 from rung.core.policy.budget import Budget
 from rung.core.policy.policy import Policy
-from rung.detectors.loop_settings import Watching
+from rung.detectors.loop_settings import LoopSettings
 
 MAX_NUDGES: Final = 2
 MAX_DENIALS: Final = 3
@@ -21,9 +21,9 @@ _LOOPS: Final = frozenset({Kind.LOOP_DETECTED})
 _NO_CAP: Final = 1e9  # nobody waits here, so a server's hint closes no rung
 
 
-def session_policy(loops: Watching | None = None, *, nudges: int = MAX_NUDGES, name: str = "session") -> Policy:
+def session_policy(loops: LoopSettings | None = None, *, nudges: int = MAX_NUDGES, name: str = "session") -> Policy:
     """Policy with these loop settings and so many nudges; the rungs' tries are its only limits."""
-    loops = loops or Watching()
+    loops = loops or LoopSettings()
     ladder = Ladder(
         name="session",
         about="A coding agent's own session, spoken to through its hooks.",

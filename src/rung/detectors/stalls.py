@@ -19,7 +19,7 @@ KINDS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class StallThresholds:
     """How long is too long.
 
     factor        times the 95th percentile of what this kind of task took before
@@ -51,7 +51,7 @@ class Patience:
         return min(self.most, max(self.least, self.factor * usual))
 
 
-class Durations:
+class ToolDurations:
     """How long tasks of each kind took: a fold over the journal, or over whatever else knows."""
 
     __slots__ = ("_taken",)
@@ -78,7 +78,7 @@ class Durations:
         return {kind: list(taken) for kind, taken in self._taken.items()}
 
     @classmethod
-    def from_json(cls, table: Any) -> Durations:
+    def from_json(cls, table: Any) -> ToolDurations:
         """What was remembered."""
         if not isinstance(table, Mapping):
             raise ConfigError("durations", table, "an object: kind to seconds")
@@ -95,9 +95,9 @@ def kind_of_task(opened: Opened) -> str:
     return f"{opened.terms.project}/{opened.terms.ladder}/{agent}"
 
 
-def durations_of(stories: Iterable[Iterable[Event]], kind: Callable[[Opened], str] = kind_of_task) -> Durations:
+def durations_of(stories: Iterable[Iterable[Event]], kind: Callable[[Opened], str] = kind_of_task) -> ToolDurations:
     """How long attempts that went well took, by kind of task: a fold over the journal's own history."""
-    found = Durations()
+    found = ToolDurations()
     for story in stories:
         name = ""
         for event in story:
@@ -114,11 +114,11 @@ def stalled(
     began: float,
     last_sign: float | None = None,
     durations: Iterable[float] = (),
-    patience: Patience | None = None,
+    patience: StallThresholds | None = None,
     what: str = "the task",
 ) -> Finding | None:
     """Is this taking too long? Asked by whoever has a clock; `last_sign` is when it last did anything visible."""
-    patience = patience or Patience()
+    patience = patience or StallThresholds()
     quiet = now - (began if last_sign is None else last_sign)
     if quiet >= patience.silence:
         return _finding("silent", f"{what} has shown no sign of life for {quiet:.0f} s")

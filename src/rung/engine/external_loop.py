@@ -116,7 +116,7 @@ class ExternalRecovery:
             return
         ladder, budget, began = self.policy.ladder, self.policy.budget, now()
         rungs = tuple(rung.name for rung in ladder.rungs)
-        terms = ev.Terms(
+        terms = ev.IncidentContext(
             ladder.name, self.policy.name, attended=attended, rungs=rungs, project=project, session=session
         )
         deadline = None if budget.seconds is None else began + budget.seconds

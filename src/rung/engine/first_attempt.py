@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.policy.breaker import Circuit, Vote
+from rung.core.policy.breaker import CallVerdict, CircuitState
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rung.core.policy.budget import RetryBudget
     from rung.engine.ports import Clock
 
-_CLOSED: Final = Circuit.CLOSED
-_GOOD: Final = Vote.GOOD
+_CLOSED: Final = CircuitState.CLOSED
+_GOOD: Final = CallVerdict.GOOD
 
 
 class FirstAttempt(NamedTuple):

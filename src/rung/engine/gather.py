@@ -7,7 +7,7 @@ from contextvars import copy_context
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.policy.restart_intensity import Intensity, Siblings
+from rung.core.policy.restart_intensity import RestartIntensity, SiblingRestarts
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.engine.recover import prepare, recover, recover_sync
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from rung.engine.recover import Ports
 
 _LOOK_EVERY: Final = 0.5
-DEFAULT_INTENSITY: Final = Intensity()
+DEFAULT_INTENSITY: Final = RestartIntensity()
 
 
-class Job(NamedTuple):
+class GatherJob(NamedTuple):
     """One attempt and the request it is given."""
 
     attempt: Callable[[Request], Any]
@@ -34,10 +34,10 @@ class Job(NamedTuple):
 
 
 async def gather(
-    *jobs: Job,
+    *jobs: GatherJob,
     policy: Policy | str = "task",
-    siblings: Siblings | str = Siblings.CONTINUE,
-    intensity: Intensity = DEFAULT_INTENSITY,
+    siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
+    intensity: RestartIntensity = DEFAULT_INTENSITY,
     **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
     """Recover all of them at once; outcomes come in the order of the jobs.
@@ -47,12 +47,12 @@ async def gather(
     """
     import asyncio
 
-    siblings = Siblings(siblings)
+    siblings = SiblingRestarts(siblings)
     outcomes: dict[int, Outcome[Any]] = {}
     for round_ in _rounds(jobs, outcomes, siblings, intensity, ports.get("clock", SYSTEM_CLOCK)):
         tasks = {asyncio.create_task(recover(*jobs[n], policy=policy, **ports)): n for n in round_}
         try:
-            await _collect(tasks, outcomes, cancel=siblings is Siblings.CANCEL)
+            await _collect(tasks, outcomes, cancel=siblings is SiblingRestarts.CANCEL)
         finally:
             stragglers = [task for task in tasks if not task.done()]
             for task in stragglers:
@@ -80,14 +80,14 @@ async def _collect(tasks: Mapping[asyncio.Task[Any], int], outcomes: dict[int, A
 
 
 def gather_sync(
-    *jobs: Job,
+    *jobs: GatherJob,
     policy: Policy | str = "task",
-    siblings: Siblings | str = Siblings.CONTINUE,
-    intensity: Intensity = DEFAULT_INTENSITY,
+    siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
+    intensity: RestartIntensity = DEFAULT_INTENSITY,
     **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
     """The same with a thread for each job. A cancelled sibling stops at its next wait or attempt."""
-    siblings = Siblings(siblings)
+    siblings = SiblingRestarts(siblings)
     outcomes: dict[int, Outcome[Any]] = {}
     clock: Clock = ports.get("clock", SYSTEM_CLOCK)
     broken: list[BaseException] = []
@@ -98,11 +98,11 @@ def gather_sync(
         def work(n: int, stop: threading.Event = stop, ports: Ports = equipped) -> None:
             try:
                 outcomes[n] = recover_sync(_unless(stop, jobs[n].attempt), jobs[n].request, policy=policy, **ports)
-            except _Stop as stopped:
+            except _StopRequest as stopped:
                 outcomes[n] = _stopped(stopped, jobs[n], policy, ports)
             except BaseException as error:  # a fault of ours or the user's: raised again in the caller
                 broken.append(error)
-            if broken or (siblings is Siblings.CANCEL and not outcomes[n].ok):
+            if broken or (siblings is SiblingRestarts.CANCEL and not outcomes[n].ok):
                 stop.set()
 
         # Each in the caller's context, so that a recovery it is part of still bounds it.
@@ -122,12 +122,16 @@ def gather_sync(
 
 
 def _rounds(
-    jobs: Sequence[Job], outcomes: Mapping[int, Outcome[Any]], siblings: Siblings, intensity: Intensity, clock: Clock
+    jobs: Sequence[GatherJob],
+    outcomes: Mapping[int, Outcome[Any]],
+    siblings: SiblingRestarts,
+    intensity: RestartIntensity,
+    clock: Clock,
 ) -> Iterator[list[int]]:
     """All jobs first; then, where that is wanted, those that did not succeed, within the intensity."""
     yield list(range(len(jobs)))
     restarts: list[float] = []
-    while siblings is Siblings.RETRY_FAILED_ONLY:
+    while siblings is SiblingRestarts.RETRY_FAILED_ONLY:
         now = clock.now()
         failed = [n for n, outcome in sorted(outcomes.items()) if not outcome.ok]
         again = failed[: intensity.room(restarts, now)]
@@ -137,7 +141,7 @@ def _rounds(
         yield again
 
 
-class _Stop(BaseException):
+class _StopRequest(BaseException):
     """Ends a sibling from inside; passes through its loop as a cancellation does."""
 
 
@@ -156,19 +160,19 @@ class _Stoppable:
         else:
             self.clock.sleep(seconds)
         if self.stop.is_set():
-            raise _Stop
+            raise _StopRequest
 
 
 def _unless(stop: threading.Event, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
     def unless_stopped(request: Request) -> Any:
         if stop.is_set():
-            raise _Stop
+            raise _StopRequest
         return attempt(request)
 
     return unless_stopped
 
 
-def _stopped(error: BaseException, job: Job, policy: Policy | str, ports: Ports) -> Outcome[Any]:
+def _stopped(error: BaseException, job: GatherJob, policy: Policy | str, ports: Ports) -> Outcome[Any]:
     """The outcome of a job that was stopped; one that never began has an empty one."""
     outcome: Outcome[Any] | None = error.__dict__.get("__rung_outcome__")
     if outcome is not None:

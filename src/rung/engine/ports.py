@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.domain.request import Request
     from rung.core.domain.verdict import Verdict
-    from rung.core.recovery.interventions import Order
+    from rung.core.recovery.interventions import Intervention
 
 # UTC that never runs backwards: the wall clock of the start, moved on by the monotonic one.
 EPOCH: Final = time.time() - time.monotonic()
@@ -98,7 +98,7 @@ class LazyEventLog(Protocol):
 class Interventions(Protocol):
     """Instructions of a person to recoveries and sessions that did not ask."""
 
-    def order(self, incident: str) -> Awaitable[Order | None] | Order | None:
+    def order(self, incident: str) -> Awaitable[Intervention | None] | Intervention | None:
         """The instruction for this incident; None when there is none. Asked for while a recovery waits."""
         ...
 
@@ -149,7 +149,7 @@ class JournalPorts(NamedTuple):
 NO_JOURNAL: Final = JournalPorts()
 
 
-class Claim(Protocol):
+class RunLease(Protocol):
     """Durable run that this process owns: its steps, and the event log as long as it is the owner."""
 
     run: str
@@ -172,7 +172,7 @@ class Claim(Protocol):
         """Keep events, as long as this process owns the run."""
         ...
 
-    def __enter__(self) -> Claim:
+    def __enter__(self) -> RunLease:
         """Renew the lease from now on."""
         ...
 
@@ -181,7 +181,7 @@ class Claim(Protocol):
         ...
 
 
-class OpenRun(Protocol):
+class OpenRunInfo(Protocol):
     """Durable run that has not ended."""
 
     @property
@@ -208,11 +208,11 @@ class OpenRun(Protocol):
 class DurableRuns(Protocol):
     """Registry of runs that survive their process."""
 
-    def claim(self, run: str, task: str = "", arguments: Any = None) -> Claim:
+    def claim(self, run: str, task: str = "", arguments: Any = None) -> RunLease:
         """Become the owner of a run, which is created if it does not exist."""
         ...
 
-    def open_runs(self) -> Sequence[OpenRun]:
+    def open_runs(self) -> Sequence[OpenRunInfo]:
         """Runs that have not ended."""
         ...
 
@@ -235,7 +235,7 @@ class DurableJournal(Protocol):
         ...
 
 
-class Keeper(Protocol):
+class AttemptRecorder(Protocol):
     """Keeps what attempts come to, so that none that has ended is made again after a crash."""
 
     def begun(self) -> Awaitable[None] | None:
@@ -247,7 +247,7 @@ class Keeper(Protocol):
         ...
 
 
-class Asker(Protocol):
+class Operator(Protocol):
     """Someone who can choose."""
 
     def __call__(self, question: Ask, incident: Incident, /) -> Awaitable[str | None] | str | None:
@@ -267,7 +267,7 @@ class Checkpoint(Protocol):
         ...
 
 
-class Check(Protocol):
+class ResultValidator(Protocol):
     """Looks at a result: None when it is good, else what is wrong with it."""
 
     def __call__(self, value: Any, /) -> Awaitable[Evidence | Verdict | None] | Evidence | Verdict | None:
@@ -275,7 +275,7 @@ class Check(Protocol):
         ...
 
 
-class Changer(Protocol):
+class RungHandler(Protocol):
     """A user's own way to make a rung's new request (a planner for replan, a compactor for compact)."""
 
     def __call__(self, request: Request, incident: Incident, /) -> Awaitable[Request] | Request:

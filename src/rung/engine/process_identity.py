@@ -17,14 +17,14 @@ from typing import Final, NamedTuple
 _PROC: Final = Path("/proc")
 
 
-class Pid(NamedTuple):
+class ProcessId(NamedTuple):
     """A process of this machine. `started` is its boot id and start tick, or what `ps` says where there is no /proc."""
 
     number: int
     started: str
 
 
-class Owner(NamedTuple):
+class ProcessOwner(NamedTuple):
     """A process of any machine: one boot of one host, one namespace of process ids."""
 
     host: str
@@ -38,36 +38,36 @@ class Owner(NamedTuple):
         return json.dumps(self)
 
 
-def current_process() -> Pid:
+def current_process() -> ProcessId:
     """This process."""
     pid = lookup(os.getpid())
     assert pid is not None  # noqa: S101  # we are alive
     return pid
 
 
-def lookup(number: int) -> Pid | None:
+def lookup(number: int) -> ProcessId | None:
     """The living process of this number; None where there is none, or only a zombie."""
     try:
         stat = (_PROC / str(number) / "stat").read_text()
     except OSError:
         return None if _PROC.joinpath("self").exists() else _by_ps(number)
-    return None if _is_zombie(stat) else Pid(number, f"{_here()[1]} {start_tick(stat)}")
+    return None if _is_zombie(stat) else ProcessId(number, f"{_here()[1]} {start_tick(stat)}")
 
 
-def is_alive(pid: Pid) -> bool:
+def is_alive(pid: ProcessId) -> bool:
     """Whether that very process is alive."""
     return lookup(pid.number) == pid
 
 
-def current_owner() -> Owner:
+def current_owner() -> ProcessOwner:
     """This process, for other machines to read."""
-    return Owner(*_here(), os.getpid(), _start(current_process()))
+    return ProcessOwner(*_here(), os.getpid(), _start(current_process()))
 
 
 def is_gone(text: str) -> bool:
     """Whether the owner in this stored form is certainly gone. One that cannot be examined is not: its lease decides."""
     try:
-        owner = Owner(*json.loads(text))
+        owner = ProcessOwner(*json.loads(text))
     except (ValueError, TypeError):
         return not text  # no owner at all; an unreadable one is not judged
     host, boot, _ = here = _here()
@@ -77,7 +77,7 @@ def is_gone(text: str) -> bool:
     return found is None or _start(found) != owner.start
 
 
-def is_group_alive(pid: Pid) -> bool:
+def is_group_alive(pid: ProcessId) -> bool:
     """Whether anything is left of the process group it leads. Its number is not reused while the group has members."""
     if is_alive(pid):
         return True
@@ -124,7 +124,7 @@ def _here() -> tuple[str, str, str]:
     return socket.gethostname(), boot, namespace
 
 
-def _start(pid: Pid) -> str:
+def _start(pid: ProcessId) -> str:
     return pid.started.removeprefix(f"{_here()[1]} ")
 
 
@@ -138,7 +138,7 @@ def _field(stat: str, n: int) -> str:
     return stat.rpartition(")")[2].split()[n - 3]
 
 
-def _by_ps(number: int) -> Pid | None:
+def _by_ps(number: int) -> ProcessId | None:
     """A lookup for systems without /proc."""
     run = subprocess.run(  # noqa: S603  # a number, nothing else
         ["/bin/ps", "-o", "stat=,lstart=", "-p", str(number)],
@@ -150,4 +150,4 @@ def _by_ps(number: int) -> Pid | None:
     found = re.match(r"\s*(\S+)\s+(.+)", run.stdout)
     if found is None or found[1].startswith("Z"):
         return None
-    return Pid(number, " ".join(found[2].split()))
+    return ProcessId(number, " ".join(found[2].split()))

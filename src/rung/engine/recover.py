@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
-from rung.core.domain.events import Status, Terms
+from rung.core.domain.events import IncidentContext, Status
 from rung.core.domain.outcome import report_text
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
@@ -12,7 +12,7 @@ from rung.engine.loop.drivers import adrive, drive
 from rung.engine.loop.ids import NUMBERS
 from rung.engine.loop.process_state import BREAKERS, RETRY_BUDGET
 from rung.engine.loop.recovery_steps import recovery
-from rung.engine.loop.run import CURRENT, Run
+from rung.engine.loop.run import CURRENT, RecoveryRun
 from rung.engine.ports import JournalPorts
 
 if TYPE_CHECKING:
@@ -25,8 +25,17 @@ if TYPE_CHECKING:
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
     from rung.engine.first_attempt import FirstAttempt
-    from rung.engine.loop.process_state import Breakers
-    from rung.engine.ports import Asker, Changer, Check, Checkpoint, Clock, EventLog, Interventions, Listener
+    from rung.engine.loop.process_state import BreakerRegistry
+    from rung.engine.ports import (
+        Checkpoint,
+        Clock,
+        EventLog,
+        Interventions,
+        Listener,
+        Operator,
+        ResultValidator,
+        RungHandler,
+    )
     from rung.engine.session import Session
 
 T = TypeVar("T")
@@ -50,14 +59,14 @@ class RunPorts(TypedDict, total=False):
     clock, jitter time and chance, for tests
     """
 
-    check: Check | None
-    ask: Asker | None
+    check: ResultValidator | None
+    ask: Operator | None
     listeners: Sequence[Listener]
-    changes: Mapping[str, Changer]
+    changes: Mapping[str, RungHandler]
     checkpoint: Checkpoint | None
     session: Session | None
     key: str | Callable[[Request | None], str]
-    breakers: Breakers
+    breakers: BreakerRegistry
     retry_budget: RetryBudget | None
     incident_id: str
     clock: Clock
@@ -104,7 +113,7 @@ def recover_sync(
 
 
 def carry(
-    run: Run,
+    run: RecoveryRun,
     attempt: Callable[..., Any],
     failure: Failure | None = None,
     decision: Decision | None = None,
@@ -125,7 +134,7 @@ def carry(
 
 
 async def acarry(
-    run: Run,
+    run: RecoveryRun,
     attempt: Callable[..., Any],
     failure: Failure | None = None,
     decision: Decision | None = None,
@@ -158,7 +167,7 @@ _ALLOWED: Final = Ports.__annotations__.keys()
 
 def prepare(
     request: Request | str, policy: Policy | str, ports: Ports, name: str = "", began: float | None = None
-) -> Run:
+) -> RecoveryRun:
     """A run, opened, with its ports in place."""
     if isinstance(request, str):
         request = Request(prompt=request)
@@ -167,7 +176,7 @@ def prepare(
         ordered = _ordered(JournalPorts.of(ports.get("journal")).interventions, session.id)
         session.model = ordered or session.model or request.model
         request = request.but(model=session.model)
-    run = Run()
+    run = RecoveryRun()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     run.__dict__.update(equipment(chosen, ports, idempotent=request.idempotent))
     run.open(request, run.clock.now() if began is None else began, name or ports.get("incident_id", ""))
@@ -204,7 +213,7 @@ def equipment(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[str, An
     return {
         **{port: value for port, value in ports.items() if port in _PLAIN},
         "policy": policy,
-        "terms": Terms(
+        "terms": IncidentContext(
             policy.ladder.name,
             policy.name,
             attended,
@@ -224,7 +233,7 @@ def equipment(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[str, An
     }
 
 
-def ended(run: Run) -> Outcome[Any]:
+def ended(run: RecoveryRun) -> Outcome[Any]:
     """The outcome; one that is blocked leaves a report for whoever finds it."""
     outcome = run.outcome()
     run.error = None  # its traceback holds the frames that hold the run: a cycle
@@ -246,7 +255,7 @@ def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
         file.write(report_text(outcome, policy.ladder))
 
 
-def _part(run: Run) -> None:
+def _part(run: RecoveryRun) -> None:
     """Wait for the last word to be kept, but not for ever: whoever stopped us wants to go."""
     word = run.last_word
     if not hasattr(word, "add_done_callback"):
@@ -258,7 +267,7 @@ def _part(run: Run) -> None:
     _not_kept(run, error)
 
 
-async def _apart(run: Run) -> None:
+async def _apart(run: RecoveryRun) -> None:
     """The same, awaiting; a second cancellation ends the waiting, not the keeping."""
     import asyncio
 
@@ -271,6 +280,6 @@ async def _apart(run: Run) -> None:
     _not_kept(run, keeping.exception() if kept else TimeoutError(f"it took more than {PARTING:g} s"))
 
 
-def _not_kept(run: Run, error: BaseException | None) -> None:
+def _not_kept(run: RecoveryRun, error: BaseException | None) -> None:
     if isinstance(error, Exception):
         run.crashed("journal", error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rung.core.domain.ladder import Scope
+from rung.core.domain.ladder import RungScope
 from rung.core.domain.outcome import GOOD
 from rung.core.policy.policy import Sticky
 
@@ -25,7 +25,7 @@ class Session:
         """Take over what a closed incident leaves behind."""
         for index, tries in incident.used.items():
             rung = policy.ladder.rungs[index]
-            if rung.scope is Scope.SESSION:
+            if rung.scope is RungScope.SESSION:
                 self.used[rung.name] = self.used.get(rung.name, 0) + tries
         if incident.request is None or incident.status not in GOOD:
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.engine.loop.ids import NUMBERS
-from rung.gateway.spend_ledger import Costs
+from rung.gateway.spend_ledger import SpendLedger
 from rung.gateway.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
-    from rung.gateway.inbound_request import Call
-    from rung.gateway.settings import Settings
+    from rung.gateway.inbound_request import InboundRequest
+    from rung.gateway.settings import GatewaySettings
 
 _TYPES: Final = {
     "rung_requests_total": "Requests by wire and how they ended.",
@@ -55,26 +55,26 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-class Books:
+class Accounting:
     """One for a gateway. Failures and decisions are the engine's to write down, before they are acted on."""
 
     def __init__(self, journal: Any, tell: Callable[[str], object], *, spans: bool) -> None:
         self.metrics = Metrics()
-        self.costs = Costs(tell, journal)
+        self.costs = SpendLedger(tell, journal)
         self._journal = journal
         self._telemetry = Telemetry() if spans else None
         self._second = self._written = 0
-        self._owed: dict[tuple[ev.Terms, str, str], float] = {}
+        self._owed: dict[tuple[ev.IncidentContext, str, str], float] = {}
 
     def went_well(
         self,
-        call: Call,
-        terms: ev.Terms,
+        call: InboundRequest,
+        terms: ev.IncidentContext,
         began: float,
         ended: float,
         tokens: tuple[int, int],
         dollars: float,
-        settings: Settings,
+        settings: GatewaySettings,
     ) -> None:
         """Record a call whose first attempt succeeded."""
         self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="succeeded"')
@@ -86,7 +86,7 @@ class Books:
 
     def concluded(
         self,
-        call: Call,
+        call: InboundRequest,
         incident: Incident,
         outcome: Outcome[Any],
         policy: Policy,
@@ -112,7 +112,9 @@ class Books:
                 events=outcome.events,
             )
 
-    def account(self, call: Call, model: str, tokens: tuple[int, int], settings: Settings, now: float) -> float:
+    def account(
+        self, call: InboundRequest, model: str, tokens: tuple[int, int], settings: GatewaySettings, now: float
+    ) -> float:
         """Count the tokens of an answer, and what they cost; the dollars."""
         self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
         self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
@@ -122,7 +124,13 @@ class Books:
         return dollars
 
     def _write_down(
-        self, call: Call, terms: ev.Terms, began: float, ended: float, dollars: float, settings: Settings
+        self,
+        call: InboundRequest,
+        terms: ev.IncidentContext,
+        began: float,
+        ended: float,
+        dollars: float,
+        settings: GatewaySettings,
     ) -> None:
         """Have a good call written down; of very many in one second, of those beyond the limit only what they cost."""
         second = int(ended)
@@ -145,7 +153,9 @@ class Books:
             self._journal.append_later(_good, *whose, now, now, dollars)
 
 
-def _good(terms: ev.Terms, model: str, agent: str, began: float, ended: float, dollars: float) -> list[ev.Event]:
+def _good(
+    terms: ev.IncidentContext, model: str, agent: str, began: float, ended: float, dollars: float
+) -> list[ev.Event]:
     """The events of a call that went well; made when they are written, in the journal's own thread."""
     opened = ev.Opened(began, NUMBERS.next(), terms, Request(model=model, agent=agent))
     return [opened, ev.AttemptSucceeded(ended, ended - began, dollars)]

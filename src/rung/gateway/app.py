@@ -10,14 +10,14 @@ import orjson
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.gateway import response as answers
-from rung.gateway.client_monitor import Vigil
+from rung.gateway.client_monitor import ClientMonitor
 from rung.gateway.http.pool import held_key
-from rung.gateway.inbound_request import Call, NotJson, model_in, passed_headers
-from rung.gateway.keys import Refusal, admit
+from rung.gateway.inbound_request import InboundRequest, NotJson, model_in, passed_headers
+from rung.gateway.keys import RequestRejected, admit
 from rung.gateway.model_listing import is_lookup, look_up
-from rung.gateway.phase_timeouts import BODY, Clock
+from rung.gateway.phase_timeouts import BODY, PhaseTimer
 from rung.gateway.recovery import handle
-from rung.gateway.request_coalescing import Copy
+from rung.gateway.request_coalescing import ResponseRecorder
 from rung.wires.registry import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from rung.gateway.gateway import Gateway
     from rung.gateway.http.port import UpstreamResponse
-    from rung.gateway.response import Answer
-    from rung.gateway.settings import Upstream
-    from rung.wires.registry import Wire
+    from rung.gateway.response import GatewayResponse
+    from rung.gateway.settings import UpstreamSettings
+    from rung.wires.registry import WireFormat
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -39,11 +39,11 @@ _JSON: Final = (b"content-type", b"application/json")
 _TEXT: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
-class Gone(Exception):  # it says what happened
+class ClientDisconnected(Exception):  # it says what happened
     """The client left before it had sent everything."""
 
 
-class App:
+class GatewayApp:
     """Plain ASGI: nothing between the server and the exchange."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -75,7 +75,9 @@ class App:
 
     # -- calls of a model --------------------------------------------------------------------------------
 
-    async def _call(self, wire: Wire, path: str, project: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _call(
+        self, wire: WireFormat, path: str, project: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         gateway = self.gateway
         limits = gateway.settings.limits
         if gateway.running >= limits.concurrency or self.draining:
@@ -91,7 +93,9 @@ class App:
         finally:
             gateway.running -= 1
 
-    async def _admitted(self, wire: Wire, path: str, project: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admitted(
+        self, wire: WireFormat, path: str, project: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         settings = self.gateway.settings
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         try:
@@ -100,10 +104,10 @@ class App:
             if self.gateway.costs.allowance.bounds:
                 await self.gateway.costs.learn(call)
                 self.gateway.costs.admit(call, self.gateway.clock.now())
-        except (NotJson, Refusal) as error:
+        except (NotJson, RequestRejected) as error:
             await _refuse(send, wire, error)
             return
-        except Gone:
+        except ClientDisconnected:
             return
         joining = self.gateway.joining
         running = joining.running(call)
@@ -111,9 +115,9 @@ class App:
             self.gateway.metrics.add("rung_joined_total")
             await _unless_gone(running.follow(send), receive)
             return
-        copy = Copy(send)
+        copy = ResponseRecorder(send)
         exchange = self.gateway.exchange(call, copy.send)
-        vigil = Vigil(exchange, receive, settings.header_hold_seconds, joining, copy)
+        vigil = ClientMonitor(exchange, receive, settings.header_hold_seconds, joining, copy)
         try:
             await handle(self.gateway, exchange)
         except asyncio.CancelledError:
@@ -125,15 +129,15 @@ class App:
             joining.end(call, copy)
 
     def _read(
-        self, wire: Wire, path: str, project: str, scope: Scope, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> Call:
+        self, wire: WireFormat, path: str, project: str, scope: Scope, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> InboundRequest:
         settings = self.gateway.settings
         upstream = settings.of_wire(wire.upstream)[0]
         named = dict(headers)
         query = scope["query_string"]
         project = project or named.get(b"x-rung-project", b"").decode("latin-1")[:100]
         secret = named.get(b"x-api-key") or named.get(b"authorization") or b""
-        call = Call(
+        call = InboundRequest(
             wire=wire,
             upstream=upstream,
             target=f"{path}?{query.decode('latin-1')}" if query else path,
@@ -160,11 +164,11 @@ class App:
             text = gateway.metrics.text(
                 running=gateway.running, circuits_open=open_circuits, retry_tokens=gateway.retry_budget.tokens
             )
-            await _reply(send, answers.Answer(200, [_TEXT], text.encode()))
+            await _reply(send, answers.GatewayResponse(200, [_TEXT], text.encode()))
             return
         up = path != "/readyz" or (self.ready and not self.draining)
         body = orjson.dumps({"status": "ok" if up else "not ready", "running": gateway.running})
-        await _reply(send, answers.Answer(200 if up else 503, [_JSON], body))
+        await _reply(send, answers.GatewayResponse(200 if up else 503, [_JSON], body))
 
     async def _other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Whatever else an API has: passed on as it is, and its answer passed back as it comes."""
@@ -188,9 +192,9 @@ class App:
                 gateway.client.send(upstream, scope["method"], target, passed, body),
                 gateway.settings.timeouts.total,
             )
-        except Gone:
+        except ClientDisconnected:
             return
-        except Refusal as error:
+        except RequestRejected as error:
             await _refuse(send, wire, error)
         except Exception as error:  # noqa: BLE001  # whatever goes wrong on the way there
             status = 504 if isinstance(error, TimeoutError) else 502
@@ -203,7 +207,7 @@ class App:
             finally:
                 response.close()
 
-    def _whose(self, path: str, headers: dict[bytes, bytes]) -> tuple[Wire, Upstream]:
+    def _whose(self, path: str, headers: dict[bytes, bytes]) -> tuple[WireFormat, UpstreamSettings]:
         """The upstream a path belongs to."""
         theirs = path.startswith("/v1/messages") or b"anthropic-version" in headers
         name = ANTHROPIC if theirs else OPENAI
@@ -242,15 +246,15 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _reply(send: Send, answer: Answer, *, close: bool = False) -> None:
+async def _reply(send: Send, answer: GatewayResponse, *, close: bool = False) -> None:
     length = (b"content-length", str(len(answer.body)).encode())
     more = [(b"connection", b"close")] if close else []
     await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, length, *more]})
     await send({"type": "http.response.body", "body": answer.body})
 
 
-async def _refuse(send: Send, wire: Wire, error: NotJson | Refusal) -> None:
-    status, close = (error.status, error.close) if isinstance(error, Refusal) else (400, False)
+async def _refuse(send: Send, wire: WireFormat, error: NotJson | RequestRejected) -> None:
+    status, close = (error.status, error.close) if isinstance(error, RequestRejected) else (400, False)
     await _reply(send, answers.error(wire, status, str(error)), close=close)
 
 
@@ -262,11 +266,11 @@ async def _body(headers: list[tuple[bytes, bytes]], receive: Receive, most: int,
     try:
         return await _gathered(receive, most, seconds)
     except AttemptError:
-        raise Refusal(408, "the request body timed out", close=True) from None
+        raise RequestRejected(408, "the request body timed out", close=True) from None
 
 
-def _too_large(most: int) -> Refusal:
-    return Refusal(413, f"the body is larger than {most} bytes", close=True)
+def _too_large(most: int) -> RequestRejected:
+    return RequestRejected(413, f"the body is larger than {most} bytes", close=True)
 
 
 async def _gathered(receive: Receive, most: int, seconds: float) -> bytes:
@@ -274,12 +278,12 @@ async def _gathered(receive: Receive, most: int, seconds: float) -> bytes:
     size = 0
     task = asyncio.current_task()
     assert task is not None  # noqa: S101  # we are in one
-    with Clock(asyncio.get_running_loop(), task) as clock:
+    with PhaseTimer(asyncio.get_running_loop(), task) as clock:
         clock.wait_for(BODY, seconds)
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Gone
+                raise ClientDisconnected
             body: bytes = message.get("body", b"")
             size += len(body)
             if size > most:
@@ -289,7 +293,7 @@ async def _gathered(receive: Receive, most: int, seconds: float) -> bytes:
             pieces.append(body)
 
 
-async def _lifespan(app: App, receive: Receive, send: Send) -> None:
+async def _lifespan(app: GatewayApp, receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.incident import Incident
     from rung.core.policy.policy import Policy
-    from rung.gateway.proxied_call import Exchange
+    from rung.gateway.proxied_call import ProxiedCall
 
 CHARACTERS_PER_TOKEN: Final = 4
 LEAST_ANSWER: Final = 256  # tokens: below this a smaller limit is no answer to an overflow
@@ -35,15 +35,15 @@ QUOTE: Final = (
 )
 
 
-class CannotChange(Exception):  # it says what happened
+class RungNotApplicable(Exception):  # it says what happened
     """This rung has nothing to change here."""
 
 
-class Changes:
+class BodyRewriter:
     """The bodies of one call, as the rungs make them."""
 
     def __init__(
-        self, exchange: Exchange, policy: Policy, summarise: Callable[[dict[str, Any]], Any] | None = None
+        self, exchange: ProxiedCall, policy: Policy, summarise: Callable[[dict[str, Any]], Any] | None = None
     ) -> None:
         self.call = exchange.call
         self.policy = policy
@@ -119,7 +119,7 @@ class Changes:
         known = self.policy.model(request.model)
         most = known.max_tokens if known is not None else DEFAULT_OUTPUT
         if limit is None or limit >= most:
-            raise CannotChange("the limit is the model's own")
+            raise RungNotApplicable("the limit is the model's own")
         return self._make(self.call.wire.bodies.with_limit(self.base, most), request)
 
     def _resume(self, request: Request, incident: Incident) -> Request:
@@ -154,7 +154,7 @@ class Changes:
             made = await self._summarise(made)
         share = size([made]) / size([body])
         if share >= 1:
-            raise CannotChange("nothing can be left out")
+            raise RungNotApplicable("nothing can be left out")
         if tokens is not None:
             made = self._with_room(made, int(tokens.limit * MARGIN - tokens.asked * share))
         return self._make(made, request)

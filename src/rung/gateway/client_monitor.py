@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rung.gateway.proxied_call import Exchange
-    from rung.gateway.request_coalescing import Copy, Joining
+    from rung.gateway.proxied_call import ProxiedCall
+    from rung.gateway.request_coalescing import InFlightRequests, ResponseRecorder
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 _A_MOMENT: Final = 0.05
 
 
-class Vigil:
+class ClientMonitor:
     """Cancels the task of a request when its client has left; sends pings in its silences."""
 
     __slots__ = (
@@ -36,7 +36,9 @@ class Vigil:
         "left",
     )
 
-    def __init__(self, exchange: Exchange, receive: Receive, beat: float, joining: Joining, copy: Copy) -> None:
+    def __init__(
+        self, exchange: ProxiedCall, receive: Receive, beat: float, joining: InFlightRequests, copy: ResponseRecorder
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # we are in one

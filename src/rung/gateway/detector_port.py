@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
 
 
-class Passing(NamedTuple):
+class RequestView(NamedTuple):
     """A request as detectors see it: whose it is, over which wire, and its body, which is not to be changed."""
 
     session: str  # its own name for it, else a digest of how the conversation began
@@ -30,14 +30,14 @@ class Passing(NamedTuple):
     policy: Policy
 
 
-class Answered(NamedTuple):
+class ResponseView(NamedTuple):
     """What a model answered: its words, and the tools it calls with what."""
 
     text: str
     calls: Sequence[tuple[str, object]]
 
 
-class Notice(NamedTuple):
+class DetectorResult(NamedTuple):
     """What a detector has found, and what is to come of it. More than one of them may be."""
 
     evidence: Evidence | None = None
@@ -45,21 +45,24 @@ class Notice(NamedTuple):
     nudge: str = ""  # only of a request: an answer cannot be told anything any more
 
 
-class Detector(Protocol):
+class GatewayDetector(Protocol):
     """Is shown what passes by."""
 
-    def asked(self, passing: Passing) -> Notice | None:
+    def asked(self, passing: RequestView) -> DetectorResult | None:
         """Look at a request before it is sent."""
         ...
 
-    def answered(self, passing: Passing, answer: Answered) -> Notice | None:
+    def answered(self, passing: RequestView, answer: ResponseView) -> DetectorResult | None:
         """Look at an answer before the client has all of it."""
         ...
 
 
 def look(
-    detectors: Sequence[Detector], passing: Passing, answer: Answered | None, tell: Callable[[str], object]
-) -> Notice | None:
+    detectors: Sequence[GatewayDetector],
+    passing: RequestView,
+    answer: ResponseView | None,
+    tell: Callable[[str], object],
+) -> DetectorResult | None:
     """What all of them find, as one notice; one that breaks is told of and passed over."""
     found = []
     for detector in detectors:
@@ -72,7 +75,7 @@ def look(
             found.append(notice)
     if len(found) <= 1:
         return found[0] if found else None
-    return Notice(
+    return DetectorResult(
         next((notice.evidence for notice in found if notice.evidence is not None), None),
         "; ".join(notice.warning for notice in found if notice.warning),
         "\n\n".join(notice.nudge for notice in found if notice.nudge),

@@ -8,18 +8,18 @@ import orjson
 
 from rung.core.domain.failures import Kind
 from rung.gateway import response as answers
-from rung.gateway.response import Answer
+from rung.gateway.response import GatewayResponse
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
-    from rung.gateway.proxied_call import Exchange
+    from rung.gateway.proxied_call import ProxiedCall
 
 _OK: Final = 200
 _JSON: Final = (b"content-type", b"application/json")
 _NO_RETRY: Final = (b"x-should-retry", b"false")
 
 
-async def send_final_error(exchange: Exchange, failure: Failure) -> None:
+async def send_final_error(exchange: ProxiedCall, failure: Failure) -> None:
     """End the response after a recovery that failed; an answer that was cut short is given as it came."""
     writer, wire = exchange.writer, exchange.call.wire
     if writer.over:
@@ -28,7 +28,7 @@ async def send_final_error(exchange: Exchange, failure: Failure) -> None:
     if exchange.native_end:
         await writer.write(exchange.native_end, last=True)
     elif exchange.parts:
-        await writer.reply(Answer(_OK, [_JSON], orjson.dumps(wire.bodies.joined(exchange.parts))))
+        await writer.reply(GatewayResponse(_OK, [_JSON], orjson.dumps(wire.bodies.joined(exchange.parts))))
     elif writer.begun:
         stream = exchange.stream or wire.splice()
         await writer.write(stream.failed(status, failure.headline(500)), last=True)
@@ -36,7 +36,7 @@ async def send_final_error(exchange: Exchange, failure: Failure) -> None:
         await writer.reply(_final(exchange, failure, status))
 
 
-def _final(exchange: Exchange, failure: Failure, status: int) -> Answer:
+def _final(exchange: ProxiedCall, failure: Failure, status: int) -> GatewayResponse:
     last = exchange.last
     if failure.kind is Kind.INVALID_REQUEST and len(exchange.refused) > 1:
         last = exchange.refused[0]  # the refusal of the client's own request, not of a changed one

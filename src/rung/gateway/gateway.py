@@ -9,29 +9,29 @@ from rung.core.domain import events as ev
 from rung.core.policy.breaker import BreakerSettings
 from rung.core.policy.budget import RetryBudget
 from rung.core.recovery.stream_rules import for_streams
-from rung.engine.loop.process_state import Breakers
+from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
-from rung.gateway.accounting import Books
+from rung.gateway.accounting import Accounting
 from rung.gateway.body_rewriter import CHARACTERS_PER_TOKEN
-from rung.gateway.detector_port import Answered, Passing, look
-from rung.gateway.http.pool import Pool
+from rung.gateway.detector_port import RequestView, ResponseView, look
+from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Outbound, Upstreams
-from rung.gateway.proxied_call import Exchange
-from rung.gateway.request_coalescing import Joining
-from rung.gateway.sessions import Sessions
+from rung.gateway.proxied_call import ProxiedCall
+from rung.gateway.request_coalescing import InFlightRequests
+from rung.gateway.sessions import SessionTable
 from rung.store.messages import session_models
-from rung.store.project_scope import Within
-from rung.wiring.policies import Policies
+from rung.store.project_scope import ProjectJournal
+from rung.wiring.policies import PolicyStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rung.core.policy.policy import Policy
-    from rung.gateway.detector_port import Detector, Notice
+    from rung.gateway.detector_port import DetectorResult, GatewayDetector
     from rung.gateway.http.port import UpstreamClient
-    from rung.gateway.inbound_request import Call
+    from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.response_writer import Send
-    from rung.gateway.settings import Settings
+    from rung.gateway.settings import GatewaySettings
 
 # Quick to close again: behind a gateway there is always somebody who wants to know.
 BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
@@ -45,31 +45,31 @@ class Gateway:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: GatewaySettings,
         journal: Any = None,
-        detectors: Sequence[Detector] = (),
+        detectors: Sequence[GatewayDetector] = (),
         tell: Callable[[str], object] = print,
         client: UpstreamClient | None = None,
     ) -> None:
         self.settings = settings
         self.journal = journal
         self._given = tuple(detectors)
-        self.client: UpstreamClient = client or Pool(settings)
+        self.client: UpstreamClient = client or ConnectionPool(settings)
         self._upstreams = self._make_upstreams()
-        self.breakers = Breakers(BREAKER)
+        self.breakers = BreakerRegistry(BREAKER)
         self.retry_budget = RetryBudget(price=RETRY_PRICE)
-        self.sessions = Sessions(settings.sticky_seconds)
-        self.joining = Joining()
-        self.books = Books(journal, tell, spans=settings.otel)
+        self.sessions = SessionTable(settings.sticky_seconds)
+        self.joining = InFlightRequests()
+        self.books = Accounting(journal, tell, spans=settings.otel)
         self.metrics = self.books.metrics
         self.costs = self.books.costs
         self.running = 0
         self._tell = tell
         self.clock = SYSTEM_CLOCK
         self._policies: dict[str, Policy] = {}
-        self._terms: dict[str, ev.Terms] = {}
+        self._terms: dict[str, ev.IncidentContext] = {}
 
-    def use(self, settings: Settings) -> None:
+    def use(self, settings: GatewaySettings) -> None:
         """Go on with other settings; requests that are under way keep theirs."""
         self.settings = settings
         self._upstreams = self._make_upstreams()
@@ -114,7 +114,7 @@ class Gateway:
 
     def _set_in_the_service(self, projects: list[str]) -> dict[str, Policy]:
         """The policies of these projects with what people have set over the file."""
-        policies = Policies(self.journal, self.settings.book)
+        policies = PolicyStore(self.journal, self.settings.book)
         return {project: for_streams(policies.effective(project, "gateway")) for project in projects}
 
     async def close(self) -> None:
@@ -130,13 +130,13 @@ class Gateway:
 
     # -- for one request ---------------------------------------------------------------------------------
 
-    def exchange(self, call: Call, send: Send) -> Exchange:
+    def exchange(self, call: InboundRequest, send: Send) -> ProxiedCall:
         """The exchange of a call, with the settings of this moment."""
-        return Exchange(
+        return ProxiedCall(
             self._upstreams, call, send, Outbound(call.upstream, call.passed, call.body, self._is_only(call))
         )
 
-    def _is_only(self, call: Call) -> bool:
+    def _is_only(self, call: InboundRequest) -> bool:
         """Whether there is no other model or upstream than those that the call names."""
         one_upstream = len(self.settings.of_wire(call.wire.upstream)) <= 1
         return one_upstream and len(self.policy(call.project).models) <= 1
@@ -150,7 +150,7 @@ class Gateway:
             policy = self._policies[project] = for_streams(self.settings.book.pick(project=project, tool="gateway"))
         return policy
 
-    def policy_for(self, call: Call, settings: Settings) -> Policy:
+    def policy_for(self, call: InboundRequest, settings: GatewaySettings) -> Policy:
         """The policy of a call's project with only those models and upstreams that could take this very call."""
         policy = self.policy(call.project)
         of_wire = {upstream.name for upstream in settings.of_wire(call.wire.upstream)}
@@ -166,28 +166,30 @@ class Gateway:
         policy = policy.but(models=models, agents=agents if len(agents) > 1 else (), report="")
         return self.costs.within(policy, call, settings, self.clock.now())
 
-    def journal_of(self, call: Call) -> Any:
+    def journal_of(self, call: InboundRequest) -> Any:
         """The journal as the project of a call sees it."""
-        return Within(self.journal, call.project) if self.journal is not None and call.project else self.journal
+        return ProjectJournal(self.journal, call.project) if self.journal is not None and call.project else self.journal
 
-    def breaker_key(self, call: Call, model: str, agent: str) -> str:
+    def breaker_key(self, call: InboundRequest, model: str, agent: str) -> str:
         """One circuit for each upstream, model and purse: what one client may not have another may."""
         return f"{agent}/{model}/{call.credential:x}"
 
-    def inspect(self, call: Call, text: str | None, calls: Sequence[tuple[str, object]] = ()) -> Notice | None:
+    def inspect(
+        self, call: InboundRequest, text: str | None, calls: Sequence[tuple[str, object]] = ()
+    ) -> DetectorResult | None:
         """What the detectors find in a request, or in what was answered to it."""
-        passing = Passing(
+        passing = RequestView(
             self.sessions.name(call), call.project, call.wire.name, call.model, call.parsed(), self.policy(call.project)
         )
-        return look(self.detectors, passing, None if text is None else Answered(text, calls), self._tell)
+        return look(self.detectors, passing, None if text is None else ResponseView(text, calls), self._tell)
 
-    def terms_of(self, call: Call) -> ev.Terms:
+    def terms_of(self, call: InboundRequest) -> ev.IncidentContext:
         """What holds for every call of a project and a session that goes well."""
         session = call.session
         terms = self._terms.get(call.project)
         if terms is None:
             policy = self.policy(call.project)
             rungs = tuple(rung.name for rung in policy.ladder.rungs)
-            terms = ev.Terms(policy.ladder.name, policy.name, False, False, rungs, call.project)
+            terms = ev.IncidentContext(policy.ladder.name, policy.name, False, False, rungs, call.project)
             self._terms[call.project] = terms
         return terms._replace(session=session) if session else terms

@@ -11,8 +11,8 @@ import orjson
 from rung.core.domain.errors import RungError
 
 if TYPE_CHECKING:
-    from rung.gateway.settings import Upstream
-    from rung.wires.registry import Wire
+    from rung.gateway.settings import UpstreamSettings
+    from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -38,11 +38,11 @@ class NotJson(RungError):
 
 
 @dataclass(slots=True, kw_only=True)
-class Call:
+class InboundRequest:
     """What came in, and what was read off it."""
 
-    wire: Wire
-    upstream: Upstream
+    wire: WireFormat
+    upstream: UpstreamSettings
     target: str  # path and query
     headers: dict[bytes, bytes]
     passed: Headers

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rung.gateway.inbound_request import Call
-    from rung.gateway.settings import Key
+    from rung.gateway.inbound_request import InboundRequest
+    from rung.gateway.settings import GatewayKey
 
 PREFIX: Final = "rung-"
 
 
-class Refusal(Exception):  # it says what happened
+class RequestRejected(Exception):  # it says what happened
     """A request that is not let in, and the status that says so; `close`: its connection is of no more use."""
 
     def __init__(self, status: int, message: str, *, close: bool = False) -> None:
@@ -36,30 +36,34 @@ def hash_of(key: str) -> str:
     return sha256(key.encode()).hexdigest()
 
 
-def admit(keys: Sequence[Key], call: Call | None, secret: bytes, now: float, spent: Mapping[str, float]) -> Key:
+def admit(
+    keys: Sequence[GatewayKey], call: InboundRequest | None, secret: bytes, now: float, spent: Mapping[str, float]
+) -> GatewayKey:
     """The key somebody has come with; the call then belongs to its project."""
     given = secret.decode("latin-1").removeprefix("Bearer ").strip()
     if not given:
-        raise Refusal(401, "no key was given: this gateway wants one of its own")
+        raise RequestRejected(401, "no key was given: this gateway wants one of its own")
     key = _known(keys, hash_of(given))
     if key is None or key.revoked:
-        raise Refusal(401, "this key is not known here" if key is None else "this key was revoked")
+        raise RequestRejected(401, "this key is not known here" if key is None else "this key was revoked")
     if key.expires and datetime.fromtimestamp(now, UTC).date().isoformat() > key.expires[:10]:
-        raise Refusal(401, f"this key was good until {key.expires[:10]}")
+        raise RequestRejected(401, f"this key was good until {key.expires[:10]}")
     if key.dollars is not None and spent.get(key.hash, 0.0) >= key.dollars:
-        raise Refusal(429, f"the ${key.dollars:.2f} of this key are spent (spend limit)")
+        raise RequestRejected(429, f"the ${key.dollars:.2f} of this key are spent (spend limit)")
     if call is not None:
         if key.models:
             model = call.parsed().get("model")
             if model not in key.models:
-                raise Refusal(403, f"this key is not for the model {model!r}: allowed is {', '.join(key.models)}")
+                raise RequestRejected(
+                    403, f"this key is not for the model {model!r}: allowed is {', '.join(key.models)}"
+                )
         call.key, call.models = key.hash, key.models
         call.project = key.project or call.project
         call.dollars = None if key.dollars is None else key.dollars - spent.get(key.hash, 0.0)
     return key
 
 
-def _known(keys: Sequence[Key], digest: str) -> Key | None:
+def _known(keys: Sequence[GatewayKey], digest: str) -> GatewayKey | None:
     found = None
     for key in keys:  # all of them, each in the same time
         if compare_digest(key.hash, digest):

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.detectors.finding import Stage
+from rung.detectors.finding import LoopStage
 from rung.detectors.loop_messages import loop_told
-from rung.detectors.loops.text_repetition import ChantWatch
-from rung.detectors.session_monitor import Watch
+from rung.detectors.loops.text_repetition import RepetitionDetector
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step
 from rung.gateway.conversation_steps import steps
-from rung.gateway.detector_port import Notice
+from rung.gateway.detector_port import DetectorResult
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
-    from rung.detectors.loop_settings import Watching
-    from rung.gateway.detector_port import Answered, Passing
+    from rung.detectors.loop_settings import LoopSettings
+    from rung.gateway.detector_port import RequestView, ResponseView
 
 WARN, STOP = "warn", "stop"
 _LONG: Final = 600  # characters: a shorter answer cannot chant
@@ -30,17 +30,17 @@ _WARNING: Final = 300
 class LoopGuard:
     """A detector of loops, by one mode and one set of thresholds."""
 
-    def __init__(self, mode: str, watching: Watching) -> None:
+    def __init__(self, mode: str, watching: LoopSettings) -> None:
         self._mode = mode
         self._watching = watching
 
-    def asked(self, passing: Passing) -> Notice | None:
+    def asked(self, passing: RequestView) -> DetectorResult | None:
         """Is the last step of this conversation one too many?"""
         found_steps, new = steps(passing.wire, passing.body)
         done = [Step(*step) for step in found_steps]
         if len(done) < self._watching.replan:
             return None
-        watch = Watch(self._watching)
+        watch = SessionMonitor(self._watching)
         for step in done[: -new - 1]:
             watch.take(step)
         for step in done[-new - 1 : -new]:
@@ -50,19 +50,19 @@ class LoopGuard:
         found = watch.see(done[-1])
         return None if found is None else self._notice(found)
 
-    def answered(self, passing: Passing, answer: Answered) -> Notice | None:  # noqa: ARG002  # the seam's signature
+    def answered(self, passing: RequestView, answer: ResponseView) -> DetectorResult | None:  # noqa: ARG002  # the seam's signature
         """Does the answer say the same over and over?"""
         if len(answer.text) < _LONG or "chanting" in self._watching.ignore_rules or self._watching.off:
             return None
-        found = ChantWatch().stream(answer.text)
-        return None if found is None else Notice(warning=_line(found))
+        found = RepetitionDetector().stream(answer.text)
+        return None if found is None else DetectorResult(warning=_line(found))
 
-    def _notice(self, found: Finding) -> Notice:
+    def _notice(self, found: Finding) -> DetectorResult:
         warning = _line(found)
-        if self._mode == STOP and found.stage is Stage.FORCE_DONE:
-            return Notice(evidence=found.evidence, warning=warning)
+        if self._mode == STOP and found.stage is LoopStage.FORCE_DONE:
+            return DetectorResult(evidence=found.evidence, warning=warning)
         tell = self._mode != WARN and found.news
-        return Notice(warning=warning, nudge=loop_told(str(found.stage), found) if tell else "")
+        return DetectorResult(warning=warning, nudge=loop_told(str(found.stage), found) if tell else "")
 
 
 def _line(found: Finding) -> str:

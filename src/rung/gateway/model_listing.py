@@ -18,7 +18,7 @@ from rung.core.domain.request import Request
 from rung.engine.recover import recover
 from rung.gateway import response as answers
 from rung.gateway.http.port import read_body, text_headers
-from rung.gateway.response import Answer
+from rung.gateway.response import GatewayResponse
 from rung.wires.registry import MESSAGES
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from rung.core.domain.outcome import Outcome
     from rung.gateway.gateway import Gateway
-    from rung.gateway.settings import Upstream
-    from rung.wires.registry import Wire
+    from rung.gateway.settings import UpstreamSettings
+    from rung.wires.registry import WireFormat
 
 MODELS: Final = "/v1/models"
 COUNT: Final = "/v1/messages/count_tokens"
@@ -45,19 +45,19 @@ def is_lookup(method: str, path: str) -> bool:
 
 async def look_up(
     gateway: Gateway,
-    wire: Wire,
-    upstream: Upstream,
+    wire: WireFormat,
+    upstream: UpstreamSettings,
     path: str,
     asked: tuple[str, str, list[tuple[bytes, bytes]], bytes],
     models: Sequence[str] = (),
-) -> Answer:
+) -> GatewayResponse:
     """The answer to one: the upstream's, else ours. `models` are those that a key is for."""
     if models and path != COUNT:
         return _listed(wire, path, models)
-    last: list[Answer] = []
+    last: list[GatewayResponse] = []
     policy = gateway.policy("").but(models=(), agents=())  # another model would say something else
 
-    async def attempt(_: Request) -> Answer:
+    async def attempt(_: Request) -> GatewayResponse:
         last.clear()
         async with asyncio.timeout(gateway.settings.timeouts.total):
             response = await gateway.client.send(upstream, *asked)
@@ -65,7 +65,7 @@ async def look_up(
                 body = await read_body(response)
             finally:
                 response.close()
-        answer = Answer(response.status, answers.passed(response.raw_headers), body)
+        answer = GatewayResponse(response.status, answers.passed(response.raw_headers), body)
         if answer.status >= _BAD:
             last.append(answer)
             raise AttemptError.of(
@@ -73,7 +73,7 @@ async def look_up(
             )
         return answer
 
-    outcome: Outcome[Answer] = await recover(
+    outcome: Outcome[GatewayResponse] = await recover(
         attempt,
         Request(prompt=path),
         policy=policy,
@@ -94,7 +94,7 @@ async def look_up(
     return answers.error(wire, answers.status_of(outcome.failure.kind), f"{upstream.name} could not be asked: {text}")
 
 
-def _listed(wire: Wire, path: str, models: Sequence[str]) -> Answer:
+def _listed(wire: WireFormat, path: str, models: Sequence[str]) -> GatewayResponse:
     """The list of models, or one of them, in the shape of a wire."""
     shown = _of_anthropic if wire is MESSAGES else _of_openai
     wanted = path.removeprefix(MODELS).strip("/")
@@ -106,7 +106,7 @@ def _listed(wire: Wire, path: str, models: Sequence[str]) -> Answer:
         found = shown(wanted)
     else:
         return answers.error(wire, 404, f"there is no model {wanted!r} here: there are {', '.join(models)}")
-    return Answer(200, [(b"content-type", b"application/json"), _HERE], orjson.dumps(found))
+    return GatewayResponse(200, [(b"content-type", b"application/json"), _HERE], orjson.dumps(found))
 
 
 def _of_anthropic(model: str) -> dict[str, Any]:

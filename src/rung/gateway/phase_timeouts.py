@@ -15,7 +15,7 @@ HEADERS, FIRST, GAP, BODY = range(4)
 _WAITED_FOR: Final = ("the headers", "the first content", "the next piece", "the body")
 
 
-class Clock:
+class PhaseTimer:
     """Ends the attempt of the running task when what is waited for has not come in time."""
 
     __slots__ = ("_handle", "_loop", "_task", "due", "expired", "phase", "seconds", "writing")
@@ -55,7 +55,7 @@ class Clock:
         self.expired = True
         self._task.cancel()
 
-    def __enter__(self) -> Clock:
+    def __enter__(self) -> PhaseTimer:
         return self
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:

@@ -18,8 +18,8 @@ from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stream_rules import is_cut_at_limit, is_intended, is_usable_when_broken, seen_by_client
 from rung.gateway import response as answers
 from rung.gateway.http.port import header_of, read_body, text_headers
-from rung.gateway.phase_timeouts import FIRST, GAP, HEADERS, Clock
-from rung.gateway.response import Answer
+from rung.gateway.phase_timeouts import FIRST, GAP, HEADERS, PhaseTimer
+from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
 from rung.wires.tool_arguments import lacking
 
@@ -27,40 +27,40 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from rung.gateway.http.port import UpstreamResponse
-    from rung.gateway.inbound_request import Call
+    from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.outbound import Outbound, Upstreams
     from rung.gateway.response_writer import Send
-    from rung.wires.stream_splicer import Splice
+    from rung.wires.stream_splicer import StreamSplicer
 
 _OK: Final = 200
 _BAD: Final = 400
 _EVENTS: Final = b"text/event-stream"
 
 
-class Exchange:
+class ProxiedCall:
     """State of one call over all its attempts."""
 
-    def __init__(self, upstreams: Upstreams, call: Call, send: Send, first: Outbound) -> None:
+    def __init__(self, upstreams: Upstreams, call: InboundRequest, send: Send, first: Outbound) -> None:
         self.upstreams = upstreams
         self.call = call
         self.first = first
         self.writer = ResponseWriter(send)
         self.accepted = False  # the upstream of the last attempt has accepted its request
-        self.stream: Splice | None = None
+        self.stream: StreamSplicer | None = None
         self.parts: list[dict[str, Any]] = []  # whole answers that were cut short
-        self.refused: list[Answer] = []  # the upstreams' own errors, as they came
-        self.last: Answer | None = None  # that of the last attempt, if it had one
+        self.refused: list[GatewayResponse] = []  # the upstreams' own errors, as they came
+        self.last: GatewayResponse | None = None  # that of the last attempt, if it had one
         self.usage: dict[str, Any] = {}
         self.tokens = (0, 0)  # in and out, once they are counted
         self.native_end = b""  # the end of a stream that was cut short, as it came
 
     # -- an attempt --------------------------------------------------------------------------------------
 
-    def attempt_first(self) -> Awaitable[Answer | None]:
+    def attempt_first(self) -> Awaitable[GatewayResponse | None]:
         """Send the call as it came."""
         return self.attempt(self.first)
 
-    async def attempt(self, outbound: Outbound) -> Answer | None:
+    async def attempt(self, outbound: Outbound) -> GatewayResponse | None:
         """One exchange with one upstream: a whole answer, or None when it was streamed to the client."""
         try:
             return await self._attempt(outbound)
@@ -76,13 +76,13 @@ class Exchange:
             evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
             raise AttemptError.of(seen_by_client(evidence)) from None
 
-    async def _attempt(self, outbound: Outbound) -> Answer | None:
+    async def _attempt(self, outbound: Outbound) -> GatewayResponse | None:
         self.writer.attempts += 1
         self.accepted = False
         self.last = None
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # we are in one
-        with Clock(asyncio.get_running_loop(), task) as clock:
+        with PhaseTimer(asyncio.get_running_loop(), task) as clock:
             self.writer.clock = clock
             try:
                 response = await self._open(outbound, clock)
@@ -98,7 +98,7 @@ class Exchange:
             except Exception as error:  # noqa: BLE001  # whatever the client library raises, the stream has broken
                 raise AttemptError.of(evidence_of(error)) from None
 
-    async def _open(self, outbound: Outbound, clock: Clock) -> UpstreamResponse:
+    async def _open(self, outbound: Outbound, clock: PhaseTimer) -> UpstreamResponse:
         timeouts = self.upstreams.settings.timeouts
         grace = timeouts.last_resort_factor if outbound.last else 1.0
         clock.wait_for(HEADERS, grace * (timeouts.headers if self.call.streams else timeouts.total))
@@ -111,9 +111,9 @@ class Exchange:
 
     # -- whole answers -----------------------------------------------------------------------------------
 
-    async def _whole(self, response: UpstreamResponse, *, resumed: bool) -> Answer:
+    async def _whole(self, response: UpstreamResponse, *, resumed: bool) -> GatewayResponse:
         data = await read_body(response)
-        answer = Answer(response.status, answers.passed(response.raw_headers), data)
+        answer = GatewayResponse(response.status, answers.passed(response.raw_headers), data)
         if response.status >= _BAD:
             self.last = answer
             self.refused.append(answer)
@@ -132,7 +132,7 @@ class Exchange:
             self.parts = [*self.parts, found] if resumed else [found]
         raise AttemptError.of(evidence)
 
-    def _good(self, answer: Answer, found: dict[str, Any]) -> Answer:
+    def _good(self, answer: GatewayResponse, found: dict[str, Any]) -> GatewayResponse:
         if self.parts:
             found = self.call.wire.bodies.joined([*self.parts, found])
             self.parts = []
@@ -173,7 +173,7 @@ class Exchange:
 
     # -- streams -----------------------------------------------------------------------------------------
 
-    async def _relay(self, response: UpstreamResponse, clock: Clock) -> None:
+    async def _relay(self, response: UpstreamResponse, clock: PhaseTimer) -> None:
         """Pass a stream on as it comes; it has ended well when it says so, not when it is over."""
         stream = self.stream
         if stream is None:
@@ -200,7 +200,7 @@ class Exchange:
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
         await self._ended(stream)
 
-    async def _ended(self, stream: Splice, rest: bytes = b"") -> None:
+    async def _ended(self, stream: StreamSplicer, rest: bytes = b"") -> None:
         """The stream is over; `rest` is what the client has yet to get of it."""
         if stream.interrupted():
             text = f"the stream ended without {self.call.wire.ending}"
@@ -232,7 +232,7 @@ class Exchange:
         name, data = error
         evidence = read_event(name, data) or Evidence(text=data[:2_000], phase=Phase.STREAM)
         evidence = evidence._replace(provider=self.call.wire.upstream)
-        self.last = Answer(0, [(b"content-type", b"application/json")], data.encode())
+        self.last = GatewayResponse(0, [(b"content-type", b"application/json")], data.encode())
         return AttemptError.of(evidence)
 
     async def ping(self) -> None:

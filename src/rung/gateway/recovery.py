@@ -13,7 +13,7 @@ from rung.core.domain.errors import AttemptError
 from rung.engine.attempt_api import spend
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
-from rung.gateway.body_rewriter import CannotChange, Changes
+from rung.gateway.body_rewriter import BodyRewriter, RungNotApplicable
 from rung.gateway.final_error import send_final_error
 from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
     from rung.engine.session import Session
-    from rung.gateway.detector_port import Notice
+    from rung.gateway.detector_port import DetectorResult
     from rung.gateway.gateway import Gateway
-    from rung.gateway.proxied_call import Exchange
-    from rung.gateway.response import Answer
+    from rung.gateway.proxied_call import ProxiedCall
+    from rung.gateway.response import GatewayResponse
 
 _SUMMARY_TOKENS: Final = 2_000
 
 
-async def handle(gateway: Gateway, exchange: Exchange) -> None:
+async def handle(gateway: Gateway, exchange: ProxiedCall) -> None:
     """Take a call to its end: one attempt for most, a recovery for the others."""
     call, now = exchange.call, gateway.clock.now()
     session = gateway.sessions.known(call, now)
@@ -62,7 +62,7 @@ async def handle(gateway: Gateway, exchange: Exchange) -> None:
     await _recover(gateway, exchange, session or gateway.sessions.get(call, now), first, nudge)
 
 
-def _inspect_request(exchange: Exchange) -> Notice | None:
+def _inspect_request(exchange: ProxiedCall) -> DetectorResult | None:
     """What the detectors find in a request, its warning noted; a body that is not JSON is the upstream's to refuse."""
     assert exchange.upstreams.inspect is not None  # noqa: S101  # the caller has looked
     try:
@@ -75,12 +75,12 @@ def _inspect_request(exchange: Exchange) -> Notice | None:
 
 
 async def _recover(
-    gateway: Gateway, exchange: Exchange, session: Session, first: FirstAttempt | None, nudge: str
+    gateway: Gateway, exchange: ProxiedCall, session: Session, first: FirstAttempt | None, nudge: str
 ) -> None:
     """Recover a call from the failure of its first attempt, or from its beginning."""
     call, policy = exchange.call, gateway.policy_for(exchange.call, exchange.upstreams.settings)
     summarise = partial(_summarise, exchange) if exchange.upstreams.settings.summary_model else None
-    changes = Changes(exchange, policy, summarise)
+    changes = BodyRewriter(exchange, policy, summarise)
     progress = _Progress(exchange, policy)
     request = changes.first
     if session.model and session.model != call.model:
@@ -88,7 +88,7 @@ async def _recover(
     if nudge:
         request = changes.nudged(request, nudge)
 
-    async def attempt(request: Request) -> Answer | None:
+    async def attempt(request: Request) -> GatewayResponse | None:
         progress.note()
         outbound = changes.outbound(request)
         try:
@@ -99,7 +99,7 @@ async def _recover(
         spend(_account(gateway, exchange, request.model))
         return answer
 
-    outcome: Outcome[Answer | None] = await recover(
+    outcome: Outcome[GatewayResponse | None] = await recover(
         attempt,
         request,
         policy=policy,
@@ -129,7 +129,7 @@ class _Progress:
 
     incident: Incident
 
-    def __init__(self, exchange: Exchange, policy: Policy) -> None:
+    def __init__(self, exchange: ProxiedCall, policy: Policy) -> None:
         self._exchange = exchange
         self._rungs = policy.ladder.rungs
 
@@ -149,7 +149,7 @@ class _Progress:
         }
 
 
-def _account(gateway: Gateway, exchange: Exchange, model: str) -> float:
+def _account(gateway: Gateway, exchange: ProxiedCall, model: str) -> float:
     """Count the tokens of an answer, once; US dollars they cost."""
     usage, exchange.usage = exchange.usage, {}
     if not usage:
@@ -160,7 +160,7 @@ def _account(gateway: Gateway, exchange: Exchange, model: str) -> float:
     )
 
 
-async def _summarise(exchange: Exchange, body: dict[str, Any]) -> dict[str, Any]:
+async def _summarise(exchange: ProxiedCall, body: dict[str, Any]) -> dict[str, Any]:
     """The body with its middle summarised by the model that the settings name for that."""
     call, upstreams = exchange.call, exchange.upstreams
     bodies, settings = call.wire.bodies, upstreams.settings
@@ -173,5 +173,5 @@ async def _summarise(exchange: Exchange, body: dict[str, Any]) -> dict[str, Any]
         finally:
             response.close()
     if not said:
-        raise CannotChange(f"{settings.summary_model} gave no summary")
+        raise RungNotApplicable(f"{settings.summary_model} gave no summary")
     return bodies.with_history(body, condensed(messages, said))

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rung.gateway.inbound_request import Call
+    from rung.gateway.inbound_request import InboundRequest
 
     Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _KEPT: Final = 8 * 1024 * 1024  # bytes of an answer that are kept for who may join
 
 
-class Copy:
+class ResponseRecorder:
     """What a client was sent, for whoever joins; kept while its request runs."""
 
     def __init__(self, send: Send) -> None:
@@ -77,27 +77,27 @@ class Copy:
                 self._abandoned()
 
 
-class Joining:
+class InFlightRequests:
     """The requests that are running, by what they ask."""
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, int, bytes], Copy] = {}
+        self._running: dict[tuple[str, int, bytes], ResponseRecorder] = {}
 
     def __len__(self) -> int:
         """How many can be joined now."""
         return len(self._running)
 
-    def begin(self, call: Call, copy: Copy) -> None:
+    def begin(self, call: InboundRequest, copy: ResponseRecorder) -> None:
         """This one has been running for a moment: others may join it."""
         self._running[_key(call)] = copy
 
-    def end(self, call: Call, copy: Copy) -> None:
+    def end(self, call: InboundRequest, copy: ResponseRecorder) -> None:
         """It is over."""
         copy.end()
         if self._running and self._running.get(_key(call)) is copy:
             del self._running[_key(call)]
 
-    def running(self, call: Call) -> Copy | None:
+    def running(self, call: InboundRequest) -> ResponseRecorder | None:
         """The request this one was sent again for."""
         if not self._running or not (call.resent or b"idempotency-key" in call.headers):
             return None
@@ -105,5 +105,5 @@ class Joining:
         return found if found is not None and found.complete else None
 
 
-def _key(call: Call) -> tuple[str, int, bytes]:
+def _key(call: InboundRequest) -> tuple[str, int, bytes]:
     return (call.target, call.credential, call.body)

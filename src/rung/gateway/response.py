@@ -12,7 +12,7 @@ from rung.core.domain.failures import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rung.wires.registry import Wire
+    from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -42,7 +42,7 @@ _UNSAFE: Final = re.compile(r"[^\x20-\x7e]+")
 _HEADER_LIMIT: Final = 200
 
 
-class Answer(NamedTuple):
+class GatewayResponse(NamedTuple):
     """A whole answer."""
 
     status: int
@@ -60,10 +60,10 @@ def status_of(kind: Kind) -> int:
     return _STATUSES.get(kind, 500)
 
 
-def error(wire: Wire, status: int, message: str, *more: tuple[bytes, bytes]) -> Answer:
+def error(wire: WireFormat, status: int, message: str, *more: tuple[bytes, bytes]) -> GatewayResponse:
     """An error of ours, in the shape the client's SDK parses; it is not to be tried again."""
     body = orjson.dumps(wire.bodies.error(status, message))
-    return Answer(status, [(b"content-type", b"application/json"), (b"x-should-retry", b"false"), *more], body)
+    return GatewayResponse(status, [(b"content-type", b"application/json"), (b"x-should-retry", b"false"), *more], body)
 
 
 def done(**what: Any) -> Headers:

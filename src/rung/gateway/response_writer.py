@@ -9,8 +9,8 @@ from rung.gateway import response as answers
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rung.gateway.phase_timeouts import Clock
-    from rung.gateway.response import Answer
+    from rung.gateway.phase_timeouts import PhaseTimer
+    from rung.gateway.response import GatewayResponse
 
     Headers = list[tuple[bytes, bytes]]
     Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -30,7 +30,7 @@ class ResponseWriter:
         self.begun = False  # the client has headers
         self.over = False  # the client has everything
         self.headers: Headers = []  # of the upstream's stream
-        self.clock: Clock | None = None  # of the running attempt
+        self.clock: PhaseTimer | None = None  # of the running attempt
         self.attempts = 0
         self.notes: dict[str, Any] = {}  # what was done, for the headers
 
@@ -50,7 +50,7 @@ class ResponseWriter:
             clock.writing = False
         self.over = last
 
-    async def reply(self, answer: Answer) -> None:
+    async def reply(self, answer: GatewayResponse) -> None:
         """Send a whole response."""
         self.begun = self.over = True
         length = (b"content-length", str(len(answer.body)).encode())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import uvicorn
 
 from rung.core.domain.errors import ConfigError
-from rung.gateway.app import App
+from rung.gateway.app import GatewayApp
 from rung.gateway.gateway import Gateway
 from rung.gateway.http.server_protocol import patient_for
 
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from rung.gateway.detector_port import Detector
-    from rung.gateway.settings import Settings
+    from rung.gateway.detector_port import GatewayDetector
+    from rung.gateway.settings import GatewaySettings
 
 _LOOK_EVERY: Final = 1.0
 _BACKLOG: Final = 2_048
 
 
-class Served:
+class RunningGateway:
     """A gateway being served."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: GatewaySettings,
         journal: Any = None,
         tell: Callable[[str], object] = print,
-        detectors: Sequence[Detector] = (),
+        detectors: Sequence[GatewayDetector] = (),
     ) -> None:
         self.settings = settings
         self.detectors = detectors
         self.journal = journal
         self.tell = tell
         self.port = 0
-        self.app: App | None = None
+        self.app: GatewayApp | None = None
         self._server: uvicorn.Server | None = None
 
-    async def run(self, reload: Callable[[], Settings] | None = None, file: Path | None = None) -> None:
+    async def run(self, reload: Callable[[], GatewaySettings] | None = None, file: Path | None = None) -> None:
         """Serve until a signal comes; then take no more, finish what is under way, and end."""
         gateway = Gateway(self.settings, self.journal, self.detectors, self.tell)
-        self.app = App(gateway)
+        self.app = GatewayApp(gateway)
         bound = _bound(self.settings)
         self._server = _Server(_config(self.app, self.settings), self)
         watching = asyncio.create_task(self._watch(reload, file)) if reload is not None and file is not None else None
@@ -65,7 +65,7 @@ class Served:
         if self._server is not None:
             self._server.handle_exit(signal.SIGTERM, None)
 
-    async def _watch(self, reload: Callable[[], Settings], file: Path) -> None:
+    async def _watch(self, reload: Callable[[], GatewaySettings], file: Path) -> None:
         """Read the file again when it has changed; one that is wrong is told of, and the old settings stay."""
         seen = _stamp(file)
         while True:
@@ -76,7 +76,7 @@ class Served:
             seen = now
             self.read_again(reload)
 
-    def read_again(self, reload: Callable[[], Settings]) -> bool:
+    def read_again(self, reload: Callable[[], GatewaySettings]) -> bool:
         """Take up changed settings; False when they are wrong."""
         try:
             settings = reload()
@@ -93,7 +93,7 @@ class Served:
 class _Server(uvicorn.Server):
     """Says that it drains before it does."""
 
-    def __init__(self, config: uvicorn.Config, served: Served) -> None:
+    def __init__(self, config: uvicorn.Config, served: RunningGateway) -> None:
         super().__init__(config)
         self._served = served
 
@@ -113,7 +113,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _bound(settings: Settings) -> socket.socket:
+def _bound(settings: GatewaySettings) -> socket.socket:
     """The socket it listens on; one that cannot be had is a mistake in the settings."""
     kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
@@ -122,7 +122,7 @@ def _bound(settings: Settings) -> socket.socket:
         raise ConfigError("gateway.port", settings.port, f"a port that is free on {settings.host} ({error})") from None
 
 
-def _config(app: App, settings: Settings) -> uvicorn.Config:
+def _config(app: GatewayApp, settings: GatewaySettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=settings.host,
@@ -150,9 +150,9 @@ def _stamp(file: Path) -> tuple[int, int]:
     return (found.st_mtime_ns, found.st_size)
 
 
-def serve(settings: Settings, journal: Any = None, **watched: Any) -> None:
+def serve(settings: GatewaySettings, journal: Any = None, **watched: Any) -> None:
     """Serve, in this thread, until a signal comes."""
     import uvloop
 
     gc.freeze()  # what is there now stays: it need not be looked at again
-    uvloop.run(Served(settings, journal).run(**watched))
+    uvloop.run(RunningGateway(settings, journal).run(**watched))

@@ -10,13 +10,13 @@ from rung.engine.session import Session
 from rung.gateway.inbound_request import NotJson
 
 if TYPE_CHECKING:
-    from rung.gateway.inbound_request import Call
+    from rung.gateway.inbound_request import InboundRequest
 
 LIMIT: Final = 10_000  # sessions that are remembered
 _FIRST: Final = 4_000  # characters of a conversation's beginning by which it is known
 
 
-class Sessions:
+class SessionTable:
     """Sessions by what the agent calls them, else by how their conversation began; each model has its own."""
 
     def __init__(self, seconds: float) -> None:
@@ -27,7 +27,7 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def known(self, call: Call, now: float) -> Session | None:
+    def known(self, call: InboundRequest, now: float) -> Session | None:
         """The session of a call, if there is anything to remember of it."""
         if self._ordered and (told := self._ordered.get(call.session)):
             return Session(model=told, id=call.session)
@@ -39,7 +39,7 @@ class Sessions:
         """People have put these sessions on these models; an empty one lets a session go."""
         self._ordered = {session: model for session, model in models.items() if model}
 
-    def get(self, call: Call, now: float) -> Session:
+    def get(self, call: InboundRequest, now: float) -> Session:
         """The session of a call, begun now if it was not known."""
         name = self.name(call)
         session = self._fresh((name, call.model), now)
@@ -60,7 +60,7 @@ class Sessions:
         return found[0]
 
     @staticmethod
-    def name(call: Call) -> str:
+    def name(call: InboundRequest) -> str:
         """What its session is called."""
         if call.session:
             return call.session

@@ -28,8 +28,8 @@ from rung.core.domain.settings_schema import (
     whole,
 )
 from rung.core.policy.parser import PolicyBook, policy_from
-from rung.core.policy.spend_limits import Allowance
-from rung.detectors.loop_settings import Watching, watching_from
+from rung.core.policy.spend_limits import SpendLimits
+from rung.detectors.loop_settings import LoopSettings, watching_from
 from rung.wires.registry import ANTHROPIC, OPENAI
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _URL: Final = Type("a URL that begins with http:// or https://", _is_url, lambda
 
 
 @settings
-class Upstream:
+class UpstreamSettings:
     """One place where requests go: `[gateway.upstreams.NAME]`."""
 
     name: str
@@ -74,7 +74,7 @@ class Upstream:
 
 
 @settings
-class Timeouts:
+class TimeoutSettings:
     """Time limits of one upstream request: `[gateway.timeouts]`."""
 
     connect: float = setting(POSITIVE_SECONDS, "Time limit for a connection.", default=10.0)
@@ -90,7 +90,7 @@ class Timeouts:
 
 
 @settings
-class Limits:
+class SizeLimits:
     """What the gateway accepts: `[gateway.limits]`."""
 
     body: int = setting(COUNT, "Largest request body, in bytes.", default=64 * 1024 * 1024)
@@ -100,7 +100,7 @@ class Limits:
 
 
 @settings
-class Key:
+class GatewayKey:
     """A key given out, known by its hash: a row of `[[gateway.keys]]`."""
 
     hash: str = setting(
@@ -137,7 +137,7 @@ def _read_prices(value: object, key: str) -> Mapping[str, Mapping[str, float]]:
 
 
 @settings
-class Settings:
+class GatewaySettings:
     """The `[gateway]` table, with the policies and the `[loops]` of the file."""
 
     host: str = setting(ANY_TEXT, "Address to listen on.", default="127.0.0.1")
@@ -146,10 +146,12 @@ class Settings:
         "Port to listen on; 0 picks a free port.",
         default=DEFAULT_PORT,
     )
-    timeouts: Timeouts = setting(table_of(Timeouts), "Time limits of one upstream request.", default_factory=Timeouts)
-    limits: Limits = setting(table_of(Limits), "What the gateway accepts.", default_factory=Limits)
-    budgets: Allowance = setting(table_of(Allowance), "Spend limits in US dollars.", default_factory=Allowance)
-    keys: tuple[Key, ...] = setting(rows_of(Key), "Keys given out.", default=())
+    timeouts: TimeoutSettings = setting(
+        table_of(TimeoutSettings), "Time limits of one upstream request.", default_factory=TimeoutSettings
+    )
+    limits: SizeLimits = setting(table_of(SizeLimits), "What the gateway accepts.", default_factory=SizeLimits)
+    budgets: SpendLimits = setting(table_of(SpendLimits), "Spend limits in US dollars.", default_factory=SpendLimits)
+    keys: tuple[GatewayKey, ...] = setting(rows_of(GatewayKey), "Keys given out.", default=())
     buffer_tool_calls: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
     header_hold_seconds: float = setting(
         SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0
@@ -175,10 +177,12 @@ class Settings:
     prices: Mapping[str, Mapping[str, float]] = setting(
         Type("a table of prices", parse=_read_prices), "Prices by model.", default_factory=lambda: NO_PRICES
     )
-    upstreams: tuple[Upstream, ...] = ()
-    watching: Watching = field(default_factory=Watching)
+    upstreams: tuple[UpstreamSettings, ...] = ()
+    watching: LoopSettings = field(default_factory=LoopSettings)
     book: PolicyBook = field(default_factory=lambda: book_of(PolicyBook(default=policy_from(POLICY), settings={})))
-    _of_wire: dict[str, tuple[Upstream, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _of_wire: dict[str, tuple[UpstreamSettings, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         names = [upstream.name for upstream in self.upstreams]
@@ -188,11 +192,11 @@ class Settings:
         if self.host not in ("127.0.0.1", "::1", "localhost") and not self.keys:
             raise ConfigError("host", self.host, "127.0.0.1, unless [[gateway.keys]] says who may come")
 
-    def upstream(self, name: str) -> Upstream:
+    def upstream(self, name: str) -> UpstreamSettings:
         """The upstream of this name."""
         return next(upstream for upstream in self.upstreams if upstream.name == name)
 
-    def of_wire(self, wire: str) -> tuple[Upstream, ...]:
+    def of_wire(self, wire: str) -> tuple[UpstreamSettings, ...]:
         """The upstreams that speak this wire, in the order they are tried."""
         found = self._of_wire.get(wire)
         if found is None:
@@ -206,13 +210,15 @@ def book_of(book: PolicyBook) -> PolicyBook:
     return replace(book, settings=settings, default=policy_from(settings))
 
 
-def settings_from(table: object, book: PolicyBook | None = None, *, loops: object = None, **flags: Any) -> Settings:
+def settings_from(
+    table: object, book: PolicyBook | None = None, *, loops: object = None, **flags: Any
+) -> GatewaySettings:
     """Settings from the `[gateway]` table of a file, its `[loops]`, and flags, which weigh more."""
     source = read_table({} if table is None else table, "gateway")
     source |= {key: value for key, value in flags.items() if value is not None}
-    values = read_values(Settings, source, "gateway", "upstreams", *WIRES)
+    values = read_values(GatewaySettings, source, "gateway", "upstreams", *WIRES)
     try:
-        return Settings(
+        return GatewaySettings(
             upstreams=_upstreams(source),
             watching=watching_from({} if loops is None else loops),
             book=book_of(book or PolicyBook(default=policy_from(POLICY), settings={})),
@@ -222,13 +228,15 @@ def settings_from(table: object, book: PolicyBook | None = None, *, loops: objec
         raise error if error.key.startswith(("gateway.", "loops")) else error.under("gateway") from None
 
 
-def _upstreams(source: Mapping[str, Any]) -> tuple[Upstream, ...]:
+def _upstreams(source: Mapping[str, Any]) -> tuple[UpstreamSettings, ...]:
     """The named ones, before them one per wire: by its URL, else the public service's."""
     tables = read_table(source.get("upstreams", {}), "gateway.upstreams")
-    named = tuple(read_settings(Upstream, row, f"gateway.upstreams.{name}", name=name) for name, row in tables.items())
+    named = tuple(
+        read_settings(UpstreamSettings, row, f"gateway.upstreams.{name}", name=name) for name, row in tables.items()
+    )
     first = []
     for wire in WIRES:
         if wire in source or not any(upstream.wire == wire for upstream in named):
             url = _URL.read(source.get(wire, PUBLIC[wire]), f"gateway.{wire}")
-            first.append(Upstream(name=wire, wire=wire, url=url))
+            first.append(UpstreamSettings(name=wire, wire=wire, url=url))
     return (*first, *named)

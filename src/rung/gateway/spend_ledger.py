@@ -14,16 +14,16 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.policy.spend_limits import ALERTS, Allowance, Purse, month_of
-from rung.gateway.keys import Refusal
+from rung.core.policy.spend_limits import ALERTS, SpendLimit, SpendLimits, month_of
+from rung.gateway.keys import RequestRejected
 from rung.store.queries.spend import allowance, charge_keys, spent_by_keys, spent_by_sessions, spent_in_month
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rung.core.policy.policy import Policy
-    from rung.gateway.inbound_request import Call
-    from rung.gateway.settings import Settings
+    from rung.gateway.inbound_request import InboundRequest
+    from rung.gateway.settings import GatewaySettings
 
 _THOUSAND: Final = 1_000
 _MILLION: Final = 1_000_000
@@ -33,14 +33,14 @@ _ASKED_LIMIT: Final = 200  # models whose price is looked up: whoever makes name
 _SESSION: Final = "budget/session/"
 
 
-class Price(NamedTuple):
+class ModelPrice(NamedTuple):
     """US dollars for one token in and one out."""
 
     input: float
     output: float
 
 
-class Spent(NamedTuple):
+class SpendTotals(NamedTuple):
     """What one session has used so far."""
 
     calls: int = 0
@@ -48,15 +48,15 @@ class Spent(NamedTuple):
     tokens_out: int = 0
 
 
-class Costs:
+class SpendLedger:
     """Who has spent what: by key, session, project and month."""
 
     def __init__(self, tell: Callable[[str], object] = print, journal: Any = None) -> None:
-        self.allowance = Allowance()
+        self.allowance = SpendLimits()
         self.spent: OrderedDict[str, float] = OrderedDict()  # by the id of a purse, and by the hash of a key
         self._journal = journal
-        self._history: dict[str, Spent] = {}
-        self._prices: dict[str, Price | None] = {}
+        self._history: dict[str, SpendTotals] = {}
+        self._prices: dict[str, ModelPrice | None] = {}
         self._alerted: set[tuple[str, int]] = set()
         self._charges: dict[str, float] = {}  # of keys, not written down yet
         self._tell = tell
@@ -66,7 +66,7 @@ class Costs:
 
     # -- prices ------------------------------------------------------------------------------------------
 
-    def price(self, model: str, overrides: Mapping[str, Mapping[str, float]]) -> Price | None:
+    def price(self, model: str, overrides: Mapping[str, Mapping[str, float]]) -> ModelPrice | None:
         """What a model costs; None when nobody knows."""
         if model not in self._prices:
             own = overrides.get(model)
@@ -75,7 +75,7 @@ class Costs:
                     self._asked.add(model)
                     self.wanted.add(model)
                 return None
-            self._prices[model] = Price(own["input"] / _MILLION, own["output"] / _MILLION)
+            self._prices[model] = ModelPrice(own["input"] / _MILLION, own["output"] / _MILLION)
         return self._prices[model]
 
     async def look_up(self) -> None:
@@ -83,7 +83,7 @@ class Costs:
         models, self.wanted = sorted(self.wanted), set()
         if models:
             for model, found in (await asyncio.to_thread(_listed, models)).items():
-                self._prices[model] = None if found is None else Price(*found)
+                self._prices[model] = None if found is None else ModelPrice(*found)
 
     def forget_prices(self) -> None:
         """The overrides may have changed."""
@@ -92,7 +92,7 @@ class Costs:
 
     # -- what the journal says ---------------------------------------------------------------------------
 
-    def read(self, settings: Settings, now: float) -> None:
+    def read(self, settings: GatewaySettings, now: float) -> None:
         """Take up what people have set and what was spent by whoever writes to the same journal. Waits for it."""
         if self._journal is None:
             self.allowance = settings.budgets
@@ -119,7 +119,7 @@ class Costs:
         if charges and self._journal is not None:
             charge_keys(self._journal, charges, now)
 
-    async def learn(self, call: Call) -> None:
+    async def learn(self, call: InboundRequest) -> None:
         """Know what the session of a call has spent before this process saw it."""
         name = _SESSION + call.session
         if self.allowance.session is None or not call.session or name in self.spent:
@@ -139,21 +139,23 @@ class Costs:
             limit = next((purse.limit for purse in self._all(name) if purse.id == name), 0.0)
             self._alerted.update((name, mark) for mark in ALERTS if limit and 100 * dollars >= mark * limit)
 
-    def _all(self, name: str) -> list[Purse]:
+    def _all(self, name: str) -> list[SpendLimit]:
         scope, _, rest = name.removeprefix("budget/").partition("/")
         project, _, month = rest.rpartition("/")
         return self.allowance.purses(rest if scope == "session" else "", project, month)
 
     # -- counting and checking ---------------------------------------------------------------------------
 
-    def add(self, call: Call, model: str, tokens: tuple[int, int], settings: Settings, now: float) -> float:
+    def add(
+        self, call: InboundRequest, model: str, tokens: tuple[int, int], settings: GatewaySettings, now: float
+    ) -> float:
         """Count what an answer cost; the dollars."""
         session = call.session
         if session:
             if len(self._history) > _KNOWN_LIMIT:
                 self._history.clear()
-            before = self._history.get(session, Spent())
-            self._history[session] = Spent(
+            before = self._history.get(session, SpendTotals())
+            self._history[session] = SpendTotals(
                 before.calls + 1, before.tokens_in + tokens[0], before.tokens_out + tokens[1]
             )
         price = self.price(model, settings.prices)
@@ -169,13 +171,15 @@ class Costs:
             self._charges[call.key] = self._charges.get(call.key, 0.0) + dollars
         return dollars
 
-    def admit(self, call: Call, now: float) -> None:
+    def admit(self, call: InboundRequest, now: float) -> None:
         """Pause whoever has spent all there is."""
         for purse in self._purses(call, now):
             if self.spent.get(purse.id, 0.0) >= purse.limit:
-                raise Refusal(429, f"the budget of ${purse.limit:.2f} for this {purse.scope} is spent (spend limit)")
+                raise RequestRejected(
+                    429, f"the budget of ${purse.limit:.2f} for this {purse.scope} is spent (spend limit)"
+                )
 
-    def within(self, policy: Policy, call: Call, settings: Settings, now: float) -> Policy:
+    def within(self, policy: Policy, call: InboundRequest, settings: GatewaySettings, now: float) -> Policy:
         """The policy with what is left as its cap, and each model with what a call of this session would cost on it."""
         lefts = [purse.limit - self.spent.get(purse.id, 0.0) for purse in self._purses(call, now)]
         lefts += [left for left in (call.dollars, policy.budget.dollars) if left is not None]
@@ -186,23 +190,23 @@ class Costs:
         budget = replace(policy.budget, dollars=max(0.0, min(lefts))) if lefts else policy.budget
         return policy.but(models=models, budget=budget)
 
-    def estimate(self, call: Call, model: str, settings: Settings) -> float:
+    def estimate(self, call: InboundRequest, model: str, settings: GatewaySettings) -> float:
         """US dollars of one call on a model by this session's own tokens; without a history by this call's alone."""
         price = self.price(model, settings.prices)
         if price is None:
             return 0.0
-        past = self._history.get(call.session, Spent())
+        past = self._history.get(call.session, SpendTotals())
         if not past.calls:
             return len(call.body) / CHARACTERS_PER_TOKEN * price.input  # at the least: what it will say nobody knows
         return (past.tokens_in * price.input + past.tokens_out * price.output) / past.calls
 
-    def _purses(self, call: Call, now: float) -> list[Purse]:
+    def _purses(self, call: InboundRequest, now: float) -> list[SpendLimit]:
         hour = int(now // 3_600)
         if self._hour != hour:
             self._hour, self._named = hour, month_of(now)
         return self.allowance.purses(call.session, call.project, self._named)
 
-    def _alert(self, purse: Purse) -> None:
+    def _alert(self, purse: SpendLimit) -> None:
         for mark in ALERTS:
             if 100 * self.spent[purse.id] >= mark * purse.limit and (purse.id, mark) not in self._alerted:
                 self._alerted.add((purse.id, mark))
@@ -218,7 +222,7 @@ def _listed(models: list[str]) -> dict[str, list[float] | None]:
     return found
 
 
-def listed_price(model: str) -> Price | None:
+def listed_price(model: str) -> ModelPrice | None:
     """Price of a model by the list of the `genai-prices` package; None when it has none."""
     try:
         from genai_prices import Usage, calc_price
@@ -226,7 +230,7 @@ def listed_price(model: str) -> Price | None:
         found = calc_price(Usage(input_tokens=_THOUSAND, output_tokens=_THOUSAND), model)
     except (ImportError, LookupError):
         return None
-    return Price(float(found.input_price) / _THOUSAND, float(found.output_price) / _THOUSAND)
+    return ModelPrice(float(found.input_price) / _THOUSAND, float(found.output_price) / _THOUSAND)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rung.core.domain.events import Event
-    from rung.gateway.inbound_request import Call
+    from rung.gateway.inbound_request import InboundRequest
 
 _NANOSECONDS: Final = 1_000_000_000
 
@@ -32,7 +32,7 @@ class Telemetry:
 
     def told(
         self,
-        call: Call,
+        call: InboundRequest,
         began: float,
         ended: float,
         *,

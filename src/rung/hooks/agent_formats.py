@@ -48,7 +48,7 @@ EVENTS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-class Heard:
+class HookEvent:
     """One event, whoever told it. `steps` are tool, arguments, result, error and the call's id."""
 
     __slots__ = ("active", "agent", "cwd", "name", "said", "session", "steps", "text", "told")
@@ -121,7 +121,7 @@ def _error(response: Any) -> bool | str:
     return False
 
 
-class Answer:
+class HookResponse:
     """What we say to an event. Nothing: we were only told."""
 
     __slots__ = ("block", "context", "deny", "notice", "stop")
@@ -134,7 +134,7 @@ class Answer:
         self.notice = notice  # for the user
 
 
-def written(heard: Heard, answer: Answer) -> dict[str, Any]:
+def written(heard: HookEvent, answer: HookResponse) -> dict[str, Any]:
     """The answer in the agent's own form."""
     table: dict[str, Any] = {}
     if answer.notice:

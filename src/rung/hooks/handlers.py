@@ -8,9 +8,9 @@ from zlib import crc32
 
 from rung.detectors.loops.prefilter import number_of
 from rung.hooks import fast_json, spool
-from rung.hooks.agent_formats import EVENTS, Answer, Heard, written
+from rung.hooks.agent_formats import EVENTS, HookEvent, HookResponse, written
 from rung.hooks.crash_log import crashed, unseen
-from rung.hooks.session_state import Memory, prune
+from rung.hooks.session_state import SessionState, prune
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def answered(agent: str, place: str, told: bytes, journal: str | None = None) ->
     if agent not in EVENTS:
         raise ValueError(f"agent {agent!r}: allowed are {', '.join(EVENTS)}")
     table = fast_json.loads(told)
-    heard = Heard(agent, table)
+    heard = HookEvent(agent, table)
     if not heard.name or not heard.session:
         return b"{}", False, False
-    with Memory(place, agent, heard.session) as memory:
+    with SessionState(place, agent, heard.session) as memory:
         memory.table["place"], memory.table["cwd"] = place, heard.cwd
         memory.table["journal"] = os.environ.get("RUNG_JOURNAL", "") if journal is None else journal
         _settings(memory.table, heard.cwd)
@@ -67,12 +67,12 @@ def _settings(table: dict[str, Any], cwd: str) -> None:
             crashed(table["place"], "rung.toml", error)
 
 
-def _start(_: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _start(_: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     prune(memory.table["place"], now)
-    return Answer(notice=unseen(memory.table["place"])), True
+    return HookResponse(notice=unseen(memory.table["place"])), True
 
 
-def _prompt(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _prompt(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     """A person spoke: every streak ends. How often its stop was blocked does not: that is for the whole session."""
     table = memory.table
     for name in ("ending", "denied", "watch", "pending", "counts", "last", "history", "failing", "partial", "recent"):
@@ -81,22 +81,22 @@ def _prompt(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     table["prompt"] = heard.text[:_PROMPT]
     table["asked"] = now
     table["near"] = True  # its end at the latest will be looked at closely
-    return Answer(), True
+    return HookResponse(), True
 
 
-def _before(_: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _before(_: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     fact = memory.table.get("ending")
     if not fact:
-        return Answer(), False
+        return HookResponse(), False
     from rung.hooks import messages
     from rung.hooks.session_ladder import must_stop
 
     denied = memory.table["denied"] = memory.table.get("denied", 0) + 1
     stop = messages.stopped(fact) if must_stop(memory.table, now) else ""
-    return Answer(deny=messages.denied(fact, denied), stop=stop), True
+    return HookResponse(deny=messages.denied(fact, denied), stop=stop), True
 
 
-def _failed(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _failed(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     """A call failed; the batch it was in comes after it."""
     for tool, _, _, _, call in heard.steps:
         known = memory.table.setdefault("failed", {})
@@ -104,13 +104,13 @@ def _failed(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
             known.clear()
         known[call] = heard.text[:_HEAD] or True
         spool.note(memory, heard, now, "failed", tool=tool, text=heard.text[: spool.TEXT])
-    return Answer(), True
+    return HookResponse(), True
 
 
-def _after(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _after(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     table = memory.table
     if table.get("ending"):
-        return Answer(), False
+        return HookResponse(), False
     failed = table.get("failed", {})
     pending = table.setdefault("pending", [])
     suspicious = False
@@ -131,10 +131,10 @@ def _after(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
             table["recent"] = [*table.get("recent", ()), step][-RECENT:]
         suspicious = _glance(table, step) or suspicious
     if not suspicious and len(pending) < PENDING:
-        return Answer(), True
+        return HookResponse(), True
     from rung.hooks.loop_check import noticed
 
-    return Answer(context=noticed(heard, memory, now)), True
+    return HookResponse(context=noticed(heard, memory, now)), True
 
 
 def _glance(table: dict[str, Any], step: list[Any]) -> bool:
@@ -180,35 +180,35 @@ def _small(args: Any) -> Any:
     return _short(args)
 
 
-def _stop(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _stop(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     from rung.hooks.stop_gate import at_stop
 
     return at_stop(heard, memory, now), True
 
 
-def _broke(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _broke(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     """The model could not be reached any more: whatever the agent says of it, this is no success."""
     spool.note(memory, heard, now, "failed", tool="", text=heard.text[: spool.TEXT])
     memory.table["partial"] = f"the agent was cut off: {heard.text[:200]}"
-    return Answer(), True
+    return HookResponse(), True
 
 
-def _compact(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _compact(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     """A compaction is due; the user hears when the work no longer fits the context."""
-    from rung.detectors.context_usage import ContextWatch
+    from rung.detectors.context_usage import ContextMonitor
 
     table = memory.table
-    watch = ContextWatch.from_json(table["context"]) if "context" in table else ContextWatch()
+    watch = ContextMonitor.from_json(table["context"]) if "context" in table else ContextMonitor()
     calls = table.get("calls", 0)
     finding = watch.full_again(calls - table.get("compacted_at", calls))
     table["context"], table["compacted_at"] = watch.to_json(), calls
     if finding is None:
-        return Answer(), True
+        return HookResponse(), True
     spool.note_finding(memory, heard, now, finding)
-    return Answer(notice=f"rung: {finding.text}; split the task"), True
+    return HookResponse(notice=f"rung: {finding.text}; split the task"), True
 
 
-def _end(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
+def _end(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
     """The session is over: how it ended, in our words."""
     from rung.hooks.data_dir import cut_off
 
@@ -225,10 +225,10 @@ def _end(heard: Heard, memory: Memory, now: float) -> tuple[Answer, bool]:
     for name in ("incident", "n", "history", "ending", "denied"):  # taken up again, it is another incident
         table.pop(name, None)
     table["began"] = now
-    return Answer(), True
+    return HookResponse(), True
 
 
-ACTS: Final[dict[str, Callable[[Heard, Memory, float], tuple[Answer, bool]]]] = {
+ACTS: Final[dict[str, Callable[[HookEvent, SessionState, float], tuple[HookResponse, bool]]]] = {
     "start": _start,
     "prompt": _prompt,
     "before": _before,

@@ -28,7 +28,7 @@ AGENTS: Final = ("claude-code", "codex", "gemini-cli")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class InstallTarget:
     """An agent's settings file, and where we keep what was in it before."""
 
     agent: str
@@ -58,7 +58,7 @@ def settings_of(agent: str, *, user: bool, root: Path) -> Path:
     return (home if user else root) / ".gemini" / "settings.json"
 
 
-def install(place: Place) -> list[str]:
+def install(place: InstallTarget) -> list[str]:
     """Write our hooks into the settings; the names of the events they are for. Installed twice is installed once."""
     before = _before(place)
     table = _parsed(place.settings, before)
@@ -83,7 +83,7 @@ def install(place: Place) -> list[str]:
     return list(ours)
 
 
-def uninstall(place: Place) -> str:
+def uninstall(place: InstallTarget) -> str:
     """Take our hooks out: `restored` to the byte, `removed` from a file that was changed since, or `absent`."""
     record, now = _record(place), _read(place.settings)
     if record is not None and now is not None and hashlib.sha256(now).hexdigest() == record["wrote"]:
@@ -101,18 +101,18 @@ def uninstall(place: Place) -> str:
     return "removed"
 
 
-def installed(place: Place) -> bool:
+def installed(place: InstallTarget) -> bool:
     """Are our hooks in the settings?"""
     now = _read(place.settings)
     return now is not None and MARK in now.decode("utf-8", "replace")
 
 
-def hooks_for(place: Place) -> dict[str, dict[str, Any]]:
+def hooks_for(place: InstallTarget) -> dict[str, dict[str, Any]]:
     """By event, the group of hooks that is ours."""
     return {event: _group(place, event, name) for event, name in EVENTS[place.agent].items()}
 
 
-def _group(place: Place, event: str, name: str) -> dict[str, Any]:
+def _group(place: InstallTarget, event: str, name: str) -> dict[str, Any]:
     seconds = STOP_SECONDS if name == "stop" else END_SECONDS if name == "end" else SECONDS
     if place.port and name not in BY_COMMAND:
         return {
@@ -128,7 +128,7 @@ def _group(place: Place, event: str, name: str) -> dict[str, Any]:
     return {"hooks": [hook]}
 
 
-def _posted(place: Place, seconds: int) -> dict[str, Any]:
+def _posted(place: InstallTarget, seconds: int) -> dict[str, Any]:
     """An event that the agent posts itself: no process is started for it."""
     from rung.hooks.resident_server import token_of
 
@@ -138,13 +138,13 @@ def _posted(place: Place, seconds: int) -> dict[str, Any]:
     return {"type": "http", "url": url, "headers": headers, "timeout": seconds}
 
 
-def instead(place: Place, name: str) -> str:
+def instead(place: InstallTarget, name: str) -> str:
     """The command for when nobody takes what is posted: where the service runs, it does nothing."""
     there = shlex.quote(str(place.data / "serve"))
     return f'{MARK} read -r port rest 2>/dev/null < {there}; [ "$port" = {place.port} ] || {{ {command_for(place, name)}; }}'
 
 
-def command_for(place: Place, name: str) -> str:
+def command_for(place: InstallTarget, name: str) -> str:
     """A line for the agent's shell. Whatever is missing or breaks, it ends with 0: 2 would block the agent."""
     if name == "broke":  # the agent does not wait for this one: a shell is fast enough, an interpreter is not
         folder = shlex.quote(cut_folder(str(place.data)))
@@ -154,7 +154,7 @@ def command_for(place: Place, name: str) -> str:
     return f"{MARK} test -f {entry} && {how} {place.agent} {data} 2>/dev/null || true"
 
 
-def _before(place: Place) -> bytes | None:
+def _before(place: InstallTarget) -> bytes | None:
     """What was there without us."""
     now, record = _read(place.settings), _record(place)
     if now is None:
@@ -193,7 +193,7 @@ def _parsed(path: Path, content: bytes | None) -> dict[str, Any]:
     return table
 
 
-def _record(place: Place) -> dict[str, Any] | None:
+def _record(place: InstallTarget) -> dict[str, Any] | None:
     content = _read(place.record)
     try:
         table = json.loads(content) if content else None

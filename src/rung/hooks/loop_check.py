@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rung.detectors.loop_settings import watching_from
-from rung.detectors.session_monitor import Watch
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step
 from rung.hooks import spool
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
-    from rung.hooks.agent_formats import Heard
-    from rung.hooks.session_state import Memory
+    from rung.hooks.agent_formats import HookEvent
+    from rung.hooks.session_state import SessionState
 
 
-def noticed(heard: Heard, memory: Memory, now: float) -> str:
+def noticed(heard: HookEvent, memory: SessionState, now: float) -> str:
     """Run the loop detectors over the pending steps; the text for the agent, empty where nothing new was found."""
     table = memory.table
     watching = watching_from(table["loops"])
     kept = table.get("watch")
-    watch = Watch(watching) if kept is None else Watch.from_json(kept, watching)
+    watch = SessionMonitor(watching) if kept is None else SessionMonitor.from_json(kept, watching)
     found: Finding | None = None
     for tool, args, result, error in table.pop("pending", []):
         finding = watch.see(Step(tool, args, result, error))
@@ -30,7 +30,7 @@ def noticed(heard: Heard, memory: Memory, now: float) -> str:
     return _told(found, heard, memory, now) if found is not None else ""
 
 
-def _told(finding: Finding, heard: Heard, memory: Memory, now: float) -> str:
+def _told(finding: Finding, heard: HookEvent, memory: SessionState, now: float) -> str:
     from rung.core.domain.ladder import Action
     from rung.hooks import messages
     from rung.hooks.session_ladder import next_step

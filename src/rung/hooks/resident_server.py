@@ -35,7 +35,7 @@ _HEADERS: Final = 100
 TOKEN: Final = "hook.token"  # noqa: S105  # a file's name
 
 
-class Serving(socketserver.ThreadingTCPServer):
+class ResidentServer(socketserver.ThreadingTCPServer):
     """Answers until it is told to stop, is not asked for `idle` seconds, or its directory is gone."""
 
     allow_reuse_address = True
@@ -117,7 +117,7 @@ class Handler(socketserver.StreamRequestHandler):
     """One connection."""
 
     timeout = _PATIENCE
-    server: Serving
+    server: ResidentServer
 
     def handle(self) -> None:
         """Read an event and answer it."""
@@ -175,7 +175,7 @@ def token_of(place: Path) -> str:
     return found
 
 
-class AlreadyThere(ConfigError):
+class AlreadyRunning(ConfigError):
     """Another process answers for this directory."""
 
 
@@ -188,17 +188,17 @@ def _lock(place: Path, patience: float) -> int:
     while not try_lock(handle):
         if time.monotonic() >= until:
             os.close(handle)
-            raise AlreadyThere("hooks", str(place), "one process that answers them; there is one already")
+            raise AlreadyRunning("hooks", str(place), "one process that answers them; there is one already")
         (place / resident_client.FILE).unlink(missing_ok=True)  # one that a hook started looks for it, and ends without
         time.sleep(0.1)
     return handle
 
 
-class Beside:
+class ResidentThread:
     """Answers from a thread of a service that runs anyway; where another process does already, it does nothing."""
 
     def __init__(self, place: str | Path, port: int = resident_client.PORT) -> None:
-        self.server: Serving | None = None
+        self.server: ResidentServer | None = None
         self.begun = threading.Event()  # it is known whether it answers
         self._thread = threading.Thread(target=self._run, args=(place, port), daemon=True)
         self._thread.start()
@@ -206,8 +206,8 @@ class Beside:
     def _run(self, place: str | Path, port: int) -> None:
         for wanted in (port, 0):  # where the port is taken, any other: commands find it by its file
             try:
-                self.server = Serving(place, wanted)
-            except AlreadyThere:
+                self.server = ResidentServer(place, wanted)
+            except AlreadyRunning:
                 break
             except ConfigError:
                 continue
@@ -227,10 +227,10 @@ class Beside:
 
 
 def serve(
-    place: str | Path, port: int = 0, idle: float | None = None, ready: Callable[[Serving], None] | None = None
+    place: str | Path, port: int = 0, idle: float | None = None, ready: Callable[[ResidentServer], None] | None = None
 ) -> None:
     """Answer until it is over."""
-    with Serving(place, port, idle) as server:
+    with ResidentServer(place, port, idle) as server:
         if ready is not None:
             ready(server)
         server.serve_forever(poll_interval=0.5)
@@ -239,7 +239,7 @@ def serve(
 if __name__ == "__main__":
     try:
         serve(sys.argv[1], idle=IDLE)
-    except AlreadyThere:
+    except AlreadyRunning:
         sys.exit(0)
     except Exception as error:  # noqa: BLE001  # nobody is there to be told but the log
         crashed(sys.argv[1], "serve", error)

@@ -20,7 +20,7 @@ KEPT: Final = 200  # sessions
 KEPT_SECONDS: Final = 14 * 86_400
 
 
-class Memory:
+class SessionState:
     """One session's memory, held while it is looked at; what is in `table` at the end is kept."""
 
     def __init__(self, place: str, agent: str, session: str) -> None:
@@ -34,7 +34,7 @@ class Memory:
         self.table: dict[str, Any] = {}
         self.kept = False
 
-    def __enter__(self) -> Memory:
+    def __enter__(self) -> SessionState:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         self._lock = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:

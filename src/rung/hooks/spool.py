@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from rung.detectors.finding import Finding
-    from rung.hooks.agent_formats import Heard
-    from rung.hooks.session_state import Memory
+    from rung.hooks.agent_formats import HookEvent
+    from rung.hooks.session_state import SessionState
 
 LIMIT: Final = 4 * 1024 * 1024  # of one session's lines that nobody has taken to the journal yet
 TEXT: Final = 4_000
 
 
-def note(memory: Memory, heard: Heard, now: float, name: str, **facts: Any) -> None:
+def note(memory: SessionState, heard: HookEvent, now: float, name: str, **facts: Any) -> None:
     """Note an event of the session's incident; its place there is given now, so that it can only be kept once."""
     table = memory.table
     if "incident" not in table:
@@ -34,14 +34,14 @@ def note(memory: Memory, heard: Heard, now: float, name: str, **facts: Any) -> N
     memory.table.setdefault("lines", []).append(line)
 
 
-def note_finding(memory: Memory, heard: Heard, now: float, finding: Finding) -> None:
+def note_finding(memory: SessionState, heard: HookEvent, now: float, finding: Finding) -> None:
     """Note a detector's finding as a failure."""
     facts: dict[str, Any] = {"tool": finding.tool, "text": finding.text, "kind": finding.kind.value}
     facts |= {"rule": finding.rule, "repeats": finding.repeats, "missing": list(finding.missing)}
     note(memory, heard, now, "failed", **facts)
 
 
-def write(place: str, memory: Memory) -> bool:
+def write(place: str, memory: SessionState) -> bool:
     """Set the noted lines down; true when there were any."""
     lines = memory.table.pop("lines", [])
     if not lines:

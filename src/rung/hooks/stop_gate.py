@@ -13,7 +13,7 @@ from rung.detectors.finding import Finding
 from rung.detectors.output import look_at
 from rung.detectors.step import Step
 from rung.hooks import messages, spool
-from rung.hooks.agent_formats import Answer
+from rung.hooks.agent_formats import HookResponse
 from rung.hooks.crash_log import crashed, limit
 from rung.hooks.session_ladder import max_blocks, next_step
 from rung.wiring.completion_checks import claims_of, contract_of, judged
@@ -21,32 +21,32 @@ from rung.wiring.completion_checks import claims_of, contract_of, judged
 if TYPE_CHECKING:
     from typing import Any
 
-    from rung.detectors.claims import Check
-    from rung.hooks.agent_formats import Heard
-    from rung.hooks.session_state import Memory
+    from rung.detectors.claims import ClaimCheck
+    from rung.hooks.agent_formats import HookEvent
+    from rung.hooks.session_state import SessionState
 
 
-def at_stop(heard: Heard, memory: Memory, now: float) -> Answer:
+def at_stop(heard: HookEvent, memory: SessionState, now: float) -> HookResponse:
     """Let it finish, or send it back."""
     table = memory.table
     if table.get("ending") or "/" in heard.session or not table["stop"].get("gate", True):
-        return Answer()
+        return HookResponse()
     finding = _missing(heard, table)
     if finding is None:
         table.pop("partial", None)
-        return Answer()
+        return HookResponse()
     spool.note_finding(memory, heard, now, finding)
     text = _may_block(heard, table, finding, now)
     if not text:
         table["partial"] = f"finished without evidence: {finding.text}"
-        return Answer(notice=messages.unproven(finding))
+        return HookResponse(notice=messages.unproven(finding))
     spool.note(memory, heard, now, "decided", rung=0, action=Action.NUDGE.value, reason=finding.kind.value)
     table["blocks"] = table.get("blocks", 0) + 1
     table.setdefault("said", []).append(crc32(text.encode()))
-    return Answer(block=text)
+    return HookResponse(block=text)
 
 
-def _may_block(heard: Heard, table: dict[str, Any], finding: Finding, now: float) -> str:
+def _may_block(heard: HookEvent, table: dict[str, Any], finding: Finding, now: float) -> str:
     """The words to send it back with; empty when it goes."""
     blocks = table.get("blocks", 0)
     if blocks >= max_blocks(table) or (
@@ -60,7 +60,7 @@ def _may_block(heard: Heard, table: dict[str, Any], finding: Finding, now: float
     return "" if crc32(text.encode()) in table.get("said", []) else text
 
 
-def _missing(heard: Heard, table: dict[str, Any]) -> Finding | None:
+def _missing(heard: HookEvent, table: dict[str, Any]) -> Finding | None:
     """What its last words leave unproven."""
     stop = table["stop"]
     command = stop.get("check")
@@ -84,7 +84,7 @@ def _missing(heard: Heard, table: dict[str, Any]) -> Finding | None:
     return found or _judged(heard, table, checks)
 
 
-def _judged(heard: Heard, table: dict[str, Any], checks: list[Check]) -> Finding | None:
+def _judged(heard: HookEvent, table: dict[str, Any], checks: list[ClaimCheck]) -> Finding | None:
     """What the project's judge says of work that the free checks let pass; one that breaks lets it go."""
     steps = [Step(tool, args, result, error) for tool, args, result, error in table.get("recent", [])]
     try:

@@ -12,9 +12,9 @@ from rung.core.classify.classifier import classify
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.request import Request
-from rung.detectors.session_monitor import Watch
+from rung.detectors.session_monitor import SessionMonitor
 from rung.engine.external_loop import ExternalRecovery
-from rung.mcp.schemas import NextStep, Outcome, next_step
+from rung.mcp.schemas import NextStep, OutcomeReport, next_step
 from rung.store.queries.incidents import open_incidents
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ SESSIONS: Final = 1_000  # kept in memory at once; the journal has the rest
 AGENT: Final = "mcp"
 
 
-class Case:
+class McpSession:
     """One session: its open incident, if any, and its loop detectors."""
 
     def __init__(self) -> None:
         self.recovery: ExternalRecovery | None = None
-        self.watch = Watch()
+        self.watch = SessionMonitor()
 
 
-class Desk:
+class RecoveryService:
     """Serves every session over one journal. Threads may share it."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Desk:
         self._pick = pick
         self.now = now
         self._jitter = jitter
-        self._cases: OrderedDict[str, Case] = OrderedDict()
+        self._cases: OrderedDict[str, McpSession] = OrderedDict()
         self._lock = threading.RLock()
 
     def failed(self, session: str, evidence: Evidence, task: str = "", model: str = "") -> NextStep:
@@ -90,7 +90,7 @@ class Desk:
                 self._cases.pop(session, None)
             return True
 
-    def finished(self, session: str, done: list[str], reason: str, task: str = "") -> Outcome:
+    def finished(self, session: str, done: list[str], reason: str, task: str = "") -> OutcomeReport:
         """Close the session's incident as partial."""
         with self._lock:
             recovery = self._open(session, task, "")
@@ -100,10 +100,10 @@ class Desk:
             self._cases.pop(session, None)
             return recovery.outcome().contract()  # type: ignore[return-value]  # the contract's schema is this type's
 
-    def _case(self, session: str) -> Case:
+    def _case(self, session: str) -> McpSession:
         case = self._cases.get(session)
         if case is None:
-            case = self._cases[session] = Case()
+            case = self._cases[session] = McpSession()
             case.recovery = self._load(session)
         self._cases.move_to_end(session)
         while len(self._cases) > SESSIONS:

@@ -34,7 +34,7 @@ class NextStep(TypedDict):
     incident: str
 
 
-class Remedy(TypedDict):
+class KnownRemedy(TypedDict):
     """What was tried about the same error before, and how often it helped."""
 
     rung: str
@@ -42,7 +42,7 @@ class Remedy(TypedDict):
     worked: int
 
 
-class Known(TypedDict):
+class KnownFailure(TypedDict):
     """What is known about an error."""
 
     kind: str
@@ -53,10 +53,10 @@ class Known(TypedDict):
     helps: list[str]
     avoid: str
     fingerprint: str
-    tried_before: list[Remedy]
+    tried_before: list[KnownRemedy]
 
 
-class Looping(TypedDict):
+class LoopReport(TypedDict):
     """Is this going in circles? `stage`: replan, explore, force-done, or empty."""
 
     looping: bool
@@ -67,14 +67,14 @@ class Looping(TypedDict):
     next: NextStep | None
 
 
-class Noted(TypedDict):
+class ReportAccepted(TypedDict):
     """What was made of a report."""
 
     noted: bool
     message: str
 
 
-class Outcome(TypedDict):
+class OutcomeReport(TypedDict):
     """How it ended: the `outcome` contract."""
 
     status: str

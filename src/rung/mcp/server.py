@@ -8,8 +8,8 @@ from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
 from rung.core.classify.guide.work import GUIDES
 from rung.detectors.step import Step
-from rung.mcp.recovery_service import Desk, as_json, beyond, evidence
-from rung.mcp.schemas import Known, Looping, NextStep, Noted, Outcome
+from rung.mcp.recovery_service import RecoveryService, as_json, beyond, evidence
+from rung.mcp.schemas import KnownFailure, LoopReport, NextStep, OutcomeReport, ReportAccepted
 
 INSTRUCTIONS = (
     "Rung tells you what to do when something fails. Call report_failure with the error's own words whenever a step fails, and do "
@@ -19,7 +19,7 @@ INSTRUCTIONS = (
 LIMIT = 50
 
 
-def make_server(desk: Desk, *, host: str = "127.0.0.1", port: int = 8643) -> Any:
+def make_server(desk: RecoveryService, *, host: str = "127.0.0.1", port: int = 8643) -> Any:
     """A server over this desk; 1.x is told its address now, 2.x when it runs."""
     try:
         from mcp.server.mcpserver import MCPServer
@@ -44,7 +44,7 @@ def run(server: Any, *, http: bool, host: str, port: int) -> None:
         server.run("streamable-http")
 
 
-def _add_tools(server: Any, desk: Desk) -> None:
+def _add_tools(server: Any, desk: RecoveryService) -> None:
     @server.tool()  # type: ignore[untyped-decorator]  # one of two packages
     def report_failure(
         error: str,
@@ -60,7 +60,7 @@ def _add_tools(server: Any, desk: Desk) -> None:
         return desk.failed(session, evidence(clip(error), tool, exit_code, status, clip(output)), task, model)
 
     @server.tool()  # type: ignore[untyped-decorator]  # as above
-    def known_about_error(error: str, tool: str = "", status: int | None = None) -> Known:
+    def known_about_error(error: str, tool: str = "", status: int | None = None) -> KnownFailure:
         """What is known about an error: its kind, whether repeating helps, what does, and what helped here before."""
         return known(desk, error, tool, status)
 
@@ -72,7 +72,7 @@ def _add_tools(server: Any, desk: Desk) -> None:
         error: str = "",
         session: str = "default",
         task: str = "",
-    ) -> Looping:
+    ) -> LoopReport:
         """Tell of a call and its outcome, and hear whether you are going in circles. Call it once for each call."""
         found = desk.saw(session, Step(tool, arguments or {}, result, error or False))
         if found is None:
@@ -89,7 +89,7 @@ def _add_tools(server: Any, desk: Desk) -> None:
         }
 
     @server.tool()  # type: ignore[untyped-decorator]  # as above
-    def report_progress(step: str, finished: bool = False, session: str = "default") -> Noted:
+    def report_progress(step: str, finished: bool = False, session: str = "default") -> ReportAccepted:
         """Report a finished part of the work; with `finished`, that all of it is done after a failure."""
         noted = desk.progressed(session, clip(step), finished=finished)
         said = "Noted." if noted else "Nothing is open in this session, so there was nothing to note it with."
@@ -101,12 +101,14 @@ def _add_tools(server: Any, desk: Desk) -> None:
         return desk.failed(session, beyond(clip(reason)), task)
 
     @server.tool()  # type: ignore[untyped-decorator]  # as above
-    def finish_partial(reason: str, done: list[str] | None = None, session: str = "default", task: str = "") -> Outcome:
+    def finish_partial(
+        reason: str, done: list[str] | None = None, session: str = "default", task: str = ""
+    ) -> OutcomeReport:
         """End honestly with what there is: what is done, and why not all of it. Answers with the outcome to hand on."""
         return desk.finished(session, [clip(step) for step in done or []], clip(reason), task)
 
 
-def _add_resources(server: Any, desk: Desk) -> None:
+def _add_resources(server: Any, desk: RecoveryService) -> None:
     from rung.store.queries import listing
     from rung.store.queries.groups import groups
 
@@ -133,7 +135,7 @@ def _add_resources(server: Any, desk: Desk) -> None:
         return as_json([{**group._asdict(), "tried": tried(desk, group.project, group.fingerprint)} for group in found])
 
 
-def known(desk: Desk, error: str, tool: str, status: int | None) -> Known:
+def known(desk: RecoveryService, error: str, tool: str, status: int | None) -> KnownFailure:
     """What the classifier, the guide and the journal say of an error."""
     failure = classify(evidence(clip(error), tool, None, status, ""))
     guide = GUIDES[failure.kind]
@@ -150,7 +152,7 @@ def known(desk: Desk, error: str, tool: str, status: int | None) -> Known:
     }
 
 
-def tried(desk: Desk, project: str, fingerprint: str) -> list[Any]:
+def tried(desk: RecoveryService, project: str, fingerprint: str) -> list[Any]:
     """What was tried about a failure before."""
     from rung.store.queries.remedies import what_worked
 

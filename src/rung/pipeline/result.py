@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.events import Status
-from rung.core.pipeline.stage_signal import Ended, Signal, parse
+from rung.core.pipeline.stage_signal import StageEnding, StageSignal, parse
 
 if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
@@ -16,7 +16,7 @@ NOT_STARTED: Final = "not started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class PipelineResult:
     """How a pipeline ended: what each stage came to, where its output is, and the report of one that stopped."""
 
     status: Status
@@ -32,7 +32,7 @@ class Ran:
     def line(self, stage: str) -> str:
         """The signal of a stage, as the next one and people read it."""
         if stage not in self.outcomes:
-            return Signal(status=Ended.BLOCKED, facts={"reason": NOT_STARTED}).line()
+            return StageSignal(status=StageEnding.BLOCKED, facts={"reason": NOT_STARTED}).line()
         return signal_of(self.outcomes[stage], self.paths.get(stage, "")).line()
 
     def contract(self) -> dict[str, Any]:
@@ -55,15 +55,17 @@ class Ran:
         return self.outcomes[stage].pipeline_failure() if stage in self.outcomes else None
 
 
-def signal_of(outcome: Outcome[str], path: str) -> Signal:
+def signal_of(outcome: Outcome[str], path: str) -> StageSignal:
     """A stage's own signal, where it passed with one; else what its outcome amounts to."""
     facts: dict[str, str] = {}
     if outcome.ok:
         own = parse(outcome.value or "")
         if own is not None:
-            return Signal(status=Ended.PASS, facts=own.facts, ref=own.ref or path)
-        return Signal(status=Ended.PASS, ref=path)
+            return StageSignal(status=StageEnding.PASS, facts=own.facts, ref=own.ref or path)
+        return StageSignal(status=StageEnding.PASS, ref=path)
     if outcome.failure is not None:
         facts = {"kind": outcome.failure.kind.value}
-    ended = {Status.BLOCKED: Ended.BLOCKED, Status.PARTIAL: Ended.PARTIAL}.get(outcome.status, Ended.FAIL)
-    return Signal(status=ended, facts={**facts, "attempts": str(outcome.attempts)}, ref=path)
+    ended = {Status.BLOCKED: StageEnding.BLOCKED, Status.PARTIAL: StageEnding.PARTIAL}.get(
+        outcome.status, StageEnding.FAIL
+    )
+    return StageSignal(status=ended, facts={**facts, "attempts": str(outcome.attempts)}, ref=path)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rung.adapters.system.process import Started
+from rung.adapters.system.process import RunningProcess
 from rung.adapters.system.worker_processes import RealProcesses, launcher
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
@@ -25,14 +25,14 @@ from rung.core.policy.parser import policy_from
 from rung.core.policy.prompts import prompt_id, render
 from rung.engine.durable import recovery
 from rung.engine.recover import recover
-from rung.pipeline.result import Ran, signal_of
+from rung.pipeline.result import PipelineResult, signal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from rung.core.domain.outcome import Outcome
-    from rung.core.pipeline.spec import Pipeline, Stage
+    from rung.core.pipeline.spec import Pipeline, PipelineStage
     from rung.core.policy.policy import Policy
     from rung.engine.recover import RunPorts
 
@@ -71,7 +71,7 @@ class PipelineRun:
         stages = self.pipeline.stages
         self._prompts = {stage.id: stage.prompt or _read(self.folder / stage.prompt_path) for stage in stages}
 
-    async def run(self) -> Ran:
+    async def run(self) -> PipelineResult:
         """All of it, or as far as it goes. Ctrl-C ends the agents that run, and all they started."""
         self._agents = RealProcesses(self.folder / self.pipeline.out / self.pipeline.name / ".run")
         self.prepare()
@@ -92,7 +92,7 @@ class PipelineRun:
             self._agents.tidy()
         return self._ended()
 
-    def _ready(self, running: set[str]) -> list[Stage]:
+    def _ready(self, running: set[str]) -> list[PipelineStage]:
         """Who may start now; once one has stopped, nobody."""
         if any(not outcome.ok for outcome in self.outcomes.values()):
             return []
@@ -111,7 +111,7 @@ class PipelineRun:
     def _path(self, name: str, *, whole: bool = True) -> str:
         return f"{self.pipeline.out}/{self.pipeline.name}/{name}{'' if whole else '.partial'}.md"
 
-    async def _run_stage(self, stage: Stage) -> Outcome[str]:
+    async def _run_stage(self, stage: PipelineStage) -> Outcome[str]:
         before = {
             name: (self.paths[name], signal_of(self.outcomes[name], "").line())
             for name in self.pipeline.after[stage.id]
@@ -150,7 +150,7 @@ class PipelineRun:
         status = ended.get("status") if ended is not None else Incident.of(self.journal.events(name)).status
         return status is not None and status not in GOOD
 
-    def _agent(self, stage: Stage) -> Callable[[Request], Any]:
+    def _agent(self, stage: PipelineStage) -> Callable[[Request], Any]:
         async def attempt(request: Request) -> str:
             filled = {"{prompt}": request.prompt, "{stage}": stage.id, "{out}": self._path(stage.id)}
             filled["{turns}"] = "" if request.max_turns is None else str(request.max_turns)
@@ -174,7 +174,7 @@ class PipelineRun:
         return re.sub(r"[^A-Za-z0-9._-]", "_", f"{self.run_id or os.getpid()}.{stage}")
 
     async def _command(self, words: Sequence[str], given: str, said: dict[str, str]) -> str:
-        started = Started(words, given, cwd=self.folder, env={**os.environ, **said})
+        started = RunningProcess(words, given, cwd=self.folder, env={**os.environ, **said})
         try:
             return await apart(started.result)
         except asyncio.CancelledError:
@@ -190,7 +190,7 @@ class PipelineRun:
             params |= {"kept": failure.evidence.output, "nudged": text}
         return request.but(prompt=text, recovery=text, params=params)
 
-    def _check(self, stage: Stage) -> Callable[[str], Any]:
+    def _check(self, stage: PipelineStage) -> Callable[[str], Any]:
         async def check(output: str) -> Evidence | None:
             found = judge_output(stage, output)
             if found is not None or not stage.check:
@@ -214,12 +214,12 @@ class PipelineRun:
 
         return put
 
-    def _ended(self) -> Ran:
+    def _ended(self) -> PipelineResult:
         statuses = {outcome.status for outcome in self.outcomes.values()}
         stopped = next((status for status in _WORST if status in statuses), None)
         recovered = Status.RECOVERED in statuses
         status = stopped or (Status.RECOVERED if recovered else Status.SUCCEEDED)
-        ran = Ran(status=status, outcomes=self.outcomes, paths=self.paths, pipeline=self.pipeline)
+        ran = PipelineResult(status=status, outcomes=self.outcomes, paths=self.paths, pipeline=self.pipeline)
         if stopped is None or self.report is None:
             return ran
         reports = {

@@ -16,7 +16,7 @@ from starlette.routing import Mount, Route
 
 import rung
 from rung.service import problems
-from rung.service.auth_middleware import Guard
+from rung.service.auth_middleware import AuthMiddleware
 from rung.service.routes import admin, analytics, budgets, crews, inbox, incidents, policies, sessions
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from rung.service.app_context import Hub
+    from rung.service.app_context import AppContext
 
 STATIC: Final = Path(__file__).parent / "static"
 YEAR: Final = "public, max-age=31536000, immutable"
@@ -42,12 +42,12 @@ ROUTERS: Final = (
 )
 
 
-def make_app(hub: Hub, *, hosts: Iterable[str], address: str = "", wide: bool = False) -> ASGIApp:
+def make_app(hub: AppContext, *, hosts: Iterable[str], address: str = "", wide: bool = False) -> ASGIApp:
     """The whole service, behind its door."""
     api = make_api()
     api.state.hub = hub
     api.router.lifespan_context = _lifespan(hub, address)
-    guarded = Guard(api, access=hub.access, hosts=hosts, wide=wide)
+    guarded = AuthMiddleware(api, access=hub.access, hosts=hosts, wide=wide)
     return GZipMiddleware(guarded, minimum_size=1_000)
 
 
@@ -84,11 +84,11 @@ def _document(api: FastAPI) -> dict[str, Any]:
     return api.openapi_schema
 
 
-def _lifespan(hub: Hub, address: str) -> Any:
+def _lifespan(hub: AppContext, address: str) -> Any:
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         hub.stream.start(asyncio.get_running_loop())
-        teller = inbox.Teller(hub, address)
+        teller = inbox.WebhookNotifier(hub, address)
         await asyncio.to_thread(teller.start)
         yield
         teller.end()

@@ -6,36 +6,36 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from fastapi import Depends, Request
 
-from rung.service.auth import Access, Role, Who
+from rung.service.auth import Access, Principal, Role
 from rung.service.auth_middleware import needs
 from rung.service.crew_tables import CrewTables
-from rung.service.routes.stream import Stream
+from rung.service.routes.stream import EventSubscription
 from rung.store.journal.journal import Journal
-from rung.wiring.policies import Policies
+from rung.wiring.policies import PolicyStore
 
 if TYPE_CHECKING:
     from rung.service.replay import Replayers
 
 
-class Hub(NamedTuple):
+class AppContext(NamedTuple):
     """The parts of one service, chosen when it starts."""
 
     journal: Journal
     access: Access
-    stream: Stream
-    policies: Policies
+    stream: EventSubscription
+    policies: PolicyStore
     replayers: Replayers
     place: str  # of the journal, as it is shown
     demo: bool = False
     crews: CrewTables = CrewTables()
 
 
-def _hub(request: Request) -> Hub:
-    hub: Hub = request.app.state.hub
+def _hub(request: Request) -> AppContext:
+    hub: AppContext = request.app.state.hub
     return hub
 
 
-Parts = Annotated[Hub, Depends(_hub)]
-Reader = Annotated[Who, Depends(needs(Role.READ))]
-Actor = Annotated[Who, Depends(needs(Role.ACT))]
-Admin = Annotated[Who, Depends(needs(Role.ADMIN))]
+Parts = Annotated[AppContext, Depends(_hub)]
+Reader = Annotated[Principal, Depends(needs(Role.READ))]
+Actor = Annotated[Principal, Depends(needs(Role.ACT))]
+Admin = Annotated[Principal, Depends(needs(Role.ADMIN))]

@@ -43,7 +43,7 @@ class Role(StrEnum):
         return roles.index(self) >= roles.index(needed)
 
 
-class Who(NamedTuple):
+class Principal(NamedTuple):
     """Somebody who showed a token. `mark` stands for the token: its hash."""
 
     name: str
@@ -57,18 +57,18 @@ class Access:
     def __init__(self, journal: Journal, token: str, now: Callable[[], float] = time.time) -> None:
         self._journal = journal
         self._now = now
-        self._first = Who("admin", Role.ADMIN, _hash(token))
+        self._first = Principal("admin", Role.ADMIN, _hash(token))
         self._key = hashlib.sha256(b"rung cookie " + token.encode()).digest()
-        self._known: dict[str, tuple[float, Who | None]] = {}
+        self._known: dict[str, tuple[float, Principal | None]] = {}
         self._wrong: dict[str, list[float]] = {}
 
     # -- tokens ---------------------------------------------------------------------------------------
 
-    def by_token(self, token: str) -> Who | None:
+    def by_token(self, token: str) -> Principal | None:
         """Who shows this token."""
         return self._by_mark(_hash(token))
 
-    def _by_mark(self, mark: str) -> Who | None:
+    def _by_mark(self, mark: str) -> Principal | None:
         if hmac.compare_digest(mark, self._first.mark):
             return self._first
         now = self._now()
@@ -78,7 +78,7 @@ class Access:
         row = token_by_hash(self._journal, mark)
         who = None
         if row is not None and (row.ends_at is None or now < row.ends_at):
-            who = Who(row.name, Role(row.role), mark)
+            who = Principal(row.name, Role(row.role), mark)
         if len(self._known) > 1_000:  # noqa: PLR2004  # a bound, whatever it is
             self._known.clear()
         self._known[mark] = (now, who)
@@ -102,12 +102,12 @@ class Access:
 
     # -- cookies --------------------------------------------------------------------------------------
 
-    def cookie(self, who: Who) -> str:
+    def cookie(self, who: Principal) -> str:
         """What the browser shows from now on, instead of the token."""
         told = f"{who.mark}.{int(self._now() + STAYS)}"
         return f"{told}.{self._sign('cookie', told)}"
 
-    def by_cookie(self, value: str) -> Who | None:
+    def by_cookie(self, value: str) -> Principal | None:
         """Who shows this cookie; a token that was taken back takes its cookies with it."""
         mark, _, rest = value.partition(".")
         until, _, signed = rest.partition(".")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from rung.service.auth import Access, Who
+    from rung.service.auth import Access, Principal
 
 LOCAL: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 OPEN: Final = frozenset({"/healthz", "/readyz", "/api/login"})
@@ -39,7 +39,7 @@ HEADERS: Final = {
 }
 
 
-class Guard:
+class AuthMiddleware:
     """Plain ASGI around the whole app, so that no route can be forgotten."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Guard:
             self.set_cookie(response, who)
         return response
 
-    def set_cookie(self, response: Response, who: Who) -> None:
+    def set_cookie(self, response: Response, who: Principal) -> None:
         """From now on the browser is known."""
         response.set_cookie(
             COOKIE, self.access.cookie(who), max_age=int(STAYS), httponly=True, samesite="strict", secure=self.secure
@@ -201,16 +201,16 @@ def _address(scope: Scope) -> str:
     return str((scope.get("client") or ("",))[0])
 
 
-def needs(role: Role) -> Callable[..., Who]:
+def needs(role: Role) -> Callable[..., Principal]:
     """A route's dependency: who acts, if they have this role."""
     from fastapi import Request
 
-    from rung.service.problems import Problem
+    from rung.service.problems import ApiProblem
 
-    def check(request: Request) -> Who:
-        who: Who = request.state.who
+    def check(request: Request) -> Principal:
+        who: Principal = request.state.who
         if not who.role.covers(role):
-            raise Problem(403, f"the token {who.name!r} has the role {who.role}; this needs {role}")
+            raise ApiProblem(403, f"the token {who.name!r} has the role {who.role}; this needs {role}")
         return who
 
     check.__annotations__["request"] = Request

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rung.core.domain.errors import Busy, StoreError
-from rung.service.problems import Problem
-from rung.store.crew.table import Table
+from rung.core.domain.errors import StoreError, StoreUnavailable
+from rung.service.problems import ApiProblem
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,15 +40,15 @@ class CrewTables:
         return place if parts is None else f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[Table]:
+    def opened(self, name: str) -> Iterator[CrewTable]:
         """The table of this crew, for one answer."""
         if name not in self._places:
-            raise Problem(404, f"there is no crew {name[:100]!r}: known are {', '.join(self._places) or 'none'}")
+            raise ApiProblem(404, f"there is no crew {name[:100]!r}: known are {', '.join(self._places) or 'none'}")
         try:
-            with Table.open(self._places[name]) as table:
+            with CrewTable.open(self._places[name]) as table:
                 yield table
-        except (StoreError, Busy) as error:
-            raise Problem(503, f"the crew's table cannot be used just now: {error}") from None
+        except (StoreError, StoreUnavailable) as error:
+            raise ApiProblem(503, f"the crew's table cannot be used just now: {error}") from None
 
 
 def _name(place: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 from fastapi import Header
 
 from rung.core.domain.failures import short_hash
-from rung.service.problems import Problem
+from rung.service.problems import ApiProblem
 from rung.store.idempotency import claim_key, release_key, store_response
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from rung.service.app_context import Hub
-    from rung.service.auth import Who
+    from rung.service.app_context import AppContext
+    from rung.service.auth import Principal
 
 Key = Annotated[
     str | None,
@@ -32,7 +32,9 @@ KEPT: Final = 86_400.0  # seconds for which an answer is remembered
 M = TypeVar("M", bound="BaseModel")
 
 
-def once(hub: Hub, key: str | None, who: Who, about: str, asked: BaseModel, kind: type[M], act: Callable[[], M]) -> M:
+def once(
+    hub: AppContext, key: str | None, who: Principal, about: str, asked: BaseModel, kind: type[M], act: Callable[[], M]
+) -> M:
     """Act, unless this key has been answered; a key that comes with another act is refused."""
     if key is None:
         return act()
@@ -41,9 +43,9 @@ def once(hub: Hub, key: str | None, who: Who, about: str, asked: BaseModel, kind
     stored = claim_key(hub.journal, name, digest, time.time(), keep_seconds=KEPT)
     if stored is not None:
         if stored.digest != digest:
-            raise Problem(422, "this Idempotency-Key was used for something else", field="Idempotency-Key")
+            raise ApiProblem(422, "this Idempotency-Key was used for something else", field="Idempotency-Key")
         if not stored.body:
-            raise Problem(409, "the first request with this Idempotency-Key has not ended yet")
+            raise ApiProblem(409, "the first request with this Idempotency-Key has not ended yet")
         return kind.model_validate(json.loads(stored.body))
     try:
         answer = act()

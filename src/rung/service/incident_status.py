@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from rung.store.backends.port import Readable
 
 
-class Doing(NamedTuple):
+class LiveStatus(NamedTuple):
     """The state of an open incident."""
 
     status: SessionStatus
     retry: Retry | None = None
 
 
-def doing(incident: Incident, events: Sequence[ev.Event]) -> Doing:
+def doing(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
     """What these events leave it at."""
     last = next((event for event in reversed(events) if isinstance(event, ev.Decided)), None)
     if last is None or isinstance(events[-1], ev.AttemptFailed | ev.Answered):
-        return Doing("running")
+        return LiveStatus("running")
     decision = last.decision
     if isinstance(decision, ev.Ask):
-        return Doing("waiting")
+        return LiveStatus("waiting")
     if isinstance(decision, ev.Repeat | ev.Change):
         if isinstance(events[-1], ev.Ordered):
-            return Doing("running")
+            return LiveStatus("running")
         ladder = LADDERS.get(incident.terms.ladder)
         of = None
         if ladder is not None and decision.rung < len(ladder.rungs):
             of = ladder.rungs[decision.rung].tries
         used = incident.again if isinstance(decision, ev.Repeat) else incident.used
-        return Doing("retrying", Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
-    return Doing("running")
+        return LiveStatus("retrying", Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
+    return LiveStatus("running")
 
 
-def doings(journal: Readable, incidents: Iterable[str]) -> dict[str, Doing]:
+def doings(journal: Readable, incidents: Iterable[str]) -> dict[str, LiveStatus]:
     """The same for several incidents at once."""
     events = readable_events(journal, list(incidents))
     return {name: doing(Incident.of(found), found) for name, found in events.items() if found}

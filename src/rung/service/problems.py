@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from rung.core.classify.evidence import clip
-from rung.core.domain.errors import Busy, ConfigError, Stale, StoreError
+from rung.core.domain.errors import ConfigError, StoreError, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -65,7 +65,7 @@ DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-class Problem(Exception):
+class ApiProblem(Exception):
     """Raised by a route: becomes the answer."""
 
     def __init__(self, status: int, detail: str, *, field: str | None = None) -> None:
@@ -94,8 +94,8 @@ def answer(
 def install(app: FastAPI) -> None:
     """Make every error of this app a problem."""
 
-    @app.exception_handler(Problem)
-    async def _problem(_: Request, error: Problem) -> Response:
+    @app.exception_handler(ApiProblem)
+    async def _problem(_: Request, error: ApiProblem) -> Response:
         return answer(error.status, error.detail, field=error.field)
 
     @app.exception_handler(RequestValidationError)
@@ -110,11 +110,11 @@ def install(app: FastAPI) -> None:
         text = f"{key}: {clip(repr(error.value), 200)} is invalid; must be {error.allowed}"
         return answer(422, text, field=key, errors=[FieldError(field=key, message=error.allowed)])
 
-    @app.exception_handler(Stale)
-    async def _stale(_: Request, error: Stale) -> Response:
+    @app.exception_handler(VersionConflict)
+    async def _stale(_: Request, error: VersionConflict) -> Response:
         return answer(412, f"{error}: read it again, then change that")
 
-    @app.exception_handler(Busy)
+    @app.exception_handler(StoreUnavailable)
     @app.exception_handler(StoreError)
     async def _store(_: Request, error: Exception) -> Response:
         return answer(503, f"the journal cannot be used just now: {error}")

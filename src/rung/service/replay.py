@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from rung.core.classify.evidence import clip
 from rung.core.domain.incident import Incident
 from rung.core.policy.prompts import render
-from rung.core.recovery.interventions import Act, Order
+from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
-from rung.service.problems import Problem
-from rung.store.project_scope import Within
+from rung.service.problems import ApiProblem
+from rung.store.project_scope import ProjectJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,16 +65,16 @@ class Replayers:
             )
         return ""
 
-    def start(self, incident: Incident, order: Order, policy: Policy) -> str:
+    def start(self, incident: Incident, order: Intervention, policy: Policy) -> str:
         """Make it again in the background, as a new incident of the same session; its id."""
         request = incident.request
         replayer = self.find(request)
         if request is None or replayer is None:
-            raise Problem(409, self.why_not(incident))
+            raise ApiProblem(409, self.why_not(incident))
         name = f"again-{uuid.uuid4().hex[:12]}"
         ports = {
             "policy": policy,
-            "journal": Within(self.journal, incident.terms.project),
+            "journal": ProjectJournal(self.journal, incident.terms.project),
             "session": Session(order.model or request.model, incident.terms.session),
             "incident_id": name,
         }
@@ -94,7 +94,7 @@ def folded(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:
     """An incident as its events make it."""
     events = journal.events(incident)
     if not events:
-        raise Problem(404, f"there is no incident {incident!r}")
+        raise ApiProblem(404, f"there is no incident {incident!r}")
     return Incident.of(events), events
 
 
@@ -105,11 +105,11 @@ def error_context(incident: Incident, policy: Policy) -> str:
     return render("context.error", incident, incident.failure, policy.prompts)
 
 
-def order_of(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Order:
+def order_of(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Intervention:
     """The order that a person's choice amounts to."""
     if mode == "model" and not model:
-        raise Problem(422, "model: which one?", field="model")
+        raise ApiProblem(422, "model: which one?", field="model")
     if mode == "prompt" and not prompt:
-        raise Problem(422, "prompt: what should it be told?", field="prompt")
+        raise ApiProblem(422, "prompt: what should it be told?", field="prompt")
     told = {"plain": "", "model": prompt or "", "context": prompt or context, "prompt": prompt or ""}[mode]
-    return Order(Act.RETRY, by, model or "", told)
+    return Intervention(InterventionType.RETRY, by, model or "", told)

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     import socket
     from types import FrameType
 
-    from rung.service.routes.stream import Stream
+    from rung.service.routes.stream import EventSubscription
 
 
 class Server(uvicorn.Server):
     """uvicorn, which would wait for open streams for ever: they are ended first."""
 
-    def __init__(self, app: Any, stream: Stream, **settings: Any) -> None:
+    def __init__(self, app: Any, stream: EventSubscription, **settings: Any) -> None:
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -36,6 +36,6 @@ class Server(uvicorn.Server):
         self._captured_signals.clear()  # it would raise them again at the end: what is left to tidy up would not be
 
 
-def serve(app: Any, stream: Stream, listening: socket.socket) -> None:
+def serve(app: Any, stream: EventSubscription, listening: socket.socket) -> None:
     """Serve until a signal ends it."""
     Server(app, stream).run(sockets=[listening])

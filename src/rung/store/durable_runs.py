@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.domain.errors import Fenced, Taken
+from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.engine.process_identity import current_owner, is_gone
 from rung.store import messages
 from rung.store.messages import as_json
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
-    from rung.core.recovery.interventions import Order
-    from rung.store.backends.port import Connection, EventLog, Ticket
+    from rung.core.recovery.interventions import Intervention
+    from rung.store.backends.port import BackendConnection, DurableEventLog, DurableFuture
 
 LEASE: Final = 30.0
 CLAIMS: Final = 3  # without a new step between them: the run kills whoever takes it up
 
 
-class OpenRun(NamedTuple):
+class OpenRunRow(NamedTuple):
     """A run that has not ended."""
 
     id: str
@@ -35,29 +35,33 @@ class OpenRun(NamedTuple):
     touched_at: float
 
 
-class Runs:
+class DurableRunStore:
     """The runs of a journal."""
 
-    def __init__(self, journal: EventLog, *, lease: float = LEASE, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, journal: DurableEventLog, *, lease: float = LEASE, now: Callable[[], float] = time.time) -> None:
         self.journal = journal
         self.lease = lease
         self.now = now
 
-    def claim(self, run: str, task: str = "", arguments: Any = None) -> Claim:
+    def claim(self, run: str, task: str = "", arguments: Any = None) -> DurableRunLease:
         """Take up a run, new or left behind. Taken: somebody else has it and is alive."""
         mine = current_owner().text()
         told = as_json(arguments, f"the arguments of {task or run}")
 
-        def work(connection: Connection) -> tuple[int, str, str, int]:
+        def work(connection: BackendConnection) -> tuple[int, str, str, int]:
             return self._claim(connection, run, task, told, mine)
 
-        def present(connection: Connection) -> bool:
+        def present(connection: BackendConnection) -> bool:
             return bool(connection.execute("SELECT 1 FROM run WHERE id = ? AND owner = ?", (run, mine)))
 
         epoch, state, result, idle = self.journal.write(work, present).result()
-        return Claim(self, run, epoch, done=json.loads(result) if state == "done" else None, exhausted=idle > CLAIMS)
+        return DurableRunLease(
+            self, run, epoch, done=json.loads(result) if state == "done" else None, exhausted=idle > CLAIMS
+        )
 
-    def _claim(self, connection: Connection, run: str, task: str, told: str, mine: str) -> tuple[int, str, str, int]:
+    def _claim(
+        self, connection: BackendConnection, run: str, task: str, told: str, mine: str
+    ) -> tuple[int, str, str, int]:
         now = self.now()
         rows = connection.execute("SELECT epoch, state, result, owner, lease, idle FROM run WHERE id = ?", (run,))
         if not rows:
@@ -71,7 +75,9 @@ class Runs:
         if state == "done":
             return epoch, state, result, idle
         if owner and now < lease and not is_gone(owner):
-            raise Taken(run, "it is being worked on here" if owner == mine else "another process is at work on it")
+            raise RunOwnedElsewhere(
+                run, "it is being worked on here" if owner == mine else "another process is at work on it"
+            )
         connection.execute(
             "UPDATE run SET epoch = ?, owner = ?, lease = ?, idle = ?, touched_at = ? WHERE id = ?",
             (epoch + 1, mine, now + self.lease, idle + 1, now, run),
@@ -82,7 +88,7 @@ class Runs:
         """Leave a run for any worker to take up; False when there is one of that id already."""
         told, now = as_json(arguments, f"the arguments of {task}"), self.now()
 
-        def work(connection: Connection) -> bool:
+        def work(connection: BackendConnection) -> bool:
             if connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)):
                 return False
             connection.execute(
@@ -107,14 +113,14 @@ class Runs:
         rows = self.journal.read("SELECT id FROM run WHERE substr(id, 1, ?) = ? ORDER BY made_at", (len(start), start))
         return [run for (run,) in rows]
 
-    def open_runs(self) -> list[OpenRun]:
+    def open_runs(self) -> list[OpenRunRow]:
         """The runs that have not ended; `owned`: a living process has it."""
         now = self.now()
         rows = self.journal.read(
             "SELECT id, task, arguments, owner, lease, made_at, touched_at FROM run WHERE state = 'open' ORDER BY made_at"
         )
         return [
-            OpenRun(run, task, json.loads(told), bool(owner) and now < lease and not is_gone(owner), made, touched)
+            OpenRunRow(run, task, json.loads(told), bool(owner) and now < lease and not is_gone(owner), made, touched)
             for run, task, told, owner, lease, made, touched in rows
         ]
 
@@ -127,10 +133,10 @@ class Runs:
         return messages.received(self.journal, topic)
 
 
-class Claim:
+class DurableRunLease:
     """A run in our hands, until it ends or somebody else takes it over. Writing after that raises Fenced."""
 
-    def __init__(self, runs: Runs, run: str, epoch: int, *, done: Any, exhausted: bool) -> None:
+    def __init__(self, runs: DurableRunStore, run: str, epoch: int, *, done: Any, exhausted: bool) -> None:
         self.runs = runs
         self.run = run
         self.epoch = epoch
@@ -151,7 +157,7 @@ class Claim:
         """A step is done. When this returns it is never done again."""
         told, now = as_json(result, f"the result of step {key!r}"), self.runs.now()
 
-        def work(connection: Connection) -> None:
+        def work(connection: BackendConnection) -> None:
             self._hold(connection, now, "idle = 0, ")
             connection.execute(
                 "INSERT INTO step (run, key, result, at) VALUES (?, ?, ?, ?)"
@@ -159,7 +165,7 @@ class Claim:
                 (self.run, key, told, now),
             )
 
-        def present(connection: Connection) -> bool:
+        def present(connection: BackendConnection) -> bool:
             return bool(
                 connection.execute("SELECT 1 FROM step WHERE run = ? AND key = ? AND at = ?", (self.run, key, now))
             )
@@ -170,11 +176,11 @@ class Claim:
         """It has ended so."""
         told, now = as_json(result, f"the result of run {self.run}"), self.runs.now()
 
-        def work(connection: Connection) -> None:
+        def work(connection: BackendConnection) -> None:
             self._hold(connection, now, "")
             connection.execute("UPDATE run SET state = 'done', result = ?, owner = '' WHERE id = ?", (told, self.run))
 
-        def present(connection: Connection) -> bool:
+        def present(connection: BackendConnection) -> bool:
             return bool(connection.execute("SELECT 1 FROM run WHERE id = ? AND state = 'done'", (self.run,)))
 
         self.runs.journal.write(work, present).result()
@@ -184,29 +190,29 @@ class Claim:
         """Give it back unfinished: whoever comes next may take it up at once."""
         now = self.runs.now()
 
-        def work(connection: Connection) -> None:
+        def work(connection: BackendConnection) -> None:
             self._hold(connection, now, "")
             connection.execute("UPDATE run SET owner = '', lease = 0 WHERE id = ?", (self.run,))
 
         self.runs.journal.write(work, lambda _: True).result()
 
-    def _hold(self, connection: Connection, now: float, also: str) -> None:
+    def _hold(self, connection: BackendConnection, now: float, also: str) -> None:
         """Still ours? In the same transaction as what depends on it."""
         held = connection.execute(
             f"UPDATE run SET {also}lease = ?, touched_at = ? WHERE id = ? AND epoch = ? AND state = 'open' RETURNING 1",  # noqa: S608
             (now + self.runs.lease, now, self.run, self.epoch),
         )
         if not held:
-            raise Fenced(self.run)
+            raise LeaseLost(self.run)
 
     # -- the journal, fenced --------------------------------------------------------------------------
 
-    def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None]:
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None]:
         """Keep events of this run, as long as it is ours."""
         now = self.runs.now()
         return self.runs.journal.append_if(incident, first, events, lambda connection: self._hold(connection, now, ""))
 
-    def order(self, incident: str) -> Order | None:
+    def order(self, incident: str) -> Intervention | None:
         """What a person wants of it, unasked."""
         return self.runs.journal.order(incident)
 
@@ -220,7 +226,7 @@ class Claim:
 
     # -- the lease ------------------------------------------------------------------------------------
 
-    def __enter__(self) -> Claim:
+    def __enter__(self) -> DurableRunLease:
         self._keeper = threading.Thread(target=self._keep, name=f"rung-lease-{self.run}", daemon=True)
         self._keeper.start()
         return self
@@ -233,7 +239,7 @@ class Claim:
         while not self._stop.wait(self.runs.lease / 3):
             try:
                 self.renew()
-            except Fenced:
+            except LeaseLost:
                 return
             except Exception:  # noqa: BLE001, S112  # a store in trouble: try again, the lease may last
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rung.store.backends.port import Connection, Database
+    from rung.store.backends.port import BackendConnection, Database
 
 
 class StoredResponse(NamedTuple):
@@ -18,7 +18,7 @@ class StoredResponse(NamedTuple):
 def claim_key(database: Database, key: str, digest: str, now: float, *, keep_seconds: float) -> StoredResponse | None:
     """Claim a key for a request; the stored response when the key is already claimed. Old keys are deleted."""
 
-    def work(connection: Connection) -> StoredResponse | None:
+    def work(connection: BackendConnection) -> StoredResponse | None:
         rows = connection.execute("SELECT digest, body FROM reply WHERE key = ?", (key,))
         if rows:
             return StoredResponse(*rows[0])

@@ -13,9 +13,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import ConfigError
-from rung.core.recovery.interventions import Order
+from rung.core.recovery.interventions import Intervention
 from rung.store import messages
-from rung.store.backends.port import Ticket
+from rung.store.backends.port import DurableFuture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +40,12 @@ class Mailbox:
         self._now = now
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._asked: dict[Ticket[str | None], tuple[str, float | None]] = {}  # the incident, and until when
+        self._asked: dict[DurableFuture[str | None], tuple[str, float | None]] = {}  # the incident, and until when
         self._looked: dict[str, float] = {}  # incidents whose orders are looked for, and when that was last wanted
-        self._orders: dict[str, Order] = {}
+        self._orders: dict[str, Intervention] = {}
         self._models: dict[str, tuple[float, str]] = {}
 
-    def order(self, incident: str) -> Order | None:
+    def order(self, incident: str) -> Intervention | None:
         """An order for this incident, given once. Never waits: the thread looks, and this is asked again."""
         with self._lock:
             self._looked[incident] = self._now()
@@ -53,9 +53,9 @@ class Mailbox:
             self._begin()
         return order
 
-    def ask(self, incident: str, seconds: float | None) -> Ticket[str | None]:
+    def ask(self, incident: str, seconds: float | None) -> DurableFuture[str | None]:
         """The answer to the question that an incident asks, once somebody gives it; None when nobody does in time."""
-        ticket: Ticket[str | None] = Ticket()
+        ticket: DurableFuture[str | None] = DurableFuture()
         with self._lock:
             self._asked[ticket] = (incident, None if seconds is None else self._now() + seconds)
             self._begin()
@@ -111,7 +111,7 @@ class Mailbox:
         for incident in messages.ordered_incidents(self._journal).intersection(incidents):
             told = messages.take(self._journal, f"order/{incident}")
             try:
-                order = Order.of(told) if isinstance(told, dict) else None
+                order = Intervention.of(told) if isinstance(told, dict) else None
             except ConfigError:  # of a newer Rung: not for us
                 continue
             if order is not None:
@@ -119,7 +119,7 @@ class Mailbox:
                     self._orders[incident] = order
 
 
-class Asking:
+class PendingQuestion:
     """Puts questions to whoever looks at the journal: the dashboard, or `POST /api/incidents/ID/answer`.
 
     Pass it as `ask=`.

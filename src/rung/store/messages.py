@@ -9,14 +9,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rung.store.backends.port import Connection, Database, Readable
+    from rung.store.backends.port import BackendConnection, Database, Readable
 
 
 def send(database: Database, topic: str, body: Any, at: float) -> None:
     """Send a message; it replaces an earlier one of the same topic."""
     encoded = as_json(body, f"the message to {topic}")
 
-    def work(connection: Connection) -> None:
+    def work(connection: BackendConnection) -> None:
         connection.execute(
             "INSERT INTO message (topic, body, at) VALUES (?, ?, ?)"
             " ON CONFLICT (topic) DO UPDATE SET body = excluded.body, at = excluded.at",

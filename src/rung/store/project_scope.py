@@ -9,23 +9,23 @@ if TYPE_CHECKING:
 
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
-    from rung.core.recovery.interventions import Order
-    from rung.store.backends.port import Ticket
+    from rung.core.recovery.interventions import Intervention
+    from rung.store.backends.port import DurableFuture
     from rung.store.journal.journal import Journal
 
 
-class Within:
+class ProjectJournal:
     """The engine's port, with another project than the journal's own."""
 
     def __init__(self, journal: Journal, project: str) -> None:
         self.project = project
         self._journal = journal
 
-    def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None] | None:
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
         """Keep these events."""
         return self._journal.append(incident, first, events)
 
-    def order(self, incident: str) -> Order | None:
+    def order(self, incident: str) -> Intervention | None:
         """What a person wants of it, unasked."""
         return self._journal.order(incident)
 

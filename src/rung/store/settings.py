@@ -7,16 +7,16 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rung.core.classify.redaction import redacted
-from rung.core.domain.errors import Stale
+from rung.core.domain.errors import VersionConflict
 from rung.store.messages import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rung.store.backends.port import Connection, Database
+    from rung.store.backends.port import BackendConnection, Database
 
 
-class Setting(NamedTuple):
+class StoredSetting(NamedTuple):
     """A value, and which change of it this is. Version 0: it was never set."""
 
     name: str
@@ -26,7 +26,7 @@ class Setting(NamedTuple):
     who: str
 
 
-class Entry(NamedTuple):
+class AuditEntry(NamedTuple):
     """One act of a person."""
 
     seq: int
@@ -37,34 +37,34 @@ class Entry(NamedTuple):
     detail: Any
 
 
-def setting(journal: Database, name: str) -> Setting:
+def setting(journal: Database, name: str) -> StoredSetting:
     """The setting of this name."""
     rows = journal.read("SELECT body, version, at, who FROM setting WHERE name = ?", (name,))
     if not rows:
-        return Setting(name, None, 0, 0.0, "")
+        return StoredSetting(name, None, 0, 0.0, "")
     ((body, version, at, who),) = rows
-    return Setting(name, json.loads(body), version, at, who)
+    return StoredSetting(name, json.loads(body), version, at, who)
 
 
-def settings(journal: Database, prefix: str) -> list[Setting]:
+def settings(journal: Database, prefix: str) -> list[StoredSetting]:
     """All settings whose name begins so."""
     rows = journal.read("SELECT name, body, version, at, who FROM setting ORDER BY name")
     return [
-        Setting(name, json.loads(body), version, at, who)
+        StoredSetting(name, json.loads(body), version, at, who)
         for name, body, version, at, who in rows
         if name.startswith(prefix)
     ]
 
 
-def put_setting(journal: Database, name: str, body: Any, who: str, *, expected: int | None = None) -> Setting:
+def put_setting(journal: Database, name: str, body: Any, who: str, *, expected: int | None = None) -> StoredSetting:
     """Set it, if it is still the version that was expected; with its trace in the same transaction."""
     told, now = as_json(body, f"the setting {name}"), time.time()
 
-    def work(connection: Connection) -> int:
+    def work(connection: BackendConnection) -> int:
         rows = connection.execute("SELECT version, body FROM setting WHERE name = ?", (name,))
         have, before = rows[0] if rows else (0, "null")
         if expected is not None and have != expected:
-            raise Stale(name, expected, have)
+            raise VersionConflict(name, expected, have)
         connection.execute(
             "INSERT INTO setting (name, body, version, at, who) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = excluded.version, at = excluded.at,"
@@ -74,13 +74,13 @@ def put_setting(journal: Database, name: str, body: Any, who: str, *, expected: 
         _trace(connection, now, who, "set", name, {"before": json.loads(before), "after": body})
         return int(have) + 1
 
-    def present(connection: Connection) -> bool:
+    def present(connection: BackendConnection) -> bool:
         return bool(
             connection.execute("SELECT 1 FROM setting WHERE name = ? AND at = ? AND body = ?", (name, now, told))
         )
 
     version = journal.write(work, present).result()
-    return Setting(name, body, version, now, who)
+    return StoredSetting(name, body, version, now, who)
 
 
 def trace(journal: Database, who: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
@@ -96,14 +96,16 @@ def trace(journal: Database, who: str, action: str, subject: str, detail: Mappin
     ).result()
 
 
-def _trace(connection: Connection, at: float, who: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
+def _trace(
+    connection: BackendConnection, at: float, who: str, action: str, subject: str, detail: Mapping[str, Any]
+) -> None:
     connection.execute(
         "INSERT INTO audit (at, who, action, subject, detail) VALUES (?, ?, ?, ?, ?)",
         (at, who, action, subject, redacted(as_json(detail, action))),
     )
 
 
-def trail(journal: Database, *, subject: str | None = None, after: int = 0, limit: int = 100) -> list[Entry]:
+def trail(journal: Database, *, subject: str | None = None, after: int = 0, limit: int = 100) -> list[AuditEntry]:
     """The acts there were, about one subject or all, the newest first."""
     about, values = ("AND subject = ?", [subject]) if subject is not None else ("", [])
     rows = journal.read(
@@ -111,5 +113,6 @@ def trail(journal: Database, *, subject: str | None = None, after: int = 0, limi
         [after, *values, limit],
     )
     return [
-        Entry(seq, at, who, action, subject_, json.loads(detail)) for seq, at, who, action, subject_, detail in rows
+        AuditEntry(seq, at, who, action, subject_, json.loads(detail))
+        for seq, at, who, action, subject_, detail in rows
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from rung.wires.stream_splicer import CHARACTERS_PER_TOKEN, Splice, data_of, name_of
+from rung.wires.stream_splicer import CHARACTERS_PER_TOKEN, StreamSplicer, data_of, name_of
 from rung.wires.wire_json import are_arguments, json_object, named_event, part, summed, whole_number
 
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
@@ -16,7 +16,7 @@ _OTHER: Final = re.compile(rb"event: (?:content_block_st|m|e)").search
 PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
-class AnthropicStream(Splice):
+class AnthropicStream(StreamSplicer):
     """One message; a further attempt goes on in it with the next block."""
 
     ping = PING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from rung.wires.stream_splicer import Splice, data_of
+from rung.wires.stream_splicer import StreamSplicer, data_of
 from rung.wires.wire_json import data_event, json_object, parsed, part, parts, summed, whole_number
 
 _FINISHED: Final = re.compile(rb'"finish_reason"\s*:\s*"').search
@@ -14,7 +14,7 @@ _SAYS: Final = re.compile(rb'"(?:content|refusal)"\s*:\s*"(?!")').search
 _OTHER: Final = re.compile(rb'"tool_calls"|"error"|\[DONE\]|"finish_reason"\s*:\s*"').search
 
 
-class ChatStream(Splice):
+class ChatStream(StreamSplicer):
     """One completion; chunks of a further attempt have the first one's id."""
 
     ping = b": rung\n\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from rung.wires.stream_splicer import Splice, data_of, name_of
+from rung.wires.stream_splicer import StreamSplicer, data_of, name_of
 from rung.wires.wire_json import are_arguments, json_object, named_event, part, summed
 
 _ENDS: Final = frozenset({b"response.completed", b"response.incomplete"})
@@ -13,7 +13,7 @@ _FAILS: Final = frozenset({b"error", b"response.failed"})
 _OTHER: Final = re.compile(rb"event: (?!response\.output_text\.delta\n)").search
 
 
-class ResponsesStream(Splice):
+class ResponsesStream(StreamSplicer):
     """One response; items of a further attempt follow those of the one before."""
 
     ping = b": rung\n\n"

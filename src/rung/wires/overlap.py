@@ -8,7 +8,7 @@ LEAST: Final = 8  # characters: fewer agree by chance ("rub" and "ber")
 WINDOW: Final = 2_000  # of what was said, how much of its end may come again
 
 
-class Overlap:
+class OverlapFilter:
     """Takes a continuation piece by piece and gives back what has not been said yet.
 
     A model asked to go on may begin with its last words again, or with its first ones. As long as that is

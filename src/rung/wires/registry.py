@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain.failures import Evidence
-    from rung.wires.stream_splicer import Splice
+    from rung.wires.stream_splicer import StreamSplicer
 
     Body = dict[str, Any]
 
@@ -28,7 +28,7 @@ ANTHROPIC: Final = "anthropic"
 OPENAI: Final = "openai"
 
 
-class Bodies(Protocol):
+class BodyFormat(Protocol):
     """What a rung and a judge need of a wire's JSON. Pure; a request is never changed in place."""
 
     def limit(self, body: Body) -> int | None: ...  # noqa: D102  # each says what it is in its own module
@@ -50,18 +50,18 @@ class Bodies(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class WireFormat:
     """One way of speaking."""
 
     name: str
     upstream: str  # the sort of upstream that speaks it
-    bodies: Bodies
-    splice: Callable[..., Splice]
+    bodies: BodyFormat
+    splice: Callable[..., StreamSplicer]
     ping: bytes
     ending: str  # what ends a stream of it
 
 
-MESSAGES: Final = Wire(
+MESSAGES: Final = WireFormat(
     name="messages",
     upstream=ANTHROPIC,
     bodies=anthropic_body,
@@ -69,7 +69,7 @@ MESSAGES: Final = Wire(
     ping=anthropic_stream.AnthropicStream.ping,
     ending="message_stop",
 )
-CHAT: Final = Wire(
+CHAT: Final = WireFormat(
     name="chat",
     upstream=OPENAI,
     bodies=openai_chat_body,
@@ -77,7 +77,7 @@ CHAT: Final = Wire(
     ping=openai_chat_stream.ChatStream.ping,
     ending="a finish_reason",
 )
-RESPONSES: Final = Wire(
+RESPONSES: Final = WireFormat(
     name="responses",
     upstream=OPENAI,
     bodies=openai_responses_body,
@@ -85,7 +85,7 @@ RESPONSES: Final = Wire(
     ping=openai_responses_stream.ResponsesStream.ping,
     ending="response.completed",
 )
-PATHS: Final[Mapping[str, Wire]] = {
+PATHS: Final[Mapping[str, WireFormat]] = {
     "/v1/messages": MESSAGES,
     "/v1/chat/completions": CHAT,
     "/v1/responses": RESPONSES,

@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.failures import Evidence, Kind, Phase
-from rung.wires.overlap import Overlap
+from rung.wires.overlap import OverlapFilter
 from rung.wires.wire_json import whole_number
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _scan: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # it 
 FRAME, TEXT, TOOL, END, PING = range(5)
 
 
-class Splice:
+class StreamSplicer:
     """What all wires have in common: cutting into events, holding, letting go."""
 
     good_stops: frozenset[str]  # reasons to stop that end an answer well
@@ -63,7 +63,7 @@ class Splice:
         self._tool: list[bytes] = []
         self._ending: list[bytes] = []
         self._counted = 0  # output tokens of former attempts
-        self.overlap = Overlap("")
+        self.overlap = OverlapFilter("")
 
     @property
     def calls(self) -> int:
@@ -82,7 +82,7 @@ class Splice:
             self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
             self.hops += 1
             closing = self.close_open()
-            self.overlap = Overlap(self.text())
+            self.overlap = OverlapFilter(self.text())
         self.stop, self.ended, self.error, self.bad_call, self.plain = "", False, None, "", False
         self._tail, self.garbled = b"", False
         self._held, self._held_size, self._tool, self._ending = [], 0, [], []

@@ -15,32 +15,32 @@ from rung.core.policy.stop_settings import DEFAULTS
 from rung.detectors.claims import unverified
 from rung.detectors.finding import Finding
 from rung.detectors.judging import case_of
-from rung.detectors.output import Contract, look_at
+from rung.detectors.output import OutputSpec, look_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from rung.core.domain.failures import Evidence
-    from rung.detectors.claims import Check
+    from rung.detectors.claims import ClaimCheck
     from rung.detectors.step import Step
 
 _FORM: Final = ("sections", "json")
 
 
-def claims_of(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[Check]:
+def claims_of(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[ClaimCheck]:
     """What its claims come to: files that it says it changed, and the project's own check, run afresh."""
     command = stop.get("check") or None
     return check_claims(answer, root, since=since, command=command, seconds=stop.get("seconds", DEFAULTS.seconds))
 
 
-def contract_of(stop: Mapping[str, Any], *, evidence: bool = False) -> Contract:
+def contract_of(stop: Mapping[str, Any], *, evidence: bool = False) -> OutputSpec:
     """What an answer should be."""
-    return Contract(json=stop.get("json", False), sections=tuple(stop.get("sections", ())), evidence=evidence)
+    return OutputSpec(json=stop.get("json", False), sections=tuple(stop.get("sections", ())), evidence=evidence)
 
 
 def judged(
-    stop: Mapping[str, Any], task: str, answer: str, steps: Sequence[Step], checks: Sequence[Check]
+    stop: Mapping[str, Any], task: str, answer: str, steps: Sequence[Step], checks: Sequence[ClaimCheck]
 ) -> Finding | None:
     """What the judge of the table finds wrong; None when it passes, or there is none. One that breaks raises."""
     if not stop.get("judge"):

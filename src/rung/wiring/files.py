@@ -12,9 +12,9 @@ from rung.core.policy.parser import book_from
 from rung.core.policy.stop_settings import stop_from
 
 if TYPE_CHECKING:
-    from rung.adapters.system.user_hooks import Hook
+    from rung.adapters.system.user_hooks import CommandHook
     from rung.core.policy.parser import PolicyBook
-    from rung.detectors.loop_settings import Watching
+    from rung.detectors.loop_settings import LoopSettings
 
 
 def load_policy(path: str | Path) -> PolicyBook:
@@ -31,31 +31,31 @@ def load_policy(path: str | Path) -> PolicyBook:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None
 
 
-def load_watching(path: str | Path) -> Watching:
+def load_watching(path: str | Path) -> LoopSettings:
     """The `[loops]` table of a file; without one, what is watched for by default."""
     load_policy(path)
     return _watching(read_table(path))
 
 
-def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[Hook, ...]]:
+def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[CommandHook, ...]]:
     """What a file says stands around an agent's work: its `[stop]` and its `[[hooks]]`."""
     load_policy(path)
     table = read_table(path)
     return stop_from(table.get("stop", {})), _hooks(table)
 
 
-def _watching(table: dict[str, Any]) -> Watching:
+def _watching(table: dict[str, Any]) -> LoopSettings:
     from rung.detectors.loop_settings import watching_from
 
     return watching_from(table.get("loops", {}))
 
 
-def _hooks(table: dict[str, Any]) -> tuple[Hook, ...]:
+def _hooks(table: dict[str, Any]) -> tuple[CommandHook, ...]:
     if "hooks" not in table:
         return ()
-    from rung.adapters.system.user_hooks import Hook
+    from rung.adapters.system.user_hooks import CommandHook
 
-    return read_rows(Hook, table["hooks"], "hooks")
+    return read_rows(CommandHook, table["hooks"], "hooks")
 
 
 def load_rules(path: str | Path) -> None:

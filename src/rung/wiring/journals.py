@@ -17,7 +17,7 @@ FILE: Final = "rung.toml"
 KEY: Final = "journal"
 
 
-class Place(NamedTuple):
+class JournalLocation(NamedTuple):
     """A path or URL, and what chose it."""
 
     at: str
@@ -29,16 +29,16 @@ def where(option: str | None) -> str:
     return place(option).at
 
 
-def place(option: str | None) -> Place:
+def place(option: str | None) -> JournalLocation:
     """The same, with what chose it. What is set to nothing is not set."""
     if option:
-        return Place(option, "--journal")
+        return JournalLocation(option, "--journal")
     if os.environ.get(VARIABLE):
-        return Place(os.environ[VARIABLE], VARIABLE)
+        return JournalLocation(os.environ[VARIABLE], VARIABLE)
     named = _in_file(Path(FILE))
     if named:
-        return Place(named, FILE)
-    return Place(str(default_path()), "the default")
+        return JournalLocation(named, FILE)
+    return JournalLocation(str(default_path()), "the default")
 
 
 def default_path(platform: str = sys.platform) -> Path:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
-    from rung.store.settings import Setting
+    from rung.store.settings import StoredSetting
 
 DEFAULT: Final = "policy"
 FRESH: Final = 2.0  # seconds for which what was set is known without looking again
 
 
-class Layer(NamedTuple):
+class PolicyLayer(NamedTuple):
     """One who has a say, and what they say."""
 
     origin: str
@@ -40,7 +40,7 @@ def file_book() -> PolicyBook:
     return load_policy(FILE) if Path(FILE).is_file() else book_from({})
 
 
-class Policies:
+class PolicyStore:
     """The policies of one journal and one file (`rung.toml`, unless given), for whoever makes recoveries.
 
     >>> policies = rung.policies.Policies(journal)
@@ -69,19 +69,19 @@ class Policies:
         tables = [layer.table for layer in self.layers(project)]
         return policy_from(merged(*tables, dict(self.book.tools.get(tool, {}))))
 
-    def layers(self, project: str = "") -> list[Layer]:
+    def layers(self, project: str = "") -> list[PolicyLayer]:
         """Who has a say, the weightiest last."""
-        layers = [Layer("file", self.book.settings), Layer("service", self.stored().body or {})]
+        layers = [PolicyLayer("file", self.book.settings), PolicyLayer("service", self.stored().body or {})]
         if project:
-            layers.append(Layer("project file", dict(self.book.projects.get(project, {}))))
-            layers.append(Layer("project", self.stored(project).body or {}))
+            layers.append(PolicyLayer("project file", dict(self.book.projects.get(project, {}))))
+            layers.append(PolicyLayer("project", self.stored(project).body or {}))
         return layers
 
-    def stored(self, project: str = "") -> Setting:
+    def stored(self, project: str = "") -> StoredSetting:
         """What was set in the service."""
         return setting(self._journal, project_key(project) if project else DEFAULT)
 
-    def projects(self) -> list[Setting]:
+    def projects(self) -> list[StoredSetting]:
         """What was set for projects."""
         return settings(self._journal, DEFAULT + "/")
 

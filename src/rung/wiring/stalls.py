@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.detectors.stalls import Durations, Patience, stalled
+from rung.detectors.stalls import StallThresholds, ToolDurations, stalled
 from rung.store.queries.incidents import attempt_durations
 from rung.store.queries.listing import incidents
 
@@ -24,7 +24,9 @@ class Stall(NamedTuple):
     finding: Finding
 
 
-def stalls(journal: Journal, now: float, patience: Patience | None = None, project: str | None = None) -> list[Stall]:
+def stalls(
+    journal: Journal, now: float, patience: StallThresholds | None = None, project: str | None = None
+) -> list[Stall]:
     """The tasks that have been in progress, or silent, for too long; one that waits for a person or its time is neither."""
     durations = history(journal)
     found = []
@@ -45,9 +47,9 @@ def stalls(journal: Journal, now: float, patience: Patience | None = None, proje
     return found
 
 
-def history(journal: Journal) -> Durations:
+def history(journal: Journal) -> ToolDurations:
     """How long attempts that went well took, by project, ladder and agent."""
-    found = Durations()
+    found = ToolDurations()
     for project, ladder, agent, seconds in attempt_durations(journal, HISTORY):
         found.took(_kind(project, ladder, agent), max(0.0, seconds))
     return found

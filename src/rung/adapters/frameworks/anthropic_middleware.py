@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FIRST_ERROR: Final = 400
 
 
-class Recovering(Middleware):
+class AnthropicRecoveryMiddleware(Middleware):
     """Middleware that takes each call up the ladder of a policy. `ports` are those of `recover`: journal, listeners, …"""
 
     def __init__(self, policy: Policy | str = "call", **ports: Any) -> None:
@@ -40,7 +40,7 @@ class Recovering(Middleware):
             response = call_next(_sent(request, asked))
             if response.status_code >= _FIRST_ERROR:
                 response.read()
-                raise Answered(response)
+                raise AnthropicErrorResponse(response)
             return response
 
         return _given(recover_sync(attempt, _asked(request), policy=self.policy, **self.ports))
@@ -52,13 +52,13 @@ class Recovering(Middleware):
             response = await call_next(_sent(request, asked))
             if response.status_code >= _FIRST_ERROR:
                 await response.read()
-                raise Answered(response)
+                raise AnthropicErrorResponse(response)
             return response
 
         return _given(await recover(attempt, _asked(request), policy=self.policy, **self.ports))
 
 
-class Answered(AttemptError):
+class AnthropicErrorResponse(AttemptError):
     """The service answered with an error."""
 
     def __init__(self, response: Any) -> None:
@@ -93,6 +93,6 @@ def _given(outcome: Outcome[Any]) -> Any:
     """The good answer; or the last bad one, of which the SDK makes its own error."""
     if outcome.ok:
         return outcome.value
-    if isinstance(outcome.error, Answered):
+    if isinstance(outcome.error, AnthropicErrorResponse):
         return outcome.error.response
     return outcome.unwrap()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FIRST_ERROR: Final = 400
 
 
-class Answered(AttemptError):
+class HttpxErrorResponse(AttemptError):
     """The service answered with an error."""
 
     def __init__(self, response: Any) -> None:
@@ -53,14 +53,14 @@ def _synchronous(package: Any, transport: Any, policy: Policy | str, ports: dict
         response = transport.handle_request(request)
         if response.status_code >= _FIRST_ERROR:
             response.read()
-            raise Answered(response)
+            raise HttpxErrorResponse(response)
         return response
 
     def handle_request(_: Any, request: Any) -> Any:
         request.read()  # so that it can be sent again
         try:
             return attempt(request)
-        except Answered as error:
+        except HttpxErrorResponse as error:
             return error.response
 
     methods = {"handle_request": handle_request, "close": lambda _: transport.close()}
@@ -73,14 +73,14 @@ def _asynchronous(package: Any, transport: Any, policy: Policy | str, ports: dic
         response = await transport.handle_async_request(request)
         if response.status_code >= _FIRST_ERROR:
             await response.aread()
-            raise Answered(response)
+            raise HttpxErrorResponse(response)
         return response
 
     async def handle_async_request(_: Any, request: Any) -> Any:
         await request.aread()
         try:
             return await attempt(request)
-        except Answered as error:
+        except HttpxErrorResponse as error:
             return error.response
 
     async def aclose(_: Any) -> None:

@@ -17,7 +17,7 @@ from rung.core.classify.classifier import classify
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.core.policy.prompts import without_task
-from rung.detectors.session_monitor import Watch
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.session_policy import session_policy
 from rung.detectors.step import Step
 from rung.engine.external_loop import ExternalRecovery
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
 
 
-class Recovering(AgentMiddleware[Any, Any]):
+class LangChainRecoveryMiddleware(AgentMiddleware[Any, Any]):
     """One agent's recovery. `models`: chat models by the names that the policy hands over to."""
 
     def __init__(self, policy: Policy | str = "call", *, models: Mapping[str, Any] | None = None, **ports: Any) -> None:
@@ -38,7 +38,7 @@ class Recovering(AgentMiddleware[Any, Any]):
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
         self.models = dict(models or {})
         self.ports = ports
-        self.watch = Watch()
+        self.watch = SessionMonitor()
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         """A model call."""

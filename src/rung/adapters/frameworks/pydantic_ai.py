@@ -20,7 +20,7 @@ from rung.core.domain.events import HandOver, Repeat
 from rung.core.domain.failures import Evidence, Phase
 from rung.core.domain.request import Request
 from rung.core.policy.prompts import without_task
-from rung.detectors.session_monitor import Watch
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.session_policy import session_policy
 from rung.detectors.step import Step
 from rung.engine.external_loop import ExternalRecovery
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _RUNS = 1_000
 
 
-class Recovering(AbstractCapability[Any]):
+class PydanticAIRecovery(AbstractCapability[Any]):
     """One agent's recovery. `models`: models by the names that the policy hands over to."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Recovering(AbstractCapability[Any]):
     ) -> None:
         self.policy, self.models, self.journal, self.partial = policy, dict(models or {}), journal, partial
         self._recoveries: dict[tuple[str, int], ExternalRecovery] = {}
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, SessionMonitor] = {}
         self._found: dict[str, list[str]] = {}
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
@@ -81,7 +81,7 @@ class Recovering(AbstractCapability[Any]):
             raise error
         if len(self._watches) >= _RUNS:
             self._watches.clear()
-        watch = self._watches.setdefault(str(ctx.run_id), Watch())
+        watch = self._watches.setdefault(str(ctx.run_id), SessionMonitor())
         found = watch.see(Step(call.tool_name, args, "", str(error) or type(error).__name__))
         looping = found is not None and found.news
         failure = found.failure if found is not None and looping else classify(_evidence(error, call.tool_name))

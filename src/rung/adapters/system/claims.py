@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.process import run_command
 from rung.core.classify.evidence import clip
-from rung.core.domain.errors import TimeUp
-from rung.detectors.claims import Check, claimed_files
+from rung.core.domain.errors import AttemptTimeout
+from rung.detectors.claims import ClaimCheck, claimed_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ def look(root: str | Path, paths: Iterable[str]) -> Before:
 
 def check_files(
     root: str | Path, files: Iterable[str], *, since: float, before: Mapping[str, tuple[int, int]] | None = None
-) -> list[Check]:
+) -> list[ClaimCheck]:
     """Does each claimed file exist, and has it changed since the work began?
 
     `since` is the time it began, in seconds since 1970; `before` is what `look` saw then, where it was asked.
@@ -41,16 +41,16 @@ def check_files(
     return [_check_file(base, name, since, before or {}) for name in files]
 
 
-def _check_file(base: Path, name: str, since: float, before: Mapping[str, tuple[int, int]]) -> Check:
+def _check_file(base: Path, name: str, since: float, before: Mapping[str, tuple[int, int]]) -> ClaimCheck:
     claim = f"{name} was changed"
     state = _state(base, name)
     if state is None:
-        return Check(
+        return ClaimCheck(
             claim=claim, holds=False, seen="there is no such file" if _inside(base, name) else "outside the work tree"
         )
     # File systems tell time coarsely: what was written in the last moment before counts.
     changed = state != before[name] if name in before else state[1] >= int((since - _GRACE) * 1e9)
-    return Check(claim=claim, holds=changed, seen="changed" if changed else "not changed since the work began")
+    return ClaimCheck(claim=claim, holds=changed, seen="changed" if changed else "not changed since the work began")
 
 
 def _inside(base: Path, name: str) -> bool:
@@ -70,7 +70,7 @@ def _state(base: Path, name: str) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def check_command(command: str | Sequence[str], root: str | Path, *, seconds: float = _SECONDS) -> Check:
+def check_command(command: str | Sequence[str], root: str | Path, *, seconds: float = _SECONDS) -> ClaimCheck:
     """Run the test command that the task names, afresh, and read its exit code; no shell, and nothing stays behind.
 
     The command is the user's: never one that only the worker's own answer names.
@@ -79,13 +79,13 @@ def check_command(command: str | Sequence[str], root: str | Path, *, seconds: fl
     claim = f"`{shlex.join(words)}` passes"
     try:
         done = run_command(words, seconds=seconds, cwd=root)
-    except TimeUp:
-        return Check(claim=claim, holds=False, seen=f"did not end within {seconds:g} s")
+    except AttemptTimeout:
+        return ClaimCheck(claim=claim, holds=False, seen=f"did not end within {seconds:g} s")
     except OSError as error:
-        return Check(claim=claim, holds=False, seen=f"cannot be run: {error.strerror or error}")
+        return ClaimCheck(claim=claim, holds=False, seen=f"cannot be run: {error.strerror or error}")
     told = clip((done.output + done.errors).strip()[-_TAIL:], _TAIL)
     seen = f"exit code {done.code}" + (f": {told}" if told and done.code else "")
-    return Check(claim=claim, holds=done.code == 0, seen=seen)
+    return ClaimCheck(claim=claim, holds=done.code == 0, seen=seen)
 
 
 def check_claims(
@@ -96,7 +96,7 @@ def check_claims(
     before: Mapping[str, tuple[int, int]] | None = None,
     command: str | Sequence[str] | None = None,
     seconds: float = _SECONDS,
-) -> list[Check]:
+) -> list[ClaimCheck]:
     """Look into what a closing answer claims: its files, and the test command if there is one. Costs no tokens."""
     checks = check_files(root, claimed_files(answer), since=since, before=before)
     if command is not None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.process import run_command
 from rung.core.classify.evidence import clip
-from rung.core.domain.errors import JudgeError, TimeUp
+from rung.core.domain.errors import AttemptTimeout, JudgeError
 from rung.detectors.judging import verdict_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rung.core.domain.verdict import Verdict
-    from rung.detectors.judging import Case
+    from rung.detectors.judging import JudgeCase
 
 _TOLD: Final = 400
 
@@ -28,12 +28,12 @@ class CommandJudge:
     command: Sequence[str] | str
     seconds: float = 120.0
 
-    def __call__(self, case: Case) -> Verdict:
+    def __call__(self, case: JudgeCase) -> Verdict:
         """The command's verdict, or a JudgeError."""
         words = shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
         try:
             done = run_command(words, json.dumps(case.to_json()), seconds=self.seconds)
-        except TimeUp:
+        except AttemptTimeout:
             raise JudgeError(f"{words[0]}: no verdict within {self.seconds:g} s") from None
         except OSError as error:
             raise JudgeError(f"{words[0]}: cannot be run: {error.strerror or error}") from error

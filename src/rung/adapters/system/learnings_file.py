@@ -60,7 +60,7 @@ class Learning(NamedTuple):
     body: str = ""
 
 
-class Issue(NamedTuple):
+class LearningsIssue(NamedTuple):
     """Something that stands in the way, or once did. What a person left out is empty."""
 
     number: int
@@ -75,12 +75,12 @@ class Issue(NamedTuple):
     fingerprint: str = ""
 
 
-def known(folder: str | Path) -> tuple[list[Learning], list[Issue]]:
+def known(folder: str | Path) -> tuple[list[Learning], list[LearningsIssue]]:
     """What the notes in this folder say, in their order; a file that is not there says nothing."""
     return _learnings(_text(Path(folder) / LEARNINGS)), _issues(_text(Path(folder) / ISSUES))
 
 
-class Notebook:
+class LearningsFile:
     """A listener that keeps a project's notes: `recover(…, listeners=[Notebook("notes")])`."""
 
     def __init__(self, folder: str | Path, *, write: WriteEntry | None = None) -> None:
@@ -139,11 +139,13 @@ def _learnings(text: str) -> list[Learning]:
     ]
 
 
-def _issues(text: str) -> list[Issue]:
-    names = [name.replace("_", " ") for name in Issue._fields[2:]]
+def _issues(text: str) -> list[LearningsIssue]:
+    names = [name.replace("_", " ") for name in LearningsIssue._fields[2:]]
     numbered = [(_NUMBER.fullmatch(tag), title, fields) for tag, title, fields in _entries(text)]
     return [
-        Issue(int(number[1]), title, *({"description": fields.get("", ""), **fields}.get(name, "") for name in names))
+        LearningsIssue(
+            int(number[1]), title, *({"description": fields.get("", ""), **fields}.get(name, "") for name in names)
+        )
         for number, title, fields in numbered
         if number is not None
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.classify.evidence import clip
-from rung.core.domain.errors import AttemptError, TimeUp
+from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.failures import Phase
 from rung.core.text.json_in_text import json_object
 
@@ -27,7 +27,7 @@ MODEL: Final = "{model}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class AgentCommand:
     """What to run for each agent (the empty name: the first one), and where to show what it prints."""
 
     by_agent: Mapping[str, Sequence[str]]
@@ -40,7 +40,7 @@ class Command:
         in_place = any(RECOVERY in word for word in template)
         words = [word.replace(RECOVERY, request.recovery).replace(MODEL, request.model) for word in template]
         given = str(request.params.get("stdin", "")) if in_place else request.prompt
-        return Started(words, given, self.show_output, self.show_errors).result()
+        return RunningProcess(words, given, self.show_output, self.show_errors).result()
 
 
 class Completed(NamedTuple):
@@ -61,13 +61,13 @@ def run_command(
     """
     words = shlex.split(command) if isinstance(command, str) else list(command)
     try:
-        started = Started(words, given, keep=keep, **places)
+        started = RunningProcess(words, given, keep=keep, **places)
     except AttemptError as error:
         raise error.__cause__ or error from None
     return started.completed(seconds)
 
 
-class Started:
+class RunningProcess:
     """A command that runs: given its input, read to its end, and ended with all it started.
 
     It has a group of its own; without one it ends with ours, whatever that is ended by.
@@ -111,7 +111,7 @@ class Started:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.end()
-            raise TimeUp(seconds or 0.0) from None
+            raise AttemptTimeout(seconds or 0.0) from None
         except BaseException:  # its time is up, or Ctrl-C: nothing it started stays behind
             self.end()
             raise

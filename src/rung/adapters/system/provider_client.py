@@ -21,7 +21,7 @@ TOKENS: Final = 4_096  # where the request has no limit of its own, and the wire
 BODY: Final = 64 * 1024
 
 
-class Upstream(NamedTuple):
+class ProviderClient(NamedTuple):
     """Where a wire's models are reached, and with which key."""
 
     wire: str  # anthropic or openai
@@ -70,7 +70,7 @@ def _text(answer: Any, wire: str) -> str:
         ) from None
 
 
-def from_environment() -> list[Upstream]:
+def from_environment() -> list[ProviderClient]:
     """The upstreams whose keys are set, as the providers' own clients read them."""
     found = []
     for wire, name, url in (
@@ -79,5 +79,5 @@ def from_environment() -> list[Upstream]:
     ):
         key = os.environ.get(f"{name}_API_KEY", "")
         if key:
-            found.append(Upstream(wire, os.environ.get(f"{name}_BASE_URL") or url, key))
+            found.append(ProviderClient(wire, os.environ.get(f"{name}_BASE_URL") or url, key))
     return found

@@ -36,7 +36,7 @@ def _is_runnable(value: object) -> bool:
 
 
 @settings
-class Hook:
+class CommandHook:
     """One hook around attempts or rungs; a row of `[[hooks]]`.
 
     A pre hook blocks the attempt by exit code 2 with its reason on stderr, or by returning `{"block": reason}`.
@@ -50,13 +50,13 @@ class Hook:
     fail_closed: bool = setting(FLAG, "Whether a hook that fails blocks the attempt.", default=False)
 
 
-class Blocked(Exception):  # named for what happened
+class HookBlocked(Exception):  # named for what happened
     """A hook said no."""
 
 
-def hooked(attempt: Callable[[Request], Any], hooks: Sequence[Hook], *, log: str | Path | None = None) -> Any:
+def hooked(attempt: Callable[[Request], Any], hooks: Sequence[CommandHook], *, log: str | Path | None = None) -> Any:
     """The attempt with these hooks around it, for `recover` and `recover_sync`. Crashes go to `log`, a JSON line each."""
-    around = _Around(tuple(hooks), None if log is None else Path(log))
+    around = _HookedAttempt(tuple(hooks), None if log is None else Path(log))
     if inspect.iscoroutinefunction(attempt):
 
         async def awaited(request: Request) -> Any:
@@ -88,10 +88,10 @@ def hooked(attempt: Callable[[Request], Any], hooks: Sequence[Hook], *, log: str
     return called
 
 
-class _Around:
+class _HookedAttempt:
     """What runs the hooks of one attempt function."""
 
-    def __init__(self, hooks: tuple[Hook, ...], log: Path | None) -> None:
+    def __init__(self, hooks: tuple[CommandHook, ...], log: Path | None) -> None:
         self._hooks = hooks
         self._log = log
 
@@ -125,10 +125,10 @@ class _Around:
                 _check(given)
                 self._run(hook, given, may_block=side == "pre")
 
-    def _run(self, hook: Hook, given: dict[str, Any], *, may_block: bool) -> None:
+    def _run(self, hook: CommandHook, given: dict[str, Any], *, may_block: bool) -> None:
         try:
             _called(hook, given)
-        except Blocked as no:
+        except HookBlocked as no:
             if may_block:
                 raise AttemptError(f"a hook said no: {no}", finding="permission_denied") from None
         except Exception as error:  # whatever a hook raises, the work goes on
@@ -136,7 +136,7 @@ class _Around:
             if hook.fail_closed and may_block:
                 raise AttemptError(f"a hook that must run broke: {error}", finding="hook_crash") from error
 
-    def _crashed(self, hook: Hook, error: Exception) -> None:
+    def _crashed(self, hook: CommandHook, error: Exception) -> None:
         if self._log is None:
             return
         name = hook.run if isinstance(hook.run, str) else getattr(hook.run, "__name__", "function")
@@ -178,16 +178,16 @@ def _is_a(value: object, kinds: str | list[str] | None) -> bool:
     return not names or any(type(value) in _TYPES[name] for name in names)
 
 
-def _called(hook: Hook, given: dict[str, Any]) -> None:
+def _called(hook: CommandHook, given: dict[str, Any]) -> None:
     if callable(hook.run):
         answer = hook.run(dict(given))
         if isinstance(answer, dict) and answer.get("block"):
-            raise Blocked(str(answer["block"]))
+            raise HookBlocked(str(answer["block"]))
         if answer is not None and not isinstance(answer, dict):
             raise ConfigError("hook's answer", type(answer).__name__, "nothing, or an object")
         return
     done = run_command(hook.run, json.dumps(given), seconds=hook.seconds)
     if done.code == _BLOCKS:
-        raise Blocked(clip(done.errors.strip(), 500) or "no reason was given")
+        raise HookBlocked(clip(done.errors.strip(), 500) or "no reason was given")
     if done.code:
         raise RuntimeError(f"exit code {done.code}: {clip(done.errors.strip(), 300)}")

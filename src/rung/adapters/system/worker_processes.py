@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-from rung.engine.process_identity import Pid, is_alive, is_group_alive, start_tick
+from rung.engine.process_identity import ProcessId, is_alive, is_group_alive, start_tick
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def launcher(file: Path, command: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", _LAUNCHER, str(file), *command]
 
 
-def read_pid(file: Path) -> Pid | None:
+def read_pid(file: Path) -> ProcessId | None:
     """The process in a PID file; None where there is no file, or it cannot be read."""
     try:
         number, _, rest = file.read_text().strip().partition(" ")
@@ -46,10 +46,10 @@ def read_pid(file: Path) -> Pid | None:
         return None
     boot, _, stat = rest.partition(" ")
     started = " ".join(stat.split()) if boot == "ps" else f"{boot} {start_tick(stat)}"
-    return Pid(int(number), started)
+    return ProcessId(int(number), started)
 
 
-def write_pid(file: Path, pid: Pid) -> None:
+def write_pid(file: Path, pid: ProcessId) -> None:
     """Write the PID file of a process that is already running: our own."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.new")
@@ -59,7 +59,7 @@ def write_pid(file: Path, pid: Pid) -> None:
     new.replace(file)
 
 
-def signal_group(pid: Pid, number: int) -> bool:
+def signal_group(pid: ProcessId, number: int) -> bool:
     """Send a signal to the process and all it started; False when nothing of it is left."""
     if not is_group_alive(pid):
         return False
@@ -126,7 +126,7 @@ class RealProcesses:
         """The names that have a PID file."""
         return sorted(file.stem for file in self.pids.glob("*.pid"))
 
-    def pid(self, name: str) -> Pid | None:
+    def pid(self, name: str) -> ProcessId | None:
         """Whose number the name's file holds."""
         return read_pid(self.file(name))
 
@@ -155,7 +155,7 @@ class RealProcesses:
         child = self._children.pop(name, None)
         return None if child is None else child.returncode
 
-    def _end_group(self, pid: Pid, grace: float) -> None:
+    def _end_group(self, pid: ProcessId, grace: float) -> None:
         if signal_group(pid, signal.SIGTERM):
             signal_group(pid, signal.SIGCONT)  # one that stands still cannot hear
         until = time.monotonic() + grace

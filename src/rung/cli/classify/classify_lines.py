@@ -6,7 +6,7 @@ import json
 import sys
 from typing import IO, Any, Final
 
-from rung.cli.group import Misuse
+from rung.cli.group import UsageError
 from rung.core.classify.classifier import classify
 
 # What an error's line may say about itself; a label that stands beside them is never looked at.
@@ -21,7 +21,7 @@ def name_lines(path: str | None) -> None:
     try:
         lines = open(path, "rb")  # noqa: SIM115, PTH123  # closed below; a pipe's name is no pathlib matter
     except OSError as error:
-        raise Misuse(f"{path}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     with lines:
         _name(lines, path)
 
@@ -37,9 +37,11 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Misuse(f"{where}: not JSON ({error}); every line is one JSON object") from None
+        raise UsageError(f"{where}: not JSON ({error}); every line is one JSON object") from None
     if not isinstance(row, dict):
-        raise Misuse(f"{where}: {type(row).__name__} where a JSON object is wanted, with any of {', '.join(FIELDS)}")
+        raise UsageError(
+            f"{where}: {type(row).__name__} where a JSON object is wanted, with any of {', '.join(FIELDS)}"
+        )
     return row
 
 

@@ -10,11 +10,11 @@ from typing import IO, Any
 
 import click
 
-from rung.cli.group import Misuse
+from rung.cli.group import UsageError
 from rung.cli.journal.option import journal_option, opened
 from rung.core.domain.errors import ConfigError
-from rung.detectors.loop_settings import Watching
-from rung.detectors.session_monitor import Watch
+from rung.detectors.loop_settings import LoopSettings
+from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import step_from
 
 
@@ -46,20 +46,20 @@ def loops(file: str | None, policy_file: str | None, *, jsonl: bool, every: bool
     try:
         lines = open(file, "rb")  # noqa: SIM115, PTH123  # closed below; a pipe's name is no pathlib matter
     except OSError as error:
-        raise Misuse(f"{file}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     with lines:
         _answer(lines, file, watching, every=every)
 
 
-def _watching(policy_file: str | None) -> Watching:
+def _watching(policy_file: str | None) -> LoopSettings:
     if policy_file is None:
-        return Watching()
+        return LoopSettings()
     from rung.wiring.files import load_watching
 
     return load_watching(policy_file)
 
 
-def _answer(lines: IO[bytes], source: str, watching: Watching, *, every: bool) -> None:
+def _answer(lines: IO[bytes], source: str, watching: LoopSettings, *, every: bool) -> None:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             answer = _answered(line, f"{source}, line {number}", watching, every=every)
@@ -67,21 +67,21 @@ def _answer(lines: IO[bytes], source: str, watching: Watching, *, every: bool) -
             sys.stdout.flush()  # whoever waits for this answer before sending the next gets it
 
 
-def _answered(line: bytes, where: str, watching: Watching, *, every: bool) -> dict[str, Any]:
+def _answered(line: bytes, where: str, watching: LoopSettings, *, every: bool) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Misuse(f"{where}: not JSON ({error}); every line is one trajectory") from None
+        raise UsageError(f"{where}: not JSON ({error}); every line is one trajectory") from None
     steps = row.get("steps") if isinstance(row, dict) else None
     if not isinstance(steps, list):
-        raise Misuse(f'{where}: a trajectory is an object with "id" and a list of "steps"')
-    watch = Watch(watching)
+        raise UsageError(f'{where}: a trajectory is an object with "id" and a list of "steps"')
+    watch = SessionMonitor(watching)
     found: list[dict[str, Any]] = []
     for position, table in enumerate(steps):
         try:
             step = step_from(table)
         except ConfigError as error:
-            raise Misuse(f"{where}, step {position}: {error}") from None
+            raise UsageError(f"{where}, step {position}: {error}") from None
         finding = watch.see(step)
         if finding is not None:
             found.append(
@@ -125,10 +125,10 @@ def stalls(journal_at: str | None, project: str | None, *, silence: float, facto
 
     Exit code 1 when there are any.
     """
-    from rung.detectors.stalls import Patience
+    from rung.detectors.stalls import StallThresholds
     from rung.wiring.stalls import stalls as found_in
 
-    patience = Patience(silence=silence, factor=factor)
+    patience = StallThresholds(silence=silence, factor=factor)
     with opened(journal_at) as journal:
         found = found_in(journal, time.time(), patience, project)
     for row, finding in found:
@@ -148,15 +148,15 @@ def output(file: str | None, *, expect_json: bool, sections: tuple[str, ...], ev
 
     One JSON object: ok, and what was found. Exit code 1 when something was.
     """
-    from rung.detectors.output import Contract, look_at
+    from rung.detectors.output import OutputSpec, look_at
 
     if file is None and sys.stdin.isatty():
         raise click.UsageError("Nothing to look at: give FILE, or pipe an answer in.")
     try:
         raw = sys.stdin.buffer.read() if file in (None, "-") else Path(str(file)).read_bytes()
     except OSError as error:
-        raise Misuse(f"{file}: cannot be read: {error.strerror}") from None
-    contract = Contract(json=expect_json, sections=sections, evidence=evidence)
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    contract = OutputSpec(json=expect_json, sections=sections, evidence=evidence)
     found = look_at(raw.decode("utf-8", "replace"), contract, stop_reason=stop_reason)
     answer: dict[str, Any] = {"ok": found is None}
     if found is not None:

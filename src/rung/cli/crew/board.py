@@ -13,9 +13,9 @@ from rung.cli.crew.option import db_option, opened
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.store.crew.board import Head
-    from rung.store.crew.rows import Task
-    from rung.store.crew.table import Table
+    from rung.store.crew.board import BoardHeader
+    from rung.store.crew.rows import TaskRow
+    from rung.store.crew.table import CrewTable
 
 EVERY: Final = 1.0  # seconds between two looks
 MANY: Final = 40  # rows in a pipe, where nothing says how many fit
@@ -71,7 +71,7 @@ def board(*, once: bool, every: float, rows: int | None, place: str) -> None:
 class shown:  # noqa: N801  # used as `with shown(table) as refresh`
     """The board on the terminal until the block ends; the last look stays there."""
 
-    def __init__(self, table: Table, rows: int | None = None, *, stderr: bool = False) -> None:
+    def __init__(self, table: CrewTable, rows: int | None = None, *, stderr: bool = False) -> None:
         from rich.live import Live
 
         self._table, self._rows = table, rows
@@ -89,11 +89,11 @@ class shown:  # noqa: N801  # used as `with shown(table) as refresh`
         self._live.__exit__(*why)
 
     def _again(self) -> None:
-        from rung.core.domain.errors import Busy
+        from rung.core.domain.errors import StoreUnavailable
 
         try:
             self._live.update(self._look(), refresh=True)
-        except Busy:
+        except StoreUnavailable:
             return  # somebody holds the table: the next look will do
 
     def _look(self) -> Any:
@@ -106,7 +106,7 @@ def _console(*, stderr: bool) -> Any:
     return Console(stderr=stderr, highlight=False, emoji=False, markup=False)
 
 
-def picture(table: Table, most: int) -> Any:
+def picture(table: CrewTable, most: int) -> Any:
     """Who leads, how many are where, and the tasks that matter most."""
     from rich.console import Group
     from rich.table import Table as Grid
@@ -128,7 +128,7 @@ def picture(table: Table, most: int) -> Any:
     return Group(*_top(head), Text(), grid, *more)
 
 
-def _top(head: Head) -> list[Any]:
+def _top(head: BoardHeader) -> list[Any]:
     from rich.text import Text
 
     lines = [
@@ -142,13 +142,13 @@ def _top(head: Head) -> list[Any]:
     return [*lines, tasks, *(Text(f"{name}: {why}", style="magenta") for name, why in head.facts.items())]
 
 
-def _own(row: Task | None) -> list[tuple[str, str]]:
+def _own(row: TaskRow | None) -> list[tuple[str, str]]:
     if row is None:
         return [("is not there", "red")]
     return [(f"{row.state.value:<17}", STYLES.get(row.state.value, "")), (f"beat {age(row.heartbeat_age)}", "dim")]
 
 
-def _cells(task: Task) -> list[Any]:
+def _cells(task: TaskRow) -> list[Any]:
     from rich.text import Text
 
     state = task.outcome if task.state == "exited" and task.outcome else task.state.value

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rung.store.crew.table import Table
+    from rung.store.crew.table import CrewTable
 
 db_option = click.option(
     "--db",
@@ -24,18 +24,18 @@ db_option = click.option(
 
 
 @contextmanager
-def opened(place: str, *, create: bool = False) -> Iterator[Table]:
+def opened(place: str, *, create: bool = False) -> Iterator[CrewTable]:
     """The table; what it refuses is said in one line, exit code 2."""
-    from rung.cli.group import Misuse
-    from rung.core.domain.errors import Busy, IllegalMove, MovedOn, StoreError
-    from rung.store.crew.table import Table
+    from rung.cli.group import UsageError
+    from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable, TaskChanged
+    from rung.store.crew.table import CrewTable
 
     try:
-        with Table.open(place, create=create) as table:
+        with CrewTable.open(place, create=create) as table:
             yield table
-    except (IllegalMove, MovedOn) as error:
-        raise Misuse(str(error)) from None
-    except Busy as error:
+    except (IllegalTransition, TaskChanged) as error:
+        raise UsageError(str(error)) from None
+    except StoreUnavailable as error:
         raise StoreError(f"the crew's table cannot be used just now: {error}") from None
 
 

@@ -15,9 +15,9 @@ from rung.cli.output import as_json, print_json
 from rung.core.domain.events import Status
 
 if TYPE_CHECKING:
-    from rung.store.crew.operator_commands import Word
-    from rung.store.crew.rows import Task
-    from rung.store.crew.table import Table
+    from rung.store.crew.operator_commands import OperatorReply
+    from rung.store.crew.rows import TaskRow
+    from rung.store.crew.table import CrewTable
 
 LOOK: Final = 0.25
 PARTIAL: Final = EXITS[Status.PARTIAL]
@@ -57,19 +57,19 @@ def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
         _follow(table, at, as_json=as_json)
 
 
-def _forget_the_end(table: Table) -> None:
+def _forget_the_end(table: CrewTable) -> None:
     """An earlier run of the same table ended: this one begins where that one stopped."""
-    from rung.core.crew.contract import CONDUCTOR, STOP, State
+    from rung.core.crew.contract import CONDUCTOR, STOP, TaskState
     from rung.crew.dispatch import HALTED
 
     for fact in (HALTED, STOP):
         table.set_fact(fact, "")
     row = table.task(CONDUCTOR)
-    if row is not None and row.state is not State.WATCHING:
-        table.own_state(CONDUCTOR, State.WATCHING)
+    if row is not None and row.state is not TaskState.WATCHING:
+        table.own_state(CONDUCTOR, TaskState.WATCHING)
 
 
-def _follow(table: Table, at: str, *, as_json: bool) -> None:
+def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
     """Show each change until it is over; Ctrl-C stops the crew, in order."""
     from rung.core.crew.contract import STOP
 
@@ -98,7 +98,7 @@ def _follow(table: Table, at: str, *, as_json: bool) -> None:
     sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
 
 
-def _show(table: Table, at: str) -> None:
+def _show(table: CrewTable, at: str) -> None:
     """The board, for whoever sits before a terminal; it ends with the crew."""
     from rung.cli.crew.board import EVERY, shown
 
@@ -118,7 +118,7 @@ def _over(at: str) -> bool:
     return not processes.alive(NAME) and not processes.alive(ITSELF)
 
 
-def _news(table: Table, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
+def _news(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
     for row in table.tasks():
         now = (row.state.value, row.outcome or row.note)
         if seen.get(row.task_id, ("watching", "")) != now:
@@ -129,13 +129,13 @@ def _news(table: Table, seen: dict[str, tuple[str, str]], *, as_json: bool) -> N
                 click.echo(_line(row), err=True)
 
 
-def _line(row: Task) -> str:
+def _line(row: TaskRow) -> str:
     said = row.note or row.outcome
     who = f"  {row.worked_by}" if row.worked_by else ""
     return f"{row.task_id:<14} {row.state.value:<15}{who}{'  ' + said if said and said != row.state.value else ''}"
 
 
-def _summary(rows: list[Task], at: str) -> str:
+def _summary(rows: list[TaskRow], at: str) -> str:
     from rung.crew.conductor_process import runtime_of
 
     done = sum(row.state == "complete" for row in rows)
@@ -175,7 +175,7 @@ def status(*, place: str, as_json: bool) -> None:
     click.echo(", ".join(f"{number} {state}" for state, number in counts.items()) or "no tasks")
 
 
-def _told(row: Task) -> dict[str, Any]:
+def _told(row: TaskRow) -> dict[str, Any]:
     return {
         "task": row.task_id, "title": row.title, "state": row.state.value, "worked_by": row.worked_by,
         "heartbeat_age": row.heartbeat_age, "error_tries": row.error_tries, "redispatches": row.redispatches,
@@ -192,9 +192,9 @@ def _told(row: Task) -> dict[str, Any]:
 @db_option
 def reply(task_id: str, words: str, *, how: str | None, place: str) -> None:
     """Send WORDS to the worker of a task, or answer what it waits for."""
-    from rung.store.crew.operator_commands import Word
+    from rung.store.crew.operator_commands import OperatorReply
 
-    _say(place, task_id, words, Word(how or Word.TELL))
+    _say(place, task_id, words, OperatorReply(how or OperatorReply.TELL))
 
 
 @click.command("restart")
@@ -203,9 +203,9 @@ def reply(task_id: str, words: str, *, how: str | None, place: str) -> None:
 @db_option
 def restart(task_id: str, words: str, *, place: str) -> None:
     """Restart a task with a new worker; WORDS say what to do differently."""
-    from rung.store.crew.operator_commands import Word
+    from rung.store.crew.operator_commands import OperatorReply
 
-    _say(place, task_id, words, Word.RESET)
+    _say(place, task_id, words, OperatorReply.RESET)
 
 
 @click.command("stop")
@@ -215,17 +215,17 @@ def restart(task_id: str, words: str, *, place: str) -> None:
 @db_option
 def stop(task_id: str | None, *, why: str, hand_over: bool, place: str) -> None:
     """Stop the crew, or one TASK. Workers are told, then signalled; their work is handed over or given up."""
-    from rung.store.crew.operator_commands import Word, stop
+    from rung.store.crew.operator_commands import OperatorReply, stop
 
     if task_id is not None:
-        _say(place, task_id, why, Word.EXIT)
+        _say(place, task_id, why, OperatorReply.EXIT)
         return
     with opened(place) as table:
         stop(table, why, hand_over=hand_over)
     click.echo("the conductor stops at its next poll")
 
 
-def _say(place: str, task_id: str, words: str, how: Word) -> None:
+def _say(place: str, task_id: str, words: str, how: OperatorReply) -> None:
     from rung.store.crew.operator_commands import tell
 
     with opened(place) as table:

@@ -17,8 +17,8 @@ from rung.cli.output import as_json, print_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rung.store.crew.rows import Claim
-    from rung.store.crew.table import Table
+    from rung.store.crew.rows import TaskLease
+    from rung.store.crew.table import CrewTable
 
     Command = Callable[..., Any]
 
@@ -59,15 +59,15 @@ def holding(function: Command) -> Command:
 
 
 @contextmanager
-def _held(place: str, task_id: str, session: str, generation: int) -> Iterator[tuple[Table, Claim]]:
+def _held(place: str, task_id: str, session: str, generation: int) -> Iterator[tuple[CrewTable, TaskLease]]:
     """The table, and the claim; whose task is another's by now is told so, exit code 6."""
-    from rung.core.domain.errors import StaleClaim
-    from rung.store.crew.rows import Claim
+    from rung.core.domain.errors import LeaseExpired
+    from rung.store.crew.rows import TaskLease
 
     try:
         with opened(place) as table:
-            yield table, Claim(task_id=task_id, session=session, generation=generation)
-    except StaleClaim as error:
+            yield table, TaskLease(task_id=task_id, session=session, generation=generation)
+    except LeaseExpired as error:
         _end(error, STALE_CLAIM)
 
 

@@ -51,16 +51,16 @@ def run(
 
     The instructions are on its standard input, or where {instruction} stands in the command.
     """
-    from rung.core.domain.errors import ClaimBlocked, StaleClaim
+    from rung.core.domain.errors import ClaimBlocked, LeaseExpired
     from rung.crew.command_worker import CommandWorker
-    from rung.store.crew.worker import Worker
+    from rung.store.crew.worker import CrewWorker
 
     try:
-        with Worker(place, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
+        with CrewWorker(place, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
             CommandWorker(command=command_line, check=check, poll=poll).work(worker)
     except ClaimBlocked as error:
         click.echo(f"rung: {error}", err=True)
         sys.exit(CLAIM_BLOCKED)
-    except StaleClaim as error:
+    except LeaseExpired as error:
         click.echo(f"rung: {error}", err=True)
         sys.exit(STALE_CLAIM)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LABEL: Final = 16
 
 
-class Replayed(NamedTuple):
+class BacktestRow(NamedTuple):
     """An incident, when and where it was, and what would have become of it."""
 
     opened: Opened
@@ -57,11 +57,11 @@ def command(
 
     pick = _policies(policy_name)
     unreadable: list[str] = []
-    replayed: list[Replayed] = []
+    replayed: list[BacktestRow] = []
     with opened(journal_at) as journal:
         for events in ended_incidents(journal, unreadable, since=since, project=project):
             first: Any = events[0]
-            replayed.append(Replayed(first, replay(events, pick(first.terms.project))))
+            replayed.append(BacktestRow(first, replay(events, pick(first.terms.project))))
     total = summary(one.found for one in replayed)
     elsewhere = sum(one.opened.terms.ladder != pick(one.opened.terms.project).ladder.name for one in replayed)
     if as_json:
@@ -97,7 +97,7 @@ def _policies(name: str) -> Callable[[str], Policy]:
 
 
 def _table(
-    policy_name: str, replayed: list[Replayed], total: Summary, elsewhere: int, unreadable: list[str]
+    policy_name: str, replayed: list[BacktestRow], total: Summary, elsewhere: int, unreadable: list[str]
 ) -> dict[str, Any]:
     from rung.core.recovery.backtest import CANNOT_KNOW
 
@@ -154,7 +154,7 @@ def _saved(total: Summary) -> str:
     return ", ".join(parts) or "no difference in attempts, time or cost"
 
 
-def _show_differing(differing: list[Replayed], limit: int) -> None:
+def _show_differing(differing: list[BacktestRow], limit: int) -> None:
     if not differing or not limit:
         return
     click.secho("\nWhat would have been different", bold=True)

@@ -99,14 +99,16 @@ def export(
 ) -> None:  # fmt: skip
     """Write attempts, incidents or events to a file: CSV, JSON lines or Parquet."""
     from rung.store.journal import export as ex
-    from rung.store.queries.reports_sql import Filter
+    from rung.store.queries.reports_sql import ReportFilter
 
     ending = out.rpartition(".")[2].lower()
-    chosen = ex.Form(form or (ending if ending in FORMS else "csv"))
-    if out == "-" and chosen is ex.Form.PARQUET and sys.stdout.isatty():
+    chosen = ex.ExportFormat(form or (ending if ending in FORMS else "csv"))
+    if out == "-" and chosen is ex.ExportFormat.PARQUET and sys.stdout.isatty():
         raise click.UsageError("Parquet is nothing for a terminal: give a file with --out")
     with opened(journal_at) as journal, _target(out) as file:
-        rows = ex.export(journal, ex.What(what), chosen, file, Filter(since=since, until=until, project=project))
+        rows = ex.export(
+            journal, ex.ExportSubject(what), chosen, file, ReportFilter(since=since, until=until, project=project)
+        )
     if out != "-":
         click.echo(f"{count(rows, 'row')} of {what} in {out}", err=True)
 

@@ -28,13 +28,13 @@ journal_option = click.option(
 @contextmanager
 def opened(journal_at: str | None) -> Iterator[Journal]:
     """The journal that is there; one that cannot be read just now is said in one line."""
-    from rung.core.domain.errors import Busy, StoreError
+    from rung.core.domain.errors import StoreError, StoreUnavailable
     from rung.wiring.journals import open_existing
 
     try:
         with open_existing(journal_at) as journal:
             yield journal
-    except Busy as error:
+    except StoreUnavailable as error:
         raise StoreError(f"the journal cannot be used just now: {error}") from None
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.store.journal.journal import Journal
-    from rung.store.queries.reports_rows import Point
-    from rung.store.queries.reports_sql import Filter
+    from rung.store.queries.reports_rows import TrendPoint
+    from rung.store.queries.reports_sql import ReportFilter
 
 AXES: Final = ("kind", "model", "project", "day", "hour", "tool", "prompt", "pattern")
 MIXED: Final = 3  # reports in an overview show so many rows each, or five
@@ -23,11 +23,11 @@ DIGITS: Final = 9  # of a number for programs: sums of cents are no long fractio
 DERIVED: Final = ("rate", "dollars_each")  # properties that belong into what programs read
 
 
-class Found(NamedTuple):
+class Report(NamedTuple):
     """A report's rows by the name of each part, and its lines over time, where it has any."""
 
     parts: Mapping[str, Sequence[Any]]
-    trend: Mapping[str, Sequence[Point]] = {}
+    trend: Mapping[str, Sequence[TrendPoint]] = {}
 
 
 @click.command()
@@ -67,7 +67,7 @@ def command(
           latency    how long attempts take by model: p50, p95, p99
           spirals    sessions in which the same failure comes again and again
     """  # noqa: D301  # click's mark for lines that stay as they are
-    from rung.store.queries.reports_sql import By, Filter
+    from rung.store.queries.reports_sql import GroupBy, ReportFilter
 
     if name not in REPORTS:
         from rung.core.domain.errors import ConfigError
@@ -76,86 +76,86 @@ def command(
         raise ConfigError("report", name, f"one of {', '.join(REPORTS)}{suggestion(name, REPORTS)}")
     if by is not None and name != "failures":
         raise click.UsageError("--by is for `rung report failures`")
-    where = Filter(**filters, limit=limit or 20)
+    where = ReportFilter(**filters, limit=limit or 20)
     with opened(journal_at) as journal:
-        found = REPORTS[name](journal, where, By(by or "kind"))
+        found = REPORTS[name](journal, where, GroupBy(by or "kind"))
     if as_json:
         parts = {part: [_table(row) for row in _some(rows, limit, by)] for part, rows in found.parts.items()}
         print_json({"report": name, "filter": _set(filters), **parts})
     elif as_csv:
         _print_csv(_some(next(iter(found.parts.values())), limit, by))
     else:
-        from rung.cli.journal.report_tables import Page
+        from rung.cli.journal.report_tables import ReportPage
 
-        Page(where).show(name, found, by or "kind")
+        ReportPage(where).show(name, found, by or "kind")
 
 
-def _overview(journal: Journal, where: Filter, _: Any) -> Found:
+def _overview(journal: Journal, where: ReportFilter, _: Any) -> Report:
     from rung.store.queries import reports as r
-    from rung.store.queries.reports_sql import By, Part
+    from rung.store.queries.reports_sql import GroupBy, ReportPart
 
     parts: dict[str, Sequence[Any]] = {
         "totals": [r.totals(journal, where)],
-        "kinds": r.failures(journal, where, By.KIND)[:5],
-        "models": r.failures(journal, where, By.MODEL)[:MIXED],
-        "rungs": r.rescues(journal, where, (Part.RUNG,)),
+        "kinds": r.failures(journal, where, GroupBy.KIND)[:5],
+        "models": r.failures(journal, where, GroupBy.MODEL)[:MIXED],
+        "rungs": r.rescues(journal, where, (ReportPart.RUNG,)),
         "messages": r.messages(journal, where, now=now())[:MIXED],
     }
-    return Found(parts, r.trend(journal, where, hourly=_hourly(where)))
+    return Report(parts, r.trend(journal, where, hourly=_hourly(where)))
 
 
-def _failures(journal: Journal, where: Filter, by: Any) -> Found:
+def _failures(journal: Journal, where: ReportFilter, by: Any) -> Report:
     from rung.store.queries import reports as r
-    from rung.store.queries.reports_sql import By
+    from rung.store.queries.reports_sql import GroupBy
 
     rows = r.failures(journal, where, by)
-    timed = by in {By.KIND, By.MODEL, By.PROJECT, By.TOOL}
-    return Found({"rows": rows}, r.trend(journal, where, by, hourly=_hourly(where)) if timed else {})
+    timed = by in {GroupBy.KIND, GroupBy.MODEL, GroupBy.PROJECT, GroupBy.TOOL}
+    return Report({"rows": rows}, r.trend(journal, where, by, hourly=_hourly(where)) if timed else {})
 
 
-def _recovery(journal: Journal, where: Filter, _: Any) -> Found:
+def _recovery(journal: Journal, where: ReportFilter, _: Any) -> Report:
     from rung.store.queries import reports as r
 
-    return Found({"rows": r.recovery(journal, where), "rungs": r.recovery_by_rung(journal, where)})
+    return Report({"rows": r.recovery(journal, where), "rungs": r.recovery_by_rung(journal, where)})
 
 
-def _rungs(journal: Journal, where: Filter, _: Any) -> Found:
+def _rungs(journal: Journal, where: ReportFilter, _: Any) -> Report:
     from rung.store.queries.reports import rescues
 
-    return Found({"rows": rescues(journal, where)})
+    return Report({"rows": rescues(journal, where)})
 
 
-def _messages(journal: Journal, where: Filter, _: Any) -> Found:
+def _messages(journal: Journal, where: ReportFilter, _: Any) -> Report:
     from rung.store.queries.reports import messages
 
-    return Found({"rows": messages(journal, where, now=now())})
+    return Report({"rows": messages(journal, where, now=now())})
 
 
-def _models(journal: Journal, where: Filter, _: Any) -> Found:
+def _models(journal: Journal, where: ReportFilter, _: Any) -> Report:
     from rung.store.queries import reports as r
-    from rung.store.queries.reports_sql import By, Part
+    from rung.store.queries.reports_sql import GroupBy, ReportPart
 
     parts: dict[str, Sequence[Any]] = {
-        "rows": r.failures(journal, where, By.MODEL),
+        "rows": r.failures(journal, where, GroupBy.MODEL),
         "latency": r.latency(journal, where) if where.kind is None and where.session is None else [],
-        "rescues": r.rescues(journal, where, (Part.MODEL,)),
+        "rescues": r.rescues(journal, where, (ReportPart.MODEL,)),
     }
-    return Found(parts, r.trend(journal, where, By.MODEL, hourly=_hourly(where)))
+    return Report(parts, r.trend(journal, where, GroupBy.MODEL, hourly=_hourly(where)))
 
 
-def _latency(journal: Journal, where: Filter, _: Any) -> Found:
+def _latency(journal: Journal, where: ReportFilter, _: Any) -> Report:
     from rung.store.queries.reports import latency
 
-    return Found({"rows": latency(journal, where)})
+    return Report({"rows": latency(journal, where)})
 
 
-def _spirals(journal: Journal, where: Filter, _: Any) -> Found:
+def _spirals(journal: Journal, where: ReportFilter, _: Any) -> Report:
     from rung.store.queries.stuck_sessions import spirals
 
-    return Found({"rows": spirals(journal, where)})
+    return Report({"rows": spirals(journal, where)})
 
 
-REPORTS: Final[Mapping[str, Callable[[Journal, Filter, Any], Found]]] = {
+REPORTS: Final[Mapping[str, Callable[[Journal, ReportFilter, Any], Report]]] = {
     "overview": _overview,
     "failures": _failures,
     "recovery": _recovery,
@@ -167,7 +167,7 @@ REPORTS: Final[Mapping[str, Callable[[Journal, Filter, Any], Found]]] = {
 }
 
 
-def _hourly(where: Filter) -> bool:
+def _hourly(where: ReportFilter) -> bool:
     until = where.until if where.until is not None else now()
     return where.since is not None and until - where.since <= HOURLY
 

@@ -15,9 +15,9 @@ from rung.store.read_models.batch import DAY, HOUR
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rung.cli.journal.report import Found
-    from rung.store.queries.reports_rows import Message, Point, Rate, Totals
-    from rung.store.queries.reports_sql import Filter
+    from rung.cli.journal.report import Report
+    from rung.store.queries.reports_rows import MessageCountRow, Rate, Totals, TrendPoint
+    from rung.store.queries.reports_sql import ReportFilter
 
 FINE: Final = " ▁▂▃▄▅▆▇█"
 PLAIN: Final = " .:-=+*#@"
@@ -26,15 +26,15 @@ WIDE: Final = 7  # columns beyond which they stand closer
 STATES: Final = {"open": "", "resolved": "green", "snoozed": "dim", "regression": "red"}
 
 
-class Page:
+class ReportPage:
     """One report, printed."""
 
-    def __init__(self, where: Filter) -> None:
+    def __init__(self, where: ReportFilter) -> None:
         self.where = where
         self.screen = console()
         self.blocks = PLAIN if self.screen.options.ascii_only else FINE
 
-    def show(self, name: str, found: Found, by: str) -> None:
+    def show(self, name: str, found: Report, by: str) -> None:
         """Print it; a report without rows says so."""
         rows = next(iter(found.parts.values()))
         self.say(f"{name}{f' by {by}' if name == 'failures' else ''}", self.asked(), style="bold")
@@ -42,7 +42,7 @@ class Page:
         if nothing:
             self.screen.print(NONE.get(name, "  Nothing was recorded in that time."))
             return
-        shows: Mapping[str, Callable[[Found, str], None]] = {
+        shows: Mapping[str, Callable[[Report, str], None]] = {
             "overview": self.overview,
             "failures": self.failures,
             "recovery": self.recovery,
@@ -83,7 +83,7 @@ class Page:
 
     # -- one report each ------------------------------------------------------------------------------
 
-    def overview(self, found: Found, _: str) -> None:
+    def overview(self, found: Report, _: str) -> None:
         """The numbers that matter."""
         totals: Totals = found.parts["totals"][0]
         line = spark(found.trend.get("", ()), self.blocks, _span(found.trend))
@@ -120,7 +120,7 @@ class Page:
             self.say("Seen most")
             self.messages(found.parts["messages"])
 
-    def failures(self, found: Found, by: str) -> None:
+    def failures(self, found: Report, by: str) -> None:
         """How often, of how many."""
         rows: Sequence[Rate] = found.parts["rows"]
         shown = rows[-self.where.limit :] if by in {"day", "hour"} else rows[: self.where.limit]
@@ -133,7 +133,7 @@ class Page:
         self.grid((by, ">failures", ">of attempts", ">rate", ">cost", *(["failures over time"] * over)), lines)
         self.rest(rows, shown)
 
-    def recovery(self, found: Found, _: str) -> None:
+    def recovery(self, found: Report, _: str) -> None:
         """How it ended, and how long that took."""
         rows = found.parts["rows"]
         self.grid(
@@ -156,7 +156,7 @@ class Page:
             )
             self.screen.print("mean: time from the first failure to the recovery", style="dim")
 
-    def rungs(self, found: Found, _: str) -> None:
+    def rungs(self, found: Report, _: str) -> None:
         """What saved how many, at what cost."""
         rows = found.parts["rows"]
         shown = rows[: self.where.limit]
@@ -170,7 +170,7 @@ class Page:
         )  # fmt: skip
         self.rest(rows, shown)
 
-    def messages(self, rows: Sequence[Message]) -> None:
+    def messages(self, rows: Sequence[MessageCountRow]) -> None:
         """Each on a few lines: how often, what, and where to look."""
         for row in rows:
             head = Text(f"{row.seen:>7,} ", "bold").append(f"{percent(row.share):>7}  ", "not bold")
@@ -180,7 +180,7 @@ class Page:
             self.line(first_line(row.message) or "(no message)")
             self.line(f"{row.fingerprint}  {_between(row.first_at, row.last_at)}  e.g. {row.example}", "dim")
 
-    def models(self, found: Found, _: str) -> None:
+    def models(self, found: Report, _: str) -> None:
         """Failures, times, cost and rescues side by side."""
         times = {row.model: row for row in found.parts["latency"]}
         saved = {row.model: row.saved for row in found.parts["rescues"]}
@@ -197,7 +197,7 @@ class Page:
         self.grid(("model", ">attempts", ">failed", ">rate", ">p50", ">p95", ">saved", ">cost", "failed"), cells)
         self.rest(rows, shown)
 
-    def latency(self, found: Found, _: str) -> None:
+    def latency(self, found: Report, _: str) -> None:
         """Percentiles."""
         rows = found.parts["rows"]
         shown = rows[: self.where.limit]
@@ -208,7 +208,7 @@ class Page:
         self.rest(rows, shown)
         self.screen.print("to within 9 %", style="dim")
 
-    def spirals(self, found: Found, _: str) -> None:
+    def spirals(self, found: Report, _: str) -> None:
         """The sessions that are stuck, the worst first."""
         for row in found.parts["rows"]:
             head = Text(f"{row.score:>6.1f}  ", "bold red").append(row.session, "bold not red")
@@ -240,7 +240,7 @@ NONE: Final = {
 }
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """The time a line is drawn over, and how long each of its points lasts."""
 
     first: float
@@ -248,7 +248,7 @@ class Span(NamedTuple):
     period: float
 
 
-def spark(points: Sequence[Point], blocks: str, span: Span | None, cells: int = CELLS) -> str:
+def spark(points: Sequence[TrendPoint], blocks: str, span: TimeSpan | None, cells: int = CELLS) -> str:
     """Failures over time as a line of blocks, the most as the tallest."""
     if span is None or not points:
         return ""
@@ -260,13 +260,13 @@ def spark(points: Sequence[Point], blocks: str, span: Span | None, cells: int = 
     return "".join(blocks[0 if not amount else max(1, round(amount / top * (len(blocks) - 1)))] for amount in sums)
 
 
-def _span(trend: Mapping[str, Sequence[Point]]) -> Span | None:
+def _span(trend: Mapping[str, Sequence[TrendPoint]]) -> TimeSpan | None:
     """All the time there is something of; None for a single moment, of which no line can be drawn."""
     times = [point.at for points in trend.values() for point in points]
     if not times or min(times) == max(times):
         return None
     period = DAY if all(at % DAY == 0 for at in times) else HOUR
-    return Span(min(times), max(times) + period, period)
+    return TimeSpan(min(times), max(times) + period, period)
 
 
 def _between(first: float, last: float) -> str:

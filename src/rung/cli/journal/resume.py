@@ -13,7 +13,7 @@ from rung.cli.output import as_json, print_json
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rung.store.durable_runs import OpenRun
+    from rung.store.durable_runs import OpenRunRow
 
 
 @click.command(short_help="Resume runs that a crash interrupted.")
@@ -68,7 +68,7 @@ def _imported(module: str) -> None:
         raise ConfigError("--import", module, f"a module that can be imported from here ({error})") from None
 
 
-def _state(run: OpenRun, tasks: dict[str, Any]) -> str:
+def _state(run: OpenRunRow, tasks: dict[str, Any]) -> str:
     if run.owned:
         return "running"
     if not run.task:

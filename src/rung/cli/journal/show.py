@@ -12,7 +12,7 @@ from rung.core.text.units import money, took, when
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
-    from rung.core.text.event_text import Told
+    from rung.core.text.event_text import EventText
     from rung.store.journal.journal import Journal
 
 LABEL: Final = 9
@@ -109,7 +109,7 @@ def _timeline(bodies: list[dict[str, Any]], numbers: dict[int, int]) -> None:
         _print(stamp, told(body, rungs, numbers.get(n, 0)))
 
 
-def _print(stamp: str, event: Told) -> None:
+def _print(stamp: str, event: EventText) -> None:
     from rung.cli.event_printer import MARKS
 
     edge = TIME + 2 + SUBJECT

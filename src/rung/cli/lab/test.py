@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rung.testing.provider import Lab
-    from rung.testing.provider.fault_report import Run, Survival
+    from rung.testing.provider.fault_report import FaultReport, FaultRun
 
 EPILOG = """\b
   rung lab test -- python my_agent.py
@@ -132,7 +132,7 @@ def _picked(words: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, told
 
 
-def _usual(words: Sequence[str], lab: Lab, given: str, options: dict[str, Any]) -> Run:
+def _usual(words: Sequence[str], lab: Lab, given: str, options: dict[str, Any]) -> FaultRun:
     """The run without faults, which must succeed: everything else is measured by it."""
     run = _run(words, lab, given, options["seconds"])
     if run.exit_code is None:
@@ -147,8 +147,8 @@ def _usual(words: Sequence[str], lab: Lab, given: str, options: dict[str, Any]) 
     return run
 
 
-def _run(words: Sequence[str], lab: Lab, given: str, limit: float) -> Run:
-    from rung.testing.provider.fault_report import Run
+def _run(words: Sequence[str], lab: Lab, given: str, limit: float) -> FaultRun:
+    from rung.testing.provider.fault_report import FaultRun
 
     env = {key: value for key, value in os.environ.items() if key not in OTHER_KEYS}
     env |= lab.env | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
@@ -173,7 +173,7 @@ def _run(words: Sequence[str], lab: Lab, given: str, limit: float) -> Run:
         except BaseException:
             _ended(child)
             raise
-    return Run(exit_code=code, output=output.decode(errors="replace"), seconds=time.monotonic() - began)
+    return FaultRun(exit_code=code, output=output.decode(errors="replace"), seconds=time.monotonic() - began)
 
 
 def _ended(child: subprocess.Popen[bytes]) -> bytes:
@@ -185,19 +185,19 @@ def _ended(child: subprocess.Popen[bytes]) -> bytes:
         return b""
 
 
-def _print_head(usual: Run, lab: Lab) -> None:
+def _print_head(usual: FaultRun, lab: Lab) -> None:
     click.echo(f"without faults: {count(lab.attempts, 'attempt')}, {usual.seconds:.1f} s")
     click.echo(f"{'fault':<16} {'verdict':<9} {'exit':>4}  {'answer':<16} {'attempts':>8} {'seconds':>8}")
 
 
-def _print_row(row: Survival) -> None:
+def _print_row(row: FaultReport) -> None:
     verdict = click.style(f"{row.verdict:<9}", fg=COLOURS.get(row.verdict))
     code = "-" if row.exit_code is None else row.exit_code
     click.echo(f"{row.fault:<16} {verdict} {code:>4}  {row.answer:<16} {row.attempts:>8} {row.seconds:>8.1f}")
 
 
-def _totals(rows: Sequence[Survival]) -> list[tuple[str, int]]:
-    from rung.testing.provider.fault_report import Verdict
+def _totals(rows: Sequence[FaultReport]) -> list[tuple[str, int]]:
+    from rung.testing.provider.fault_report import FaultVerdict
 
     found = Counter(row.verdict for row in rows)
-    return [(verdict.value, found[verdict]) for verdict in Verdict if found[verdict]]
+    return [(verdict.value, found[verdict]) for verdict in FaultVerdict if found[verdict]]

@@ -15,7 +15,7 @@ from rung.core.domain.settings_schema import suggestion
 from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
-    from rung.core.classify.rule_index import Rule
+    from rung.core.classify.rule_index import ClassifyRule
     from rung.core.domain.failures import Evidence
     from rung.core.domain.ladder import Ladder
 
@@ -44,7 +44,7 @@ def command(name: str | None, *, as_json: bool) -> None:
         _show_rule(rule)
 
 
-def _find(name: str) -> tuple[Kind | None, Rule | None]:
+def _find(name: str) -> tuple[Kind | None, ClassifyRule | None]:
     """The kind and the rule of this name; `overloaded` is both."""
     known = {rule.id: rule for rule in rules()}
     wanted = name.strip().lower()
@@ -85,7 +85,7 @@ def _kind_json(kind: Kind) -> dict[str, Any]:
     }
 
 
-def _rule_json(rule: Rule) -> dict[str, Any]:
+def _rule_json(rule: ClassifyRule) -> dict[str, Any]:
     return {
         "id": rule.id,
         "kind": rule.kind.value,
@@ -131,7 +131,7 @@ def _show_kind(kind: Kind) -> None:
     row("found by", found or "a detector, a judge or the attempt itself: no rule reads it off an error")
 
 
-def _show_rule(rule: Rule) -> None:
+def _show_rule(rule: ClassifyRule) -> None:
     click.echo(f"{click.style(rule.id, bold=True, fg='cyan')}  {click.style('(rule)', dim=True)}")
     click.echo(paragraph(rule.why) + "\n")
     row("kind", rule.kind)

@@ -19,7 +19,7 @@ LABEL: Final = 8
 NARROWEST: Final = 28
 
 
-class Wood(NamedTuple):
+class DiagramGlyphs(NamedTuple):
     """What the picture is made of."""
 
     rail: str
@@ -31,8 +31,8 @@ class Wood(NamedTuple):
     dot: str
 
 
-FINE: Final = Wood("┃", "┣", "━", "┫", "─", "┸", " · ")
-PLAIN: Final = Wood("|", "+", "=", "+", "-", "+", ", ")
+FINE: Final = DiagramGlyphs("┃", "┣", "━", "┫", "─", "┸", " · ")
+PLAIN: Final = DiagramGlyphs("|", "+", "=", "+", "-", "+", ", ")
 
 
 def draw(ladder: Ladder, width: int, *, plain: bool = False) -> list[Text]:
@@ -63,11 +63,11 @@ def _title(ladder: Ladder) -> Text:
     return Text(ladder.name, "bold").append(f"  {ladder.about}", "not bold")
 
 
-def _rails(edge: int, inner: int, wood: Wood) -> Text:
+def _rails(edge: int, inner: int, wood: DiagramGlyphs) -> Text:
     return Text(" " * edge).append(wood.rail + " " * inner + wood.rail, "dim")
 
 
-def _limits(rung: Rung, wood: Wood) -> str:
+def _limits(rung: Rung, wood: DiagramGlyphs) -> str:
     parts = [] if rung.name == rung.action else [rung.action.value]
     parts.append(count(rung.tries, "try", "tries"))
     if rung.seconds is not None:

@@ -15,7 +15,7 @@ from rung.cli.output import as_json, print_json
 if TYPE_CHECKING:
     from rung.core.pipeline.spec import Pipeline
     from rung.core.policy.policy import Policy
-    from rung.pipeline.result import Ran
+    from rung.pipeline.result import PipelineResult
     from rung.pipeline.runner import PipelineRun
 
 EPILOG = """\b
@@ -196,7 +196,7 @@ def _say(subject: str, rest: str, *, as_json: bool) -> None:
         click.echo(f"{click.style(subject, bold=True)}  {rest}", err=True)
 
 
-def _print(ran: Ran, run_id: str, *, as_json: bool) -> None:
+def _print(ran: PipelineResult, run_id: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"name": "outcome", "run": run_id, **ran.contract()}))
         return

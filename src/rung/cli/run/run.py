@@ -67,7 +67,7 @@ Only the output of a good run goes to standard output; otherwise the output cont
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, and recover it when it fails."""
-    from rung.adapters.system.process import Command
+    from rung.adapters.system.process import AgentCommand
     from rung.adapters.system.user_hooks import hooked
     from rung.cli.event_printer import asker, listener
     from rung.cli.run.run_checks import all_of, around, log_path
@@ -81,7 +81,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
     policy = policy.but(agents=tuple(agents), report=policy.report or _default_report(options))
     streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
-    attempt = Command(
+    attempt = AgentCommand(
         by_agent={"": command_line, **agents},
         show_output=_write(sys.stdout) if streaming and not options["as_json"] else None,
         show_errors=_write(sys.stderr),
@@ -140,10 +140,10 @@ def _policy(options: dict[str, Any], journal: Any) -> Policy:
     if name in LADDERS:
         return policy_from({"ladder": name, **settings})
     if name is None:
-        from rung.wiring.policies import Policies, file_book
+        from rung.wiring.policies import PolicyStore, file_book
 
         book = file_book()
-        base = book.pick(options["project"]) if journal is None else Policies(journal, book).pick(options["project"])
+        base = book.pick(options["project"]) if journal is None else PolicyStore(journal, book).pick(options["project"])
         return policy_from(settings, base=base)
     from rung.core.classify.classifier import use_rules
     from rung.wiring.files import load_policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.adapters.system.user_hooks import Hook
+from rung.adapters.system.user_hooks import CommandHook
 from rung.core.domain.errors import ConfigError
 from rung.core.policy.presets import LADDERS
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LOG: Final = "user-hooks.jsonl"
 
 
-def around(options: dict[str, Any]) -> tuple[dict[str, Any], list[Hook]]:
+def around(options: dict[str, Any]) -> tuple[dict[str, Any], list[CommandHook]]:
     """The `[stop]` table and the hooks of the file that holds the policy, with what the flags say over them."""
     from rung.wiring.files import load_around
     from rung.wiring.journals import FILE
@@ -28,11 +28,11 @@ def around(options: dict[str, Any]) -> tuple[dict[str, Any], list[Hook]]:
     return stop, [*hooks, *(_named(words) for words in options["hooks"])]
 
 
-def _named(words: str) -> Hook:
+def _named(words: str) -> CommandHook:
     when, found, run = words.partition("=")
     if not found:
         raise ConfigError("--hook", words, "WHEN=COMMAND, such as attempt.pre='notify --json'")
-    return Hook(when=when.strip(), run=run)
+    return CommandHook(when=when.strip(), run=run)
 
 
 def log_path() -> Path:

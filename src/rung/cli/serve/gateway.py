@@ -14,7 +14,7 @@ import click
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rung.gateway.settings import Settings
+    from rung.gateway.settings import GatewaySettings
 
 FILE: Final = "rung.toml"
 EPILOG = """\b
@@ -77,7 +77,7 @@ def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # 
 def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
     """Run COMMAND behind its own gateway; at the end, print what the gateway recovered."""
     settings = read({**ctx.obj, "port": ctx.obj.get("port") or 0})
-    served = Background(settings, _journal(ctx.obj))
+    served = BackgroundGateway(settings, _journal(ctx.obj))
     port = served.start()
     try:
         env = {**os.environ, **environment("127.0.0.1", port)}
@@ -107,7 +107,7 @@ def environment(host: str, port: int) -> dict[str, str]:
     return {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"}
 
 
-def read(options: dict[str, Any]) -> Settings:
+def read(options: dict[str, Any]) -> GatewaySettings:
     """The settings that a file and flags amount to."""
     try:
         from rung.gateway.settings import settings_from
@@ -158,14 +158,14 @@ def _journal(options: dict[str, Any]) -> Any:
         return None
 
 
-class Background:
+class BackgroundGateway:
     """A gateway in a thread of its own, for as long as something else runs."""
 
-    def __init__(self, settings: Settings, journal: Any) -> None:
-        from rung.gateway.serve import Served
+    def __init__(self, settings: GatewaySettings, journal: Any) -> None:
+        from rung.gateway.serve import RunningGateway
 
         self._up = threading.Event()
-        self.served = Served(settings, journal, self._told)
+        self.served = RunningGateway(settings, journal, self._told)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._trouble: BaseException | None = None
 

@@ -10,7 +10,7 @@ import click
 
 from rung.core.domain.errors import ConfigError
 from rung.hooks.data_dir import directory
-from rung.hooks.install import AGENTS, Place, installed, settings_of
+from rung.hooks.install import AGENTS, InstallTarget, installed, settings_of
 from rung.hooks.install import install as install_hooks
 from rung.hooks.install import uninstall as uninstall_hooks
 from rung.hooks.resident_client import PORT, reached
@@ -18,7 +18,7 @@ from rung.hooks.resident_client import PORT, reached
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.hooks.resident_server import Serving
+    from rung.hooks.resident_server import ResidentServer
 
 _agent = click.argument("agent", type=click.Choice(AGENTS))
 _ANSWERS = {
@@ -39,9 +39,9 @@ def command() -> None:
     """Detect loops and unproven claims inside the coding agent you use, and tell it in its session."""
 
 
-def _place(agent: str, *, user: bool, port: int = 0) -> Place:
+def _place(agent: str, *, user: bool, port: int = 0) -> InstallTarget:
     settings = settings_of(agent, user=user, root=Path.cwd())
-    return Place(agent=agent, settings=settings, data=Path(directory()), port=port)
+    return InstallTarget(agent=agent, settings=settings, data=Path(directory()), port=port)
 
 
 @command.command("install")
@@ -105,7 +105,7 @@ def serve(*, port: int) -> None:
     """Answer hooks from a resident process until it is stopped. `rung serve` does so, too."""
     from rung.hooks.resident_server import serve as answer
 
-    def say(server: Serving) -> None:
+    def say(server: ResidentServer) -> None:
         click.echo(f"answering hooks of {server.place} at 127.0.0.1:{server.port}; stop with Ctrl-C")
 
     with suppress(KeyboardInterrupt):

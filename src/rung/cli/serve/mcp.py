@@ -38,16 +38,16 @@ def command(*, http: bool, host: str, port: int, journal_at: str | None, project
     except ImportError as error:
         click.echo(f"rung: the MCP server needs more packages ({error.name}): pip install 'rung[mcp]'", err=True)
         raise SystemExit(2) from None
-    from rung.mcp.recovery_service import Desk
+    from rung.mcp.recovery_service import RecoveryService
     from rung.store import open_journal
     from rung.wiring.journals import where
-    from rung.wiring.policies import Policies
+    from rung.wiring.policies import PolicyStore
 
     name = project or Path.cwd().name
     with open_journal(where(journal_at), project=name) as journal:
-        policies = Policies(journal)
+        policies = PolicyStore(journal)
         policies.pick(name)  # what is wrong with the policy is said now, not to an agent
-        server = make_server(Desk(journal, lambda: policies.pick(name), project=name), host=host, port=port)
+        server = make_server(RecoveryService(journal, lambda: policies.pick(name), project=name), host=host, port=port)
         if http:
             click.echo(f"rung: MCP at http://{host}:{port}/mcp", err=True)
         run(server, http=http, host=host, port=port)

@@ -12,17 +12,17 @@ from rung.core.domain.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.cli.serve.gateway import Background
+    from rung.cli.serve.gateway import BackgroundGateway
     from rung.core.domain.request import Request
-    from rung.hooks.resident_server import Beside
-    from rung.service.app_context import Hub
+    from rung.hooks.resident_server import ResidentThread
+    from rung.service.app_context import AppContext
     from rung.store.journal.journal import Journal
 
 PORT: Final = 8642
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
-class OnePlace(click.types.StringParamType):
+class SingleInstance(click.types.StringParamType):
     """A path or URL; an environment variable names one, whatever blanks it has."""
 
     def split_envvar_value(self, rv: str) -> list[str]:
@@ -49,7 +49,7 @@ class OnePlace(click.types.StringParamType):
 @click.option(
     "--crew",
     "crews",
-    type=OnePlace(),
+    type=SingleInstance(),
     multiple=True,
     metavar="PATH|URL",
     envvar="RUNG_CREW",
@@ -137,40 +137,44 @@ def start(
             world.clear()
 
 
-def _parts(journal_at: str | None, token: str | None, crews: tuple[str, ...], world: World | None) -> tuple[Hub, str]:
+def _parts(
+    journal_at: str | None, token: str | None, crews: tuple[str, ...], world: World | None
+) -> tuple[AppContext, str]:
     from pathlib import Path
 
     from rung.adapters.system.provider_client import from_environment
     from rung.core.policy.parser import book_from
-    from rung.service.app_context import Hub
+    from rung.service.app_context import AppContext
     from rung.service.auth import Access, first_token
     from rung.service.crew_tables import CrewTables
     from rung.service.replay import Replayers
-    from rung.service.routes.stream import Stream
+    from rung.service.routes.stream import EventSubscription
     from rung.store import open_journal
     from rung.wiring.journals import default_path, is_url, where
-    from rung.wiring.policies import Policies, file_book
+    from rung.wiring.policies import PolicyStore, file_book
 
     place = where(journal_at) if world is None else str(world.place)
     journal = open_journal(place, tell=lambda text: click.echo(f"rung: {text}", err=True))
     beside = default_path() if is_url(place) else Path(place).expanduser()
     admin = first_token(token, beside.with_name(beside.stem + ".token"))
-    policies = Policies(journal, file_book() if world is None else book_from(world.settings))
+    policies = PolicyStore(journal, file_book() if world is None else book_from(world.settings))
     replayers = Replayers(journal, from_environment())
     if world is not None:
         world.begin(journal)
         replayers.known.insert(0, world)
     shown = CrewTables(crews if world is None else world.crews)
     demo = world is not None
-    return Hub(journal, Access(journal, admin), Stream(journal), policies, replayers, place, demo, shown), admin
+    return AppContext(
+        journal, Access(journal, admin), EventSubscription(journal), policies, replayers, place, demo, shown
+    ), admin
 
 
-def _gateway(hub: Hub, port: int | None, *, any_port: bool) -> Background | None:
+def _gateway(hub: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:
     """The gateway beside the service; where it cannot be, that is said, and the service goes on without."""
-    from rung.cli.serve.gateway import Background, read
+    from rung.cli.serve.gateway import BackgroundGateway, read
 
     try:
-        made = Background(read({"port": 0 if any_port and port is None else port}), hub.journal)
+        made = BackgroundGateway(read({"port": 0 if any_port and port is None else port}), hub.journal)
         made.start()
     except ConfigError as error:
         if port is not None:
@@ -180,12 +184,12 @@ def _gateway(hub: Hub, port: int | None, *, any_port: bool) -> Background | None
     return made
 
 
-def _hooks() -> Beside:
+def _hooks() -> ResidentThread:
     """Hooks of coding agents are answered here, too: in a millisecond, where a command of their own takes tens."""
     from rung.hooks.data_dir import directory
-    from rung.hooks.resident_server import Beside
+    from rung.hooks.resident_server import ResidentThread
 
-    return Beside(directory())
+    return ResidentThread(directory())
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -202,7 +206,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _greet(address: str, token: str, hub: Hub, gateway: Background | None) -> None:
+def _greet(address: str, token: str, hub: AppContext, gateway: BackgroundGateway | None) -> None:
     click.echo(f"Rung is up: {click.style(f'{address}?token={token}', bold=True)}")
     if hub.demo:
         click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")

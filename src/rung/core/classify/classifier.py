@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.classify.read_facts import read
-from rung.core.classify.rule_index import Rule, Table
+from rung.core.classify.rule_index import ClassifyRule, RuleIndex
 from rung.core.classify.rules import provider as calls
 from rung.core.classify.rules import tools
 from rung.core.domain.failures import TRANSIENT, Evidence, Failure, Kind
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # What is surest stands first: what we did ourselves, what the system numbers, how an answer ended; then what
 # the words mean, from the particular to the general; then the bare status, the class, the exit code.
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[ClassifyRule, ...]] = (
     *calls.OURS,
     *tools.SYSTEM,
     *tools.TESTS,
@@ -30,15 +30,15 @@ RULES: Final[tuple[Rule, ...]] = (
     *calls.CLASSES,
 )
 
-_own: tuple[tuple[Rule, ...], tuple[Rule, ...]] = ((), ())
-_table: Table | None = None  # made when the first failure is named
+_own: tuple[tuple[ClassifyRule, ...], tuple[ClassifyRule, ...]] = ((), ())
+_table: RuleIndex | None = None  # made when the first failure is named
 NAMED: Final[dict[Any, Failure]] = {}  # what an engine remembers of names already given; other rules, other names
 _SEEN: Final[dict[tuple[Any, ...], Failure]] = {}  # the same evidence has the same name: what fails, fails again
 _SEEN_LIMIT: Final = 1_024
 _SHORT: Final = 4_096  # characters of an evidence that is remembered
 
 
-def use_rules(before: Iterable[Rule] = (), after: Iterable[Rule] = ()) -> None:
+def use_rules(before: Iterable[ClassifyRule] = (), after: Iterable[ClassifyRule] = ()) -> None:
     """Put rules of one's own before and after ours, for the whole process; without any, ours alone again."""
     global _own, _table  # one table for a process, as with logging: set once, when it starts
     _own, _table = (tuple(before), tuple(after)), None
@@ -51,15 +51,15 @@ def forget() -> None:
     _SEEN.clear()
 
 
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[ClassifyRule, ...]:
     """The rules in use, in their order."""
     before, after = _own
     return (*before, *RULES, *after)
 
 
-def _made() -> Table:
+def _made() -> RuleIndex:
     global _table  # noqa: PLW0603  # two threads may both make it: the same one
-    _table = Table(rules())
+    _table = RuleIndex(rules())
     return _table
 
 

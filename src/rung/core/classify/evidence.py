@@ -16,7 +16,7 @@ from typing import Any, Final
 from rung.core.classify.error_readers import reader_for
 from rung.core.classify.redaction import redacted, redacted_headers
 from rung.core.classify.retry_after import wait_in_headers
-from rung.core.domain.errors import AttemptError, Refused, TimeUp
+from rung.core.domain.errors import AttemptError, AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import NO_HEADERS, Evidence, Kind, Phase
 
 TEXT_LIMIT: Final = 65_536  # of a body, however large: its head and its tail
@@ -165,9 +165,9 @@ def carried_evidence(error: BaseException) -> Evidence | None:
         attached = attribute(error, "evidence")
     if isinstance(attached, Evidence):
         return attached
-    if isinstance(error, Refused):
+    if isinstance(error, CircuitOpenError):
         return Evidence(text=str(error), code="circuit_open", finding=Kind.SERVICE_DOWN, retry_after=error.retry_after)
-    if isinstance(error, TimeUp):
+    if isinstance(error, AttemptTimeout):
         return Evidence(text=str(error), exceptions=("rung.TimeUp", "TimeoutError"), phase=Phase.LIMIT)
     return None
 

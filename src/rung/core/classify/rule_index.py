@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ClassifyRule:
     """One way of recognising a kind: its id, why it holds, an example, its signs and its conditions.
 
     It matches when at least one of its signs is there and all of its conditions hold. Signs: `code`, `exception`
@@ -48,7 +48,7 @@ class Rule:
     over_limit: bool = False
 
 
-def asked_by(rule: Rule) -> dict[str, list[str]]:
+def asked_by(rule: ClassifyRule) -> dict[str, list[str]]:
     """What a rule asks for, by name, in words for people: only what it asks."""
     asked = {name: getattr(rule, name) for name in (*SIGNS, *_CONDITIONS)}
     words: dict[str, list[str]] = {}
@@ -83,7 +83,7 @@ class _Conditions:
 
     __slots__ = ("_contains", "_except_if", "_over_limit", "_phase", "_provider", "_status", "_wait")
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: ClassifyRule) -> None:
         self._status = frozenset(rule.status)
         self._phase = rule.phase
         self._provider = rule.provider
@@ -140,7 +140,7 @@ _EVERYDAY_TEXT: Final = (
 _EVERYDAY: Final = frozenset(_EVERYDAY_TEXT.split())
 
 
-class _Look(NamedTuple):
+class _RuleMatcher(NamedTuple):
     """A phrase to look for once its rarest word was seen, and the rule whose sign it is."""
 
     place: int
@@ -150,14 +150,14 @@ class _Look(NamedTuple):
     gapped: Phrase | None  # the phrase, where there is more to it than its first part
 
 
-class Table:
+class RuleIndex:
     """Rules in their order, indexed by their signs: only those with a sign that is there are asked.
 
     The place of the best rule yet bounds the search: whatever stands after it is not even looked for.
     """
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules: tuple[Rule, ...] = tuple(rules)
+    def __init__(self, rules: Iterable[ClassifyRule]) -> None:
+        self.rules: tuple[ClassifyRule, ...] = tuple(rules)
         conditions = [_Conditions(rule) for rule in self.rules]
         self._conditions = tuple(asked if asked.any() else None for asked in conditions)
         # Each from a sign to the places of the rules that have it, in their order.
@@ -169,11 +169,11 @@ class Table:
         self._phases: dict[Phase, list[int]] = {}
         for place, rule in enumerate(self.rules):
             self._add(place, rule)
-        self._looks: dict[str, list[_Look]] = {}
+        self._looks: dict[str, list[_RuleMatcher]] = {}
         self._add_phrases()
         self._known_words = frozenset(self._looks)
 
-    def _add(self, place: int, rule: Rule) -> None:
+    def _add(self, place: int, rule: ClassifyRule) -> None:
         for code in rule.code:
             self._codes.setdefault(code.lower(), []).append(place)
         for name in rule.exception:
@@ -204,10 +204,10 @@ class Table:
         for place, in_said, phrase in looked_for:
             rarest = sorted(phrase.words, key=rank.__getitem__)
             first, *more = phrase.parts
-            look = _Look(place, rarest[min(1, len(rarest) - 1)], in_said, first, phrase if more else None)
+            look = _RuleMatcher(place, rarest[min(1, len(rarest) - 1)], in_said, first, phrase if more else None)
             self._looks.setdefault(rarest[0], []).append(look)
 
-    def first(self, facts: Facts) -> Rule | None:
+    def first(self, facts: Facts) -> ClassifyRule | None:
         """The first rule that matches."""
         best = self._by_words(facts, self._by_facts(facts))
         return self.rules[best] if best < len(self.rules) else None

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from rung.core.classify.evidence import evidence_of
 from rung.core.classify.phrases import phrases
 from rung.core.classify.read_facts import read
-from rung.core.classify.rule_index import SIGNS, Rule, Table
+from rung.core.classify.rule_index import SIGNS, ClassifyRule, RuleIndex
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, Evidence, Kind, Phase
 from rung.core.domain.settings_schema import FLAG, SECONDS, TEXT, Type, one_of, optional, read_rows, setting, settings
@@ -17,11 +17,11 @@ PLACES: Final = ("before", "after")
 _MATCHING: Final = (*SIGNS, "status", "phase", "provider", "contains")  # a rule needs one of these
 
 
-class OwnRules(NamedTuple):
+class UserRules(NamedTuple):
     """A user's rules: those asked before ours, and those asked after."""
 
-    before: tuple[Rule, ...] = ()
-    after: tuple[Rule, ...] = ()
+    before: tuple[ClassifyRule, ...] = ()
+    after: tuple[ClassifyRule, ...] = ()
 
 
 def _several(type: Type) -> Type:  # noqa: A002
@@ -67,24 +67,26 @@ class RuleTable:
     wait_under: float | None = setting(optional(SECONDS), "Upper bound of the requested wait.", default=None)
 
 
-def rules_from(rows: object, where: str = "rules") -> OwnRules:
+def rules_from(rows: object, where: str = "rules") -> UserRules:
     """The rules in a list of tables; `place` says whether one is asked before ours (default) or after."""
     tables = read_rows(RuleTable, rows, where)
     rules = [(row.place, _rule(row, f"{where}[{number}]")) for number, row in enumerate(tables)]
-    return OwnRules(*(tuple(rule for at, rule in rules if at == place) for place in PLACES))
+    return UserRules(*(tuple(rule for at, rule in rules if at == place) for place in PLACES))
 
 
-_CONDITIONS: Final = tuple(each.name for each in fields(Rule) if each.name not in ("example", "over_limit", "contains"))
+_CONDITIONS: Final = tuple(
+    each.name for each in fields(ClassifyRule) if each.name not in ("example", "over_limit", "contains")
+)
 
 
-def _rule(row: RuleTable, here: str) -> Rule:
+def _rule(row: RuleTable, here: str) -> ClassifyRule:
     if row.retryable and row.kind in NEVER_RETRYABLE:
         raise ConfigError(f"{here}.retryable", row.retryable, f"false: repeating {row.kind} unchanged never helps")
     if not any(getattr(row, name) for name in _MATCHING):
         raise ConfigError(here, row.id, f"at least one of {', '.join(_MATCHING)}")
     example = Evidence() if row.example is None else evidence_of(row.example)
     conditions = {name: getattr(row, name) for name in _CONDITIONS}
-    rule = Rule(**conditions, contains=tuple(text.lower() for text in row.contains), example=example)
-    if row.example is not None and Table((rule,)).first(read(example)) is None:
+    rule = ClassifyRule(**conditions, contains=tuple(text.lower() for text in row.contains), example=example)
+    if row.example is not None and RuleIndex((rule,)).first(read(example)) is None:
         raise ConfigError(f"{here}.example", row.example, "an error that the rule itself matches")
     return rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import State
+from rung.core.crew.contract import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Blocker:
 
     def body(self, consultation: int) -> str:
         """The report for the consultation of this number."""
-        done = sum(state == State.COMPLETE for state in self.tasks.values())
+        done = sum(state == TaskState.COMPLETE for state in self.tasks.values())
         sections = (
             ("What failed", self.what),
             ("What was tried", _list(self.tries)),

@@ -86,7 +86,7 @@ class ContextReport:
         )
 
 
-class Weighed(StrEnum):
+class ContextDecision(StrEnum):
     """The answer to a context warning, from the mildest."""
 
     PROCEED = "proceed"  # as the worker proposed
@@ -95,7 +95,7 @@ class Weighed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class ChecklistItem:
     """One point of the checklist: how much risk it adds (0 to 2), and what was found."""
 
     name: str
@@ -107,8 +107,8 @@ class Point:
 class ContextAnswer:
     """The answer, the seven points behind it, and the message that tells the worker."""
 
-    answer: Weighed
-    points: tuple[Point, ...]
+    answer: ContextDecision
+    points: tuple[ChecklistItem, ...]
     body: str
 
 
@@ -125,75 +125,77 @@ def weigh(report: ContextReport, *, estimate: float | None = None, earlier_warni
     )
     risk = sum(point.risk for point in points)
     if risk >= _STOP_FROM or (report.usage is not None and report.usage >= STOPPED_AT):
-        answer = Weighed.STOP
+        answer = ContextDecision.STOP
     else:
-        answer = Weighed.OVERRIDE if risk >= _OVERRIDE_FROM else Weighed.PROCEED
+        answer = ContextDecision.OVERRIDE if risk >= _OVERRIDE_FROM else ContextDecision.PROCEED
     reasons = "; ".join(point.said for point in points if point.risk) or "nothing speaks against it"
     return ContextAnswer(answer=answer, points=points, body=_told(answer, report, reasons))
 
 
-def _self_correction(report: ContextReport) -> Point:
+def _self_correction(report: ContextReport) -> ChecklistItem:
     said = {
         None: "it does not say whether it corrected itself",
         True: "it corrected itself: its estimates are about 6 times too low",
         False: "it did not have to correct itself",
     }[report.self_correction]
-    return Point(name="self-correction", risk=0 if report.self_correction is False else 1, said=said)
+    return ChecklistItem(name="self-correction", risk=0 if report.self_correction is False else 1, said=said)
 
 
-def _usage(report: ContextReport, estimate: float | None) -> Point:
+def _usage(report: ContextReport, estimate: float | None) -> ChecklistItem:
     name = "usage against estimate"
     if report.usage is None:
-        return Point(name=name, risk=1, said="it does not say how much context it used")
+        return ChecklistItem(name=name, risk=1, said="it does not say how much context it used")
     if estimate is None or report.usage <= 2 * estimate:
-        return Point(name=name, risk=0, said=f"{report.usage:g}% used")
-    return Point(name=name, risk=1, said=f"{report.usage:g}% used, more than twice the {estimate:g}% planned")
+        return ChecklistItem(name=name, risk=0, said=f"{report.usage:g}% used")
+    return ChecklistItem(name=name, risk=1, said=f"{report.usage:g}% used, more than twice the {estimate:g}% planned")
 
 
-def _deviations(report: ContextReport) -> Point:
+def _deviations(report: ContextReport) -> ChecklistItem:
     name = "deviations"
     if not report.deviations:
-        return Point(name=name, risk=1, said="it does not say how far it deviated")
+        return ChecklistItem(name=name, risk=1, said="it does not say how far it deviated")
     risk = {"high": 2, "medium": 1}.get(severity_in(report.deviations), 0)
-    return Point(name=name, risk=risk, said=f"deviations: {report.deviations.splitlines()[0]}")
+    return ChecklistItem(name=name, risk=risk, said=f"deviations: {report.deviations.splitlines()[0]}")
 
 
-def _distance(report: ContextReport) -> Point:
+def _distance(report: ContextReport) -> ChecklistItem:
     name = "distance to checkpoint"
     if report.steps is None:
-        return Point(name=name, risk=1, said="it does not say how far the next checkpoint is")
+        return ChecklistItem(name=name, risk=1, said="it does not say how far the next checkpoint is")
     said = f"{report.steps} steps to the next checkpoint"
-    return Point(name=name, risk=1 if report.steps > FAR else 0, said=said)
+    return ChecklistItem(name=name, risk=1 if report.steps > FAR else 0, said=said)
 
 
-def _agents(report: ContextReport) -> Point:
+def _agents(report: ContextReport) -> ChecklistItem:
     name = "agents left"
     if report.agents == 0:
-        return Point(name=name, risk=0, said="no agents left to run")
+        return ChecklistItem(name=name, risk=0, said="no agents left to run")
     if report.agents is None or report.agent_cost is None:
-        return Point(name=name, risk=1, said="it does not say how many agents are left and what each costs")
+        return ChecklistItem(name=name, risk=1, said="it does not say how many agents are left and what each costs")
     cost = report.agents * report.agent_cost * (1.0 if report.self_correction is False else UNRELIABLE)
     end = (report.usage or 0.0) + cost
     risk = 2 if end > STOPPED_AT else 1 if end > WARNED_AT else 0
-    return Point(name=name, risk=risk, said=f"{report.agents} agents left, which would end at about {end:.0f}%")
+    return ChecklistItem(name=name, risk=risk, said=f"{report.agents} agents left, which would end at about {end:.0f}%")
 
 
-def _earlier(warnings: int) -> Point:
-    return Point(name="earlier warnings", risk=min(warnings, 2), said=f"warned {warnings} times before")
+def _earlier(warnings: int) -> ChecklistItem:
+    return ChecklistItem(name="earlier warnings", risk=min(warnings, 2), said=f"warned {warnings} times before")
 
 
-def _proposal(report: ContextReport) -> Point:
+def _proposal(report: ContextReport) -> ChecklistItem:
     name = "proposal"
     if not report.proposal or says_nothing(report.proposal):
-        return Point(name=name, risk=2, said="it proposes nothing")
+        return ChecklistItem(name=name, risk=2, said="it proposes nothing")
     specific = len(report.proposal.split()) >= _FEW_WORDS and _SPECIFIC.search(report.proposal) is not None
-    return Point(name=name, risk=0 if specific else 1, said="its proposal is " + ("specific" if specific else "vague"))
+    return ChecklistItem(
+        name=name, risk=0 if specific else 1, said="its proposal is " + ("specific" if specific else "vague")
+    )
 
 
-def _told(answer: Weighed, report: ContextReport, reasons: str) -> str:
-    if answer is Weighed.PROCEED:
+def _told(answer: ContextDecision, report: ContextReport, reasons: str) -> str:
+    if answer is ContextDecision.PROCEED:
         return written("CONTEXT: PROCEED as you proposed.", (("Proposal", report.proposal), ("Reason", reasons)))
-    if answer is Weighed.STOP:
+    if answer is ContextDecision.STOP:
         return written(
             "CONTEXT: STOP.",
             (

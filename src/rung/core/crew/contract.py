@@ -29,7 +29,7 @@ ERROR_TRIES: Final = 5  # of a task, for life
 REVIEW_CYCLES: Final = 5  # of a checkpoint
 
 
-class State(StrEnum):
+class TaskState(StrEnum):
     """Where a task is. Three are the conductor's and the watchdog's own: reviewing, context_recovery, confirmed."""
 
     WATCHING = "watching"
@@ -67,7 +67,7 @@ class MessageType(StrEnum):
     EXIT_REQUEST = "exit_request"
 
 
-class Who(StrEnum):
+class Actor(StrEnum):
     """Who may make a move."""
 
     WORKER = "worker"
@@ -75,10 +75,20 @@ class Who(StrEnum):
     WATCHDOG = "watchdog"
 
 
-TERMINAL: Final = frozenset({State.COMPLETE, State.EXITED})
-CLAIMABLE: Final = (State.WATCHING, State.FIX_PROPOSED, State.EXIT_REQUESTED)
-ANSWERED: Final = (State.REVIEW_APPROVED, State.REVIEW_FAILED, State.FIX_PROPOSED)  # it is the worker's turn
-OWNED: Final = (State.WORKING, State.NEEDS_REVIEW, State.ERROR, State.EXIT_REQUESTED, *ANSWERED)  # somebody has it
+TERMINAL: Final = frozenset({TaskState.COMPLETE, TaskState.EXITED})
+CLAIMABLE: Final = (TaskState.WATCHING, TaskState.FIX_PROPOSED, TaskState.EXIT_REQUESTED)
+ANSWERED: Final = (
+    TaskState.REVIEW_APPROVED,
+    TaskState.REVIEW_FAILED,
+    TaskState.FIX_PROPOSED,
+)  # it is the worker's turn
+OWNED: Final = (
+    TaskState.WORKING,
+    TaskState.NEEDS_REVIEW,
+    TaskState.ERROR,
+    TaskState.EXIT_REQUESTED,
+    *ANSWERED,
+)  # somebody has it
 # What only the session that has the task may say about it.
 WORKERS_OWN: Final = (
     MessageType.REVIEW_REQUEST,
@@ -90,7 +100,7 @@ WORKERS_OWN: Final = (
 )
 
 
-class When(StrEnum):
+class TransitionGuard(StrEnum):
     """What has to be so, for a move to be legal."""
 
     ALWAYS = ""
@@ -102,97 +112,108 @@ class When(StrEnum):
 
 
 _WORDS: Final = {
-    When.ALWAYS: "",
-    When.CLAIM: " by a claim that names its session",
-    When.OWNED: " who has it",
-    When.APPROVED: " once a review has approved it",
-    When.STALE: " once its heartbeat is stale",
-    When.WARNED: " in answer to a context warning",
+    TransitionGuard.ALWAYS: "",
+    TransitionGuard.CLAIM: " by a claim that names its session",
+    TransitionGuard.OWNED: " who has it",
+    TransitionGuard.APPROVED: " once a review has approved it",
+    TransitionGuard.STALE: " once its heartbeat is stale",
+    TransitionGuard.WARNED: " in answer to a context warning",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """One legal change of a state."""
 
-    before: State
-    after: State
-    by: Who
-    condition: When = When.ALWAYS
+    before: TaskState
+    after: TaskState
+    by: Actor
+    condition: TransitionGuard = TransitionGuard.ALWAYS
 
 
-def _worker_moves() -> tuple[Move, ...]:
-    worker, conductor = Who.WORKER, Who.CONDUCTOR
+def _worker_moves() -> tuple[Transition, ...]:
+    worker, conductor = Actor.WORKER, Actor.CONDUCTOR
     moves = [
-        *(Move(before, State.WORKING, worker, When.CLAIM) for before in CLAIMABLE),
-        *(Move(State.WORKING, after, worker) for after in (State.NEEDS_REVIEW, State.ERROR)),
-        Move(State.WORKING, State.COMPLETE, worker, When.APPROVED),
-        *(Move(State.NEEDS_REVIEW, after, conductor) for after in (State.REVIEW_APPROVED, State.REVIEW_FAILED)),
+        *(Transition(before, TaskState.WORKING, worker, TransitionGuard.CLAIM) for before in CLAIMABLE),
+        *(Transition(TaskState.WORKING, after, worker) for after in (TaskState.NEEDS_REVIEW, TaskState.ERROR)),
+        Transition(TaskState.WORKING, TaskState.COMPLETE, worker, TransitionGuard.APPROVED),
         *(
-            Move(State.ERROR, after, conductor)
-            for after in (State.FIX_PROPOSED, State.REVIEW_APPROVED, State.EXIT_REQUESTED)
+            Transition(TaskState.NEEDS_REVIEW, after, conductor)
+            for after in (TaskState.REVIEW_APPROVED, TaskState.REVIEW_FAILED)
         ),
-        Move(State.ERROR, State.REVIEW_FAILED, conductor, When.WARNED),  # how older conductors say "stop"
         *(
-            Move(before, after, worker, When.OWNED)
+            Transition(TaskState.ERROR, after, conductor)
+            for after in (TaskState.FIX_PROPOSED, TaskState.REVIEW_APPROVED, TaskState.EXIT_REQUESTED)
+        ),
+        Transition(
+            TaskState.ERROR, TaskState.REVIEW_FAILED, conductor, TransitionGuard.WARNED
+        ),  # how older conductors say "stop"
+        *(
+            Transition(before, after, worker, TransitionGuard.OWNED)
             for before in ANSWERED
-            for after in (State.WORKING, State.NEEDS_REVIEW)
+            for after in (TaskState.WORKING, TaskState.NEEDS_REVIEW)
         ),
-        *(Move(before, State.EXITED, worker, When.OWNED) for before in OWNED),
-        *(Move(before, State.EXITED, conductor) for before in State if before not in TERMINAL),
+        *(Transition(before, TaskState.EXITED, worker, TransitionGuard.OWNED) for before in OWNED),
+        *(Transition(before, TaskState.EXITED, conductor) for before in TaskState if before not in TERMINAL),
     ]
-    for after in (State.FIX_PROPOSED, State.WATCHING):
+    for after in (TaskState.FIX_PROPOSED, TaskState.WATCHING):
         moves += [
-            Move(before, after, conductor, When.STALE)
-            for before in State
-            if before not in {*TERMINAL, State.WATCHING, after}
+            Transition(before, after, conductor, TransitionGuard.STALE)
+            for before in TaskState
+            if before not in {*TERMINAL, TaskState.WATCHING, after}
         ]
-        moves.append(Move(State.EXITED, after, conductor))
+        moves.append(Transition(TaskState.EXITED, after, conductor))
     return tuple(moves)
 
 
-def _own_moves(by: Who, table: dict[State, tuple[State, ...]]) -> tuple[Move, ...]:
-    return tuple(Move(before, after, by) for before, afters in table.items() for after in afters)
+def _own_moves(by: Actor, table: dict[TaskState, tuple[TaskState, ...]]) -> tuple[Transition, ...]:
+    return tuple(Transition(before, after, by) for before, afters in table.items() for after in afters)
 
 
-_ENDS: Final = (State.EXIT_REQUESTED, State.CONTEXT_RECOVERY, State.COMPLETE, State.ERROR, State.EXITED)
+_ENDS: Final = (
+    TaskState.EXIT_REQUESTED,
+    TaskState.CONTEXT_RECOVERY,
+    TaskState.COMPLETE,
+    TaskState.ERROR,
+    TaskState.EXITED,
+)
 MOVES: Final = _worker_moves()
 CONDUCTOR_MOVES: Final = _own_moves(
-    Who.CONDUCTOR,
+    Actor.CONDUCTOR,
     {
-        State.WATCHING: (State.REVIEWING, *_ENDS),
-        State.REVIEWING: (State.WATCHING, *_ENDS),
-        State.EXIT_REQUESTED: (State.WATCHING, State.COMPLETE, State.EXITED),
-        **dict.fromkeys(_ENDS[1:], (State.WATCHING,)),  # the next one begins anew
+        TaskState.WATCHING: (TaskState.REVIEWING, *_ENDS),
+        TaskState.REVIEWING: (TaskState.WATCHING, *_ENDS),
+        TaskState.EXIT_REQUESTED: (TaskState.WATCHING, TaskState.COMPLETE, TaskState.EXITED),
+        **dict.fromkeys(_ENDS[1:], (TaskState.WATCHING,)),  # the next one begins anew
     },
 )
 WATCHDOG_MOVES: Final = _own_moves(
-    Who.WATCHDOG,
+    Actor.WATCHDOG,
     {
-        State.WATCHING: (State.CONFIRMED, State.ERROR, State.EXITED, State.COMPLETE),
-        State.CONFIRMED: (State.WATCHING, State.ERROR, State.EXITED, State.COMPLETE),
-        State.ERROR: (State.WATCHING, State.CONFIRMED, State.EXITED),
-        State.EXITED: (State.WATCHING,),
-        State.COMPLETE: (State.WATCHING,),
+        TaskState.WATCHING: (TaskState.CONFIRMED, TaskState.ERROR, TaskState.EXITED, TaskState.COMPLETE),
+        TaskState.CONFIRMED: (TaskState.WATCHING, TaskState.ERROR, TaskState.EXITED, TaskState.COMPLETE),
+        TaskState.ERROR: (TaskState.WATCHING, TaskState.CONFIRMED, TaskState.EXITED),
+        TaskState.EXITED: (TaskState.WATCHING,),
+        TaskState.COMPLETE: (TaskState.WATCHING,),
     },
 )
 
 
-def moves_of(task_id: str) -> tuple[Move, ...]:
+def moves_of(task_id: str) -> tuple[Transition, ...]:
     """The legal moves of this row."""
     return {CONDUCTOR: CONDUCTOR_MOVES, WATCHDOG: WATCHDOG_MOVES}.get(task_id, MOVES)
 
 
 @lru_cache(maxsize=256)
-def legal(before: State, task_id: str = "") -> tuple[Move, ...]:
+def legal(before: TaskState, task_id: str = "") -> tuple[Transition, ...]:
     """The moves from a state; of a worker's row, unless a reserved one is named."""
     return tuple(move for move in moves_of(task_id) if move.before == before)
 
 
-def refusal(before: State, task_id: str = "") -> str:
+def refusal(before: TaskState, task_id: str = "") -> str:
     """What is said when a move from this state is not legal: which are, and who may make them."""
     moves = legal(before, task_id)
-    if before == State.COMPLETE and not task_id:
+    if before == TaskState.COMPLETE and not task_id:
         return "rung: complete is final: no move is legal; later trouble is a new task, as task-NN-fix (conductor)"
     after = dict.fromkeys(move.after for move in moves)
     ways = [

@@ -13,7 +13,7 @@ _WILD: Final = re.compile(r"[*?\[]")
 Place = tuple[str, ...]
 
 
-class Clash(NamedTuple):
+class DependencyConflict(NamedTuple):
     """Two that may run at once, and what both write."""
 
     first: str
@@ -48,18 +48,18 @@ def waves(after: Mapping[str, Collection[str]]) -> list[list[str]]:
     return found
 
 
-def clashes(writes: Mapping[str, Sequence[str]], after: Mapping[str, Collection[str]]) -> list[Clash]:
+def clashes(writes: Mapping[str, Sequence[str]], after: Mapping[str, Collection[str]]) -> list[DependencyConflict]:
     """Every two that may run at once and write one file; `after` has no cycle and names only those that are there."""
     before = _all_before(after)
     number = {name: place for place, name in enumerate(after)}
-    found: list[Clash] = []
+    found: list[DependencyConflict] = []
     told: set[tuple[str, str]] = set()
     for first, second, path in _sharing(writes):
         pair = (first, second) if number[first] < number[second] else (second, first)
         ordered = before[first] >> number[second] & 1 or before[second] >> number[first] & 1
         if pair not in told and not ordered:
             told.add(pair)
-            found.append(Clash(*pair, path))
+            found.append(DependencyConflict(*pair, path))
     return found
 
 

@@ -71,7 +71,7 @@ class ErrorReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class FixProposal:
     """A fix: why it failed, what to change, and what to do after that."""
 
     root_cause: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from rung.core.crew.contract import State
+from rung.core.crew.contract import TaskState
 from rung.core.crew.message_format import (
     fields_in,
     number_in,
@@ -157,7 +157,7 @@ class Mismatch(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class StateDifference:
     """One difference between the file and the table."""
 
     mismatch: Mismatch
@@ -171,34 +171,34 @@ def compare(
     session: str = "",
     step: int | None = None,
     seconds_apart: float | None = None,
-) -> tuple[Difference, ...]:
+) -> tuple[StateDifference, ...]:
     """What the file says otherwise than the table: the row's state, session, step, and how far apart in time."""
-    found: list[Difference] = []
-    if state == State.COMPLETE and handoff.pending:
+    found: list[StateDifference] = []
+    if state == TaskState.COMPLETE and handoff.pending:
         left = f"the table says {state}, the file has {len(handoff.pending)} steps pending"
-        found.append(Difference(mismatch=Mismatch.CONTRADICTORY, said=left))
+        found.append(StateDifference(mismatch=Mismatch.CONTRADICTORY, said=left))
     if session and handoff.session != session:
         other = f"the file is of session {handoff.session}, the table's is {session}"
-        found.append(Difference(mismatch=Mismatch.SUSPICIOUS, said=other))
+        found.append(StateDifference(mismatch=Mismatch.SUSPICIOUS, said=other))
     if step is not None and handoff.step is not None and step != handoff.step:
         near = abs(step - handoff.step) <= 1
         said = f"the table is at step {step}, the file at {handoff.step}"
-        found.append(Difference(mismatch=Mismatch.BENIGN if near else Mismatch.SUSPICIOUS, said=said))
+        found.append(StateDifference(mismatch=Mismatch.BENIGN if near else Mismatch.SUSPICIOUS, said=said))
     if seconds_apart is not None and seconds_apart > NEAR:
         said = f"the file is {seconds_apart:.0f} s from the table's last beat"
-        found.append(Difference(mismatch=Mismatch.SUSPICIOUS, said=said))
+        found.append(StateDifference(mismatch=Mismatch.SUSPICIOUS, said=said))
     return tuple(found)
 
 
 _BADNESS: Final = tuple(Mismatch)
 
 
-def worst(differences: tuple[Difference, ...]) -> Mismatch | None:
+def worst(differences: tuple[StateDifference, ...]) -> Mismatch | None:
     """The worst of them; None where there are none."""
     return max((one.mismatch for one in differences), key=_BADNESS.index, default=None)
 
 
-class Presence(StrEnum):
+class ArtifactPresence(StrEnum):
     """What became of the file."""
 
     PRESENT = "present"
@@ -211,9 +211,9 @@ class Resumption:
     """What a successor says before it goes on."""
 
     previous_session: str
-    handoff: Presence
+    handoff: ArtifactPresence
     kind: HandoffKind
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[StateDifference, ...] = ()
     deviations: int = 0
     pending_messages: int = 0
     resume_point: str = ""

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import STALE, State
+from rung.core.crew.contract import STALE, TaskState
 from rung.core.domain.errors import ConfigError, is_number
-from rung.core.policy.restart_intensity import Intensity
+from rung.core.policy.restart_intensity import RestartIntensity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RESTARTS: Final = Intensity(restarts=5, seconds=900)
-DEATHS: Final = Intensity(restarts=3, seconds=30)  # that many at once have one cause, and it is not theirs
+RESTARTS: Final = RestartIntensity(restarts=5, seconds=900)
+DEATHS: Final = RestartIntensity(restarts=3, seconds=30)  # that many at once have one cause, and it is not theirs
 # Here it is somebody else's turn: no progress is expected of whoever waits for an answer.
-PAUSED: Final = frozenset({State.NEEDS_REVIEW, State.ERROR})
+PAUSED: Final = frozenset({TaskState.NEEDS_REVIEW, TaskState.ERROR})
 
 
 class Liveness(StrEnum):
@@ -35,7 +35,7 @@ TROUBLE: Final = frozenset({Liveness.LOOPING, Liveness.HUNG, Liveness.DEAD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signals:
+class LivenessSignals:
     """What is known of a worker; None is not known.
 
     `heartbeat_age` None is a worker that never beat, and as old as can be. `asked`: it has asked a person and
@@ -47,11 +47,11 @@ class Signals:
     progress_age: float | None = None
     looping: bool = False
     asked: bool = False
-    state: str = State.WORKING
+    state: str = TaskState.WORKING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class LivenessThresholds:
     """Seconds: without a beat until it is stale, without progress until it is slow, and until it is hung."""
 
     stale: float = STALE
@@ -67,7 +67,7 @@ class Patience:
             raise ConfigError("patience.hung", self.hung, f"no less than patience.slow, {self.slow:g}")
 
 
-def look(signals: Signals, patience: Patience) -> Liveness:
+def look(signals: LivenessSignals, patience: LivenessThresholds) -> Liveness:
     """The verdict, worst first. Look again before acting on it: a beat may have come meanwhile.
 
     Without a beat a process that lives is hung; one that nobody can see counts as dead, as its lease is over.
@@ -83,7 +83,7 @@ def look(signals: Signals, patience: Patience) -> Liveness:
     return _progress(signals, patience)
 
 
-def _progress(signals: Signals, patience: Patience) -> Liveness:
+def _progress(signals: LivenessSignals, patience: LivenessThresholds) -> Liveness:
     age = signals.progress_age
     if age is None or signals.state in PAUSED or age <= patience.slow:
         return Liveness.WELL
@@ -91,12 +91,12 @@ def _progress(signals: Signals, patience: Patience) -> Liveness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RestartLimits:
     """How often work is begun again: one task for life, all tasks together, and after deaths that come at once."""
 
     redispatches: int = 3
-    restarts: Intensity = RESTARTS
-    deaths: Intensity = DEATHS
+    restarts: RestartIntensity = RESTARTS
+    deaths: RestartIntensity = DEATHS
 
     @property
     def longest(self) -> float:
@@ -104,11 +104,11 @@ class Limits:
         return max(self.restarts.seconds, self.deaths.seconds)
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = RestartLimits()
 
 
 def stop_restarting(
-    redispatches: int, restarts: Sequence[float], deaths: Sequence[float], now: float, limits: Limits = LIMITS
+    redispatches: int, restarts: Sequence[float], deaths: Sequence[float], now: float, limits: RestartLimits = LIMITS
 ) -> str:
     """Why a task must not be started once more, or nothing.
 

@@ -31,7 +31,7 @@ from rung.core.domain.settings_schema import (
 )
 
 
-class Mark(StrEnum):
+class TaskChange(StrEnum):
     """What a new plan says of a task of the old one; the empty mark: nothing, so it is compared."""
 
     NONE = ""
@@ -60,7 +60,7 @@ _REVIEW: Final = Type(
 )
 _PERCENT: Final = Type("per cent, more than 0 and at most 100", lambda value: is_number(value) and 0 < value <= 100)  # noqa: PLR2004
 _PRIORITY: Final = Type("a whole number", lambda value: is_whole(value, -1_000_000))
-_MARK: Final = one_of(Mark)._replace(allowed="one of REVISED, NEW, REMOVED, ROLLBACK, or empty")
+_MARK: Final = one_of(TaskChange)._replace(allowed="one of REVISED, NEW, REMOVED, ROLLBACK, or empty")
 
 
 @settings
@@ -134,15 +134,15 @@ class PlannedTask:
     stale_after: float | None = setting(optional(POSITIVE_SECONDS), "`stale_after` of this task.", default=None)
     priority: int = setting(_PRIORITY, "Tasks with a higher priority start first.", default=0)
     phase: int = setting(COUNT, "Number for reports; `depends_on` sets the order.", default=1)
-    mark: Mark = setting(
+    mark: TaskChange = setting(
         _MARK,
         "What this revision of the plan does to the task. Rollback tasks run before all others.",
-        default=Mark.NONE,
+        default=TaskChange.NONE,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CrewPlan:
     """The settings and the tasks, those that a revision removed among them."""
 
     settings: CrewSettings
@@ -161,19 +161,19 @@ class Plan:
     @property
     def standing(self) -> tuple[PlannedTask, ...]:
         """The tasks that are to be done: rollbacks first, then by priority, then in the order of the file."""
-        there = (task for task in self.tasks if task.mark is not Mark.REMOVED)
-        return tuple(sorted(there, key=lambda task: (task.mark is not Mark.ROLLBACK, -task.priority)))
+        there = (task for task in self.tasks if task.mark is not TaskChange.REMOVED)
+        return tuple(sorted(there, key=lambda task: (task.mark is not TaskChange.ROLLBACK, -task.priority)))
 
     def after(self) -> dict[str, frozenset[str]]:
         """What each task that is to be done waits for: what it names, and every rollback task."""
-        rollbacks = {task.id for task in self.tasks if task.mark is Mark.ROLLBACK}
+        rollbacks = {task.id for task in self.tasks if task.mark is TaskChange.ROLLBACK}
         return {
             task.id: frozenset(task.depends_on) | (frozenset() if task.id in rollbacks else rollbacks)
             for task in self.standing
         }
 
 
-def read_plan(table: object) -> Plan:
+def read_plan(table: object) -> CrewPlan:
     """A plan from a table; every error names its key and what is allowed."""
     source = read_table(table, "plan")
     check_keys(source, ("crew", "task"))
@@ -183,13 +183,13 @@ def read_plan(table: object) -> Plan:
     tasks = read_rows(PlannedTask, source.get("task") or None, "task")
     for number, task in enumerate(tasks):
         _check_task(task, f"task[{number}]", settings)
-    if all(task.mark is Mark.REMOVED for task in tasks):
+    if all(task.mark is TaskChange.REMOVED for task in tasks):
         raise ConfigError("task", [task.id for task in tasks], "at least one task that is not REMOVED")
-    return Plan(settings=settings, tasks=tasks)
+    return CrewPlan(settings=settings, tasks=tasks)
 
 
 def _check_task(task: PlannedTask, where: str, settings: CrewSettings) -> None:
-    if task.mark is Mark.REMOVED:
+    if task.mark is TaskChange.REMOVED:
         return
     if bool(task.instruction) == bool(task.instruction_path):
         raise ConfigError(f"{where}.instruction", task.instruction, "given, or else instruction_path is; never both")
@@ -199,7 +199,7 @@ def _check_task(task: PlannedTask, where: str, settings: CrewSettings) -> None:
         raise ConfigError(f"{where}.stale_after", task.stale_after, f"more than crew.beat, {settings.beat:g}")
 
 
-class Wrong(StrEnum):
+class PlanProblem(StrEnum):
     """What can be wrong with a plan as a whole."""
 
     UNKNOWN = "unknown"  # waits for a task that is not there
@@ -208,30 +208,32 @@ class Wrong(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class PlanConflict:
     """One thing that is wrong, and between which tasks."""
 
-    wrong: Wrong
+    wrong: PlanProblem
     tasks: tuple[str, ...]
     said: str
 
 
-def conflicts(plan: Plan) -> tuple[Conflict, ...]:
+def conflicts(plan: CrewPlan) -> tuple[PlanConflict, ...]:
     """What must be mended before it can run; scopes are looked at once the order is sound."""
     after = plan.after()
     found = [
-        Conflict(wrong=Wrong.UNKNOWN, tasks=(name,), said=f"{name} waits for {other}, which is no task of the plan")
+        PlanConflict(
+            wrong=PlanProblem.UNKNOWN, tasks=(name,), said=f"{name} waits for {other}, which is no task of the plan"
+        )
         for name, other in unknown(after)
     ]
     circle = () if found else cycle(after)
     if circle:
         said = "these wait for one another: " + " → ".join(circle)
-        found.append(Conflict(wrong=Wrong.CYCLE, tasks=circle[:-1], said=said))
+        found.append(PlanConflict(wrong=PlanProblem.CYCLE, tasks=circle[:-1], said=said))
     if found:
         return tuple(found)
     return tuple(
-        Conflict(
-            wrong=Wrong.SCOPE,
+        PlanConflict(
+            wrong=PlanProblem.SCOPE,
             tasks=(first, second),
             said=f"{first} and {second} may run at once, and both write {path}: let one depend on the other, or split it",
         )
@@ -239,17 +241,17 @@ def conflicts(plan: Plan) -> tuple[Conflict, ...]:
     )
 
 
-def checked_plan(table: object) -> Plan:
+def checked_plan(table: object) -> CrewPlan:
     """A plan that can run; the first conflict is an error."""
     plan = read_plan(table)
     for conflict in conflicts(plan):
-        key = "task.writes" if conflict.wrong is Wrong.SCOPE else "task.depends_on"
+        key = "task.writes" if conflict.wrong is PlanProblem.SCOPE else "task.depends_on"
         raise ConfigError(key, list(conflict.tasks), f"no conflict: {conflict.said}")
     return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class PlanDiff:
     """What a new plan does to the tasks of the old one, by id; nothing is ever silently gone."""
 
     unchanged: tuple[str, ...] = ()
@@ -259,26 +261,26 @@ class Changes:
     rollback: tuple[str, ...] = ()
 
 
-def changes(old: Plan, new: Plan) -> Changes:
+def changes(old: CrewPlan, new: CrewPlan) -> PlanDiff:
     """By mark where there is one, else by comparing; a task the new plan does not name is removed."""
-    before = {task.id: task for task in old.tasks if task.mark is not Mark.REMOVED}
-    sorted_out: dict[str, list[str]] = {field.name: [] for field in fields(Changes)}
+    before = {task.id: task for task in old.tasks if task.mark is not TaskChange.REMOVED}
+    sorted_out: dict[str, list[str]] = {field.name: [] for field in fields(PlanDiff)}
     for task in new.tasks:
         sorted_out[_changed(before.get(task.id), task)].append(task.id)
     named = {task.id for task in new.tasks}
     sorted_out["removed"] += [name for name in before if name not in named]
-    return Changes(**{name: tuple(ids) for name, ids in sorted_out.items()})
+    return PlanDiff(**{name: tuple(ids) for name, ids in sorted_out.items()})
 
 
 def _changed(before: PlannedTask | None, task: PlannedTask) -> str:
-    if task.mark is Mark.REMOVED:
+    if task.mark is TaskChange.REMOVED:
         return "removed"
-    if task.mark is Mark.ROLLBACK and (before is None or before.mark is not Mark.ROLLBACK):
+    if task.mark is TaskChange.ROLLBACK and (before is None or before.mark is not TaskChange.ROLLBACK):
         return "rollback"
     if before is None:
         return "new"
-    same = replace(before, mark=Mark.NONE) == replace(task, mark=Mark.NONE) and task.mark not in (
-        Mark.REVISED,
-        Mark.NEW,
+    same = replace(before, mark=TaskChange.NONE) == replace(task, mark=TaskChange.NONE) and task.mark not in (
+        TaskChange.REVISED,
+        TaskChange.NEW,
     )
     return "unchanged" if same else "revised"

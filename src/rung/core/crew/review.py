@@ -46,7 +46,7 @@ _FAIL: Final = re.compile(r"\W*fail", re.IGNORECASE)
 _SOME_FAIL: Final = re.compile(r"\b(?!0+ )\d{1,9} (?:tests? )?(?:fail|error)", re.IGNORECASE)
 
 
-class Judged(StrEnum):
+class ReviewDecision(StrEnum):
     """What becomes of a review, from the mildest."""
 
     APPROVE = "approve"
@@ -55,7 +55,7 @@ class Judged(StrEnum):
     REJECT = "reject"
 
 
-_ORDER: Final = tuple(Judged)
+_ORDER: Final = tuple(ReviewDecision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class ReviewRequest:
 class ReviewVerdict:
     """The verdict, why, and the message that tells the worker (nothing yet where somebody must read first)."""
 
-    judged: Judged
+    judged: ReviewDecision
     reasons: tuple[str, ...]
     body: str
 
@@ -126,8 +126,8 @@ def judge_review(request: ReviewRequest, *, read: bool = False) -> ReviewVerdict
         if _ORDER.index(at_least) >= _ORDER.index(judged):
             judged = at_least
             reasons += (reason,)
-    if read and judged is Judged.READ_DEEPLY:
-        judged = Judged.APPROVE
+    if read and judged is ReviewDecision.READ_DEEPLY:
+        judged = ReviewDecision.APPROVE
     return ReviewVerdict(judged=judged, reasons=reasons, body=_told(judged, reasons, request))
 
 
@@ -141,28 +141,30 @@ def review_exhausted(checkpoint: int | None, cycles: int) -> Evidence | None:
 
 def sent_back(request: ReviewRequest, wrong: str) -> ReviewVerdict:
     """What somebody found who read the work deeply goes back to its worker."""
-    return ReviewVerdict(judged=Judged.REVISE, reasons=(wrong,), body=_told(Judged.REVISE, (wrong,), request))
+    return ReviewVerdict(
+        judged=ReviewDecision.REVISE, reasons=(wrong,), body=_told(ReviewDecision.REVISE, (wrong,), request)
+    )
 
 
-def _graded(smoothness: int | None) -> tuple[Judged, tuple[str, ...]]:
+def _graded(smoothness: int | None) -> tuple[ReviewDecision, tuple[str, ...]]:
     if smoothness is None:
-        return Judged.REVISE, ("it has no smoothness from 0 to 9, so it cannot be judged",)
+        return ReviewDecision.REVISE, ("it has no smoothness from 0 to 9, so it cannot be judged",)
     graded = (f"smoothness {smoothness} of {WORST}",)
     if smoothness <= APPROVED_TO:
-        return Judged.APPROVE, graded
+        return ReviewDecision.APPROVE, graded
     if smoothness == READ_AT:
-        return Judged.READ_DEEPLY, graded
-    return (Judged.REVISE if smoothness <= REVISED_TO else Judged.REJECT), graded
+        return ReviewDecision.READ_DEEPLY, graded
+    return (ReviewDecision.REVISE if smoothness <= REVISED_TO else ReviewDecision.REJECT), graded
 
 
-def _doubts(request: ReviewRequest) -> list[tuple[Judged, str]]:
-    doubts = [(Judged.READ_DEEPLY, f"{label} is missing, which is a deviation") for label in request.missing]
+def _doubts(request: ReviewRequest) -> list[tuple[ReviewDecision, str]]:
+    doubts = [(ReviewDecision.READ_DEEPLY, f"{label} is missing, which is a deviation") for label in request.missing]
     if request.self_correction:
-        doubts.append((Judged.READ_DEEPLY, "it corrected itself on the way"))
+        doubts.append((ReviewDecision.READ_DEEPLY, "it corrected itself on the way"))
     if severity_in(request.deviations) == "high":
-        doubts.append((Judged.READ_DEEPLY, "a deviation of high severity"))
+        doubts.append((ReviewDecision.READ_DEEPLY, "a deviation of high severity"))
     if _fails(request.tests):
-        doubts.append((Judged.REVISE, f"tests fail: {clip(request.tests, 200)}"))
+        doubts.append((ReviewDecision.REVISE, f"tests fail: {clip(request.tests, 200)}"))
     return doubts
 
 
@@ -171,11 +173,11 @@ def _fails(tests: str) -> bool:
     return bool(_FAIL.match(tests) or _SOME_FAIL.search(tests))
 
 
-def _told(judged: Judged, reasons: tuple[str, ...], request: ReviewRequest) -> str:
+def _told(judged: ReviewDecision, reasons: tuple[str, ...], request: ReviewRequest) -> str:
     where = "" if request.checkpoint is None else f"checkpoint {request.checkpoint}"
-    if judged is Judged.READ_DEEPLY:
+    if judged is ReviewDecision.READ_DEEPLY:
         return ""
-    if judged is Judged.APPROVE:
+    if judged is ReviewDecision.APPROVE:
         return f"REVIEW APPROVED: {where or 'the work'}. Go on."
     grade = "?" if request.smoothness is None else request.smoothness
     missing = f"Fill in: {', '.join(request.missing)}. " if request.missing else ""
@@ -187,11 +189,11 @@ def _told(judged: Judged, reasons: tuple[str, ...], request: ReviewRequest) -> s
 
 
 _REQUIRED: Final = {
-    Judged.REVISE: (
+    ReviewDecision.REVISE: (
         "correct what the reasons name and nothing else, with tests that pass.",
         "ask for the review of the same checkpoint again.",
     ),
-    Judged.REJECT: (
+    ReviewDecision.REJECT: (
         "do not build on this work: go back to the last approved state, say what made it fail, and do it anew.",
         "ask for the review of the same checkpoint again when its tests pass.",
     ),

@@ -145,7 +145,7 @@ _FACTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 }
 
 
-class Refused(RungError):
+class CircuitOpenError(RungError):
     """The attempt was not made: the circuit of its key is open for `retry_after` more seconds."""
 
     def __init__(self, key: str, retry_after: float) -> None:
@@ -154,7 +154,7 @@ class Refused(RungError):
         super().__init__(f"circuit {key!r} is open for another {retry_after:.1f} s")
 
 
-class TimeUp(RungError, TimeoutError):
+class AttemptTimeout(RungError, TimeoutError):
     """We ended an attempt because its time was up; an attempt's own timeouts are not this."""
 
     def __init__(self, seconds: float) -> None:
@@ -178,11 +178,11 @@ class StoreError(RungError):
     """A store cannot be used as it is; the message says why, in one line."""
 
 
-class ReadOnly(StoreError):
+class JournalReadOnly(StoreError):
     """A store can be read, but not written."""
 
 
-class Stale(StoreError):
+class VersionConflict(StoreError):
     """A setting was changed by somebody else since it was read."""
 
     def __init__(self, name: str, expected: int, found: int) -> None:
@@ -190,18 +190,18 @@ class Stale(StoreError):
         self.found = found
 
 
-class Busy(RungError):
+class StoreUnavailable(RungError):
     """A store cannot be used at the moment: a full disk, a lock, a lost connection. A later try may succeed."""
 
 
-class Taken(RungError):
+class RunOwnedElsewhere(RungError):
     """A durable run belongs to a living process."""
 
     def __init__(self, run: str, why: str) -> None:
         super().__init__(f"run {run!r} cannot be taken up: {why}")
 
 
-class Fenced(BaseException):
+class LeaseLost(BaseException):
     """A durable run belongs to another process now: writes of its former owner are refused.
 
     No Exception, so that no catch-all of an agent goes on working for a run that is no longer its own.
@@ -211,15 +211,15 @@ class Fenced(BaseException):
 # -- crews --------------------------------------------------------------------------------------------
 
 
-class IllegalMove(RungError):
+class IllegalTransition(RungError):
     """A crew's table refused a transition; the message says which are legal, and who may make them."""
 
 
-class StaleClaim(RungError):
+class LeaseExpired(RungError):
     """The task is no longer this worker's: its writes are refused, and it should stop."""
 
 
-class MovedOn(RungError):
+class TaskChanged(RungError):
     """The task changed since somebody decided about it; nothing was written."""
 
 
@@ -232,11 +232,11 @@ class ClaimBlocked(RungError):
         super().__init__(f"{task_id} cannot be claimed by {session}: {why}")
 
 
-class NothingToClaim(RungError):
+class NoTaskAvailable(RungError):
     """No task can be claimed: each is claimed, waits for another, or has ended."""
 
 
-class ExitAsked(RungError):
+class StopRequested(RungError):
     """The conductor asked this worker to stop; `with Worker(…)` then hands over and ends quietly."""
 
 

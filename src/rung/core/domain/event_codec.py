@@ -70,7 +70,7 @@ class _Field(NamedTuple):
     required: bool
 
 
-class _Way(NamedTuple):
+class _FieldCodec(NamedTuple):
     """How values of one type are written and read."""
 
     write: Callable[[Any], Any]
@@ -136,46 +136,48 @@ def _untagged(table: Mapping[str, Any], classes: Mapping[str, type]) -> Any:
     return _made(cls, table)
 
 
-def _way(hint: Any) -> _Way:
+def _way(hint: Any) -> _FieldCodec:
     if hint is float:
-        return _Way(_write_float, _read_any)
+        return _FieldCodec(_write_float, _read_any)
     if hint in (Any, Mapping[str, Any]):
-        return _Way(_write_any, _read_any)
+        return _FieldCodec(_write_any, _read_any)
     if hint in (str, int, bool):
-        return _Way(_same, _same)
+        return _FieldCodec(_same, _same)
     origin = get_origin(hint)
     if origin is not None:
         return _WAYS[origin](get_args(hint))
     if issubclass(hint, Enum):
-        return _Way(lambda choice: choice.value, hint)
-    return _Way(_record, lambda table: _made(hint, table))
+        return _FieldCodec(lambda choice: choice.value, hint)
+    return _FieldCodec(_record, lambda table: _made(hint, table))
 
 
-def _way_of_union(hints: Sequence[Any]) -> _Way:
+def _way_of_union(hints: Sequence[Any]) -> _FieldCodec:
     if set(hints) == set(DECISIONS.values()):
-        return _Way(_tagged, lambda table: _untagged(table, DECISIONS))
+        return _FieldCodec(_tagged, lambda table: _untagged(table, DECISIONS))
     (hint,) = (hint for hint in hints if hint is not NoneType)
     write, read = _way(hint)
-    return _Way(lambda value: None if value is None else write(value), lambda v: None if v is None else read(v))
+    return _FieldCodec(lambda value: None if value is None else write(value), lambda v: None if v is None else read(v))
 
 
-def _way_of_tuple(hints: Sequence[Any]) -> _Way:
+def _way_of_tuple(hints: Sequence[Any]) -> _FieldCodec:
     if hints[-1] is Ellipsis:
         item = _way(hints[0])
-        return _Way(lambda values: [item.write(v) for v in values], lambda values: tuple(item.read(v) for v in values))
+        return _FieldCodec(
+            lambda values: [item.write(v) for v in values], lambda values: tuple(item.read(v) for v in values)
+        )
     ways = [_way(hint) for hint in hints]
-    return _Way(
+    return _FieldCodec(
         lambda values: [way.write(v) for way, v in zip(ways, values, strict=True)],
         lambda values: tuple(way.read(v) for way, v in zip(ways, values, strict=True)),
     )
 
 
-def _way_of_mapping(hints: Sequence[Any]) -> _Way:
+def _way_of_mapping(hints: Sequence[Any]) -> _FieldCodec:
     item = _way(hints[1])
-    return _Way(lambda table: _each(item.write, table), lambda table: _each(item.read, table))
+    return _FieldCodec(lambda table: _each(item.write, table), lambda table: _each(item.read, table))
 
 
-_WAYS: Final[Mapping[Any, Callable[[Sequence[Any]], _Way]]] = {
+_WAYS: Final[Mapping[Any, Callable[[Sequence[Any]], _FieldCodec]]] = {
     Union: _way_of_union,
     UnionType: _way_of_union,
     tuple: _way_of_tuple,

@@ -92,7 +92,7 @@ class Finish(NamedTuple):
 Decision: TypeAlias = Repeat | Change | HandOver | Ask | Finish
 
 
-class Terms(NamedTuple):
+class IncidentContext(NamedTuple):
     """What holds for a whole incident, and is the same for every call of one guarded function."""
 
     ladder: str
@@ -112,7 +112,7 @@ class Opened(NamedTuple):
 
     at: float
     id: str
-    terms: Terms
+    terms: IncidentContext
     request: Request | None = None
     deadline: float | None = None
     dollars: float | None = None

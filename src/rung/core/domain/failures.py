@@ -8,12 +8,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.domain.frozen_dict import Nothing
+from rung.core.domain.frozen_dict import FrozenEmptyDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rung.core.domain.token_counts import Tokens
+    from rung.core.domain.token_counts import TokenCounts
 
 
 class Kind(StrEnum):
@@ -131,7 +131,7 @@ NEVER_RETRYABLE: Final = frozenset(
     }
 )
 
-NO_HEADERS: Final[Mapping[str, str]] = Nothing()
+NO_HEADERS: Final[Mapping[str, str]] = FrozenEmptyDict()
 
 
 class Phase(StrEnum):
@@ -197,7 +197,7 @@ class Failure(NamedTuple):
         return f"{self.kind}: {line}" if line else self.kind.value
 
     @property
-    def tokens(self) -> Tokens | None:
+    def tokens(self) -> TokenCounts | None:
         """How much fits and how much was asked for, where a context limit says both."""
         if self.kind is not Kind.CONTEXT_LIMIT:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 
-class Nothing(dict[str, Any]):
+class FrozenEmptyDict(dict[str, Any]):
     """Has no entries, and takes none."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:

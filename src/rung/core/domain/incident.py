@@ -28,7 +28,7 @@ class Incident:
     """
 
     id: str = ""
-    terms: ev.Terms = ev.Terms("", "")
+    terms: ev.IncidentContext = ev.IncidentContext("", "")
     parent: str = ""
     opened_at: float = 0.0
     deadline: float | None = None

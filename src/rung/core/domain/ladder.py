@@ -77,7 +77,7 @@ HAND_OVERS: Final = frozenset({Action.FALLBACK, Action.ESCALATE})
 ENDINGS: Final = frozenset({Action.ASK, Action.SURFACE, Action.FORCE_DONE})
 
 
-class Scope(StrEnum):
+class RungScope(StrEnum):
     """How long a rung's spent tries are remembered."""
 
     ACTION = "action"  # afresh after each climb
@@ -98,8 +98,10 @@ class Rung:
     seconds: float | None = setting(
         optional(SECONDS), "Time for everything on the rung, waits and attempts; then the next rung.", default=None
     )
-    scope: Scope = setting(
-        one_of(Scope), "How long used tries are remembered. Default for retry: `action`.", default=Scope.INCIDENT
+    scope: RungScope = setting(
+        one_of(RungScope),
+        "How long used tries are remembered. Default for retry: `action`.",
+        default=RungScope.INCIDENT,
     )
     cost: float = setting(DOLLARS, "Expected cost of one try.", default=0.0)
     applies_to: frozenset[Kind] | None = setting(
@@ -116,8 +118,8 @@ class Rung:
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.action.value)
-        object.__setattr__(self, "repeats", self.scope is Scope.ACTION)
-        if self.scope is Scope.ACTION and self.action is not Action.RETRY:
+        object.__setattr__(self, "repeats", self.scope is RungScope.ACTION)
+        if self.scope is RungScope.ACTION and self.action is not Action.RETRY:
             raise ConfigError("scope", self.scope.value, "'action' for retry only: another rung would never be spent")
 
 

@@ -23,25 +23,25 @@ _OVER: Final = re.compile(
 _READ: Final = 2_000
 
 
-class Tokens(NamedTuple):
+class TokenCounts(NamedTuple):
     """What fits, and what was sent."""
 
     limit: int
     asked: int
 
 
-def tokens_in(text: str) -> Tokens | None:
+def tokens_in(text: str) -> TokenCounts | None:
     """Both numbers, where a text has both."""
     text = text[:_READ].lower()  # patterns without regard to case are ten times slower
     found = _ROOM_FIRST.search(text)
     if found is not None:
         limit, asked = map(_whole, found.groups())
-        return Tokens(limit, asked)
+        return TokenCounts(limit, asked)
     found = _ASKED_FIRST.search(text)
     if found is None:
         return None
     asked, limit = (_whole(number) for number in found.groups() if number is not None)
-    return Tokens(limit, asked)
+    return TokenCounts(limit, asked)
 
 
 _BOTH: Final = (

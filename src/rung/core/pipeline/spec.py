@@ -25,7 +25,7 @@ from rung.core.domain.settings_schema import (
     setting,
     settings,
 )
-from rung.core.pipeline.stage_signal import Ended, Signal, parse, without_signal
+from rung.core.pipeline.stage_signal import StageEnding, StageSignal, parse, without_signal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ class PipelineSettings:
 
 
 @settings
-class Stage:
+class PipelineStage:
     """A `[[stage]]` table of a pipeline file."""
 
     id: str = setting(_ID, "Name of the stage.")
@@ -89,11 +89,11 @@ class Pipeline:
     name: str
     workers: int
     out: str
-    stages: tuple[Stage, ...]
+    stages: tuple[PipelineStage, ...]
     after: Mapping[str, frozenset[str]]
     restructured: tuple[str, ...] = ()
 
-    def stage(self, name: str) -> Stage:
+    def stage(self, name: str) -> PipelineStage:
         """The stage of this id."""
         return next(stage for stage in self.stages if stage.id == name)
 
@@ -103,7 +103,7 @@ def read_pipeline(table: object) -> Pipeline:
     source = read_table(table, "pipeline")
     check_keys(source, ("pipeline", "stage", "policy"))
     settings = read_settings(PipelineSettings, source.get("pipeline", {}), "pipeline")
-    rows = read_rows(Stage, source.get("stage") or None, "stage")
+    rows = read_rows(PipelineStage, source.get("stage") or None, "stage")
     stages = tuple(_stage(row, f"stage[{number}]", settings.command) for number, row in enumerate(rows))
     after, notes = _structured(stages)
     return Pipeline(
@@ -116,7 +116,7 @@ def read_pipeline(table: object) -> Pipeline:
     )
 
 
-def _stage(stage: Stage, where: str, command: tuple[str, ...]) -> Stage:
+def _stage(stage: PipelineStage, where: str, command: tuple[str, ...]) -> PipelineStage:
     if bool(stage.prompt) == bool(stage.prompt_path):
         raise ConfigError(f"{where}.prompt", stage.prompt, "given, or else prompt_path is; never both")
     if not stage.command and not command:
@@ -124,7 +124,7 @@ def _stage(stage: Stage, where: str, command: tuple[str, ...]) -> Stage:
     return stage if stage.command else replace(stage, command=command)
 
 
-def _structured(stages: tuple[Stage, ...]) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
+def _structured(stages: tuple[PipelineStage, ...]) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
     """Who waits for whom; of two that write one file the later in turn waits for the earlier, and that is said."""
     after = {stage.id: frozenset(stage.depends_on) for stage in stages}
     for name, other in unknown(after):
@@ -171,10 +171,10 @@ def joined(kept: str, text: str, sections: Sequence[str]) -> str:
     return "\n\n".join([*((signal.line(),) if signal is not None else ()), *parts]) + "\n"
 
 
-def judge_output(stage: Stage, output: str) -> Evidence | None:
+def judge_output(stage: PipelineStage, output: str) -> Evidence | None:
     """What is wrong with a stage's output; None where nothing is."""
     signal = parse(output)
-    if signal is not None and signal.status is not Ended.PASS:
+    if signal is not None and signal.status is not StageEnding.PASS:
         return _not_passed(stage, signal, output)
     if signal is None and stage.signal:
         said = "the first line is not a signal: PASS|FAIL|PARTIAL|BLOCKED, then |key:value and |ref:path"
@@ -188,14 +188,14 @@ def judge_output(stage: Stage, output: str) -> Evidence | None:
     return None
 
 
-def _not_passed(stage: Stage, signal: Signal, output: str) -> Evidence:
+def _not_passed(stage: PipelineStage, signal: StageSignal, output: str) -> Evidence:
     said = signal.facts.get("reason") or signal.line()
     named = next((kind for kind in Kind if kind == signal.facts.get("kind")), None)
     told = tuple(part.strip() for part in signal.facts.get("missing", "").split(",") if part.strip())
-    if signal.status is Ended.BLOCKED:
+    if signal.status is StageEnding.BLOCKED:
         return _found(named or Kind.STRATEGIC_AMBIGUITY, said, output)
     missing = told or sections_missing(output, stage.sections)
-    if signal.status is Ended.PARTIAL:
+    if signal.status is StageEnding.PARTIAL:
         return _found(named or Kind.PARTIAL_OUTPUT, said, output, missing)
     return _found(named or (Kind.PARTIAL_OUTPUT if told else None), said, output, told)
 
@@ -204,7 +204,7 @@ def _found(kind: Kind | None, said: str, output: str, missing: tuple[str, ...] =
     return Evidence(text=clip(said, 4_096), finding=kind, phase=Phase.RESULT, output=clip(output), missing=missing)
 
 
-def _score(signal: Signal | None) -> float | None:
+def _score(signal: StageSignal | None) -> float | None:
     try:
         return None if signal is None else float(signal.facts.get("quality", "").rstrip("%"))
     except ValueError:
@@ -224,7 +224,12 @@ def blocked_report(pipeline: Pipeline, states: Mapping[str, str], reports: Mappi
     passed = sum(state in {"succeeded", "recovered"} for state in states.values())
     stopped = [name for name in states if name in reports]
     facts = {"stage": ", ".join(stopped), "passed": f"{passed} of {len(states)}"}
-    lines = [Signal(status=Ended.BLOCKED, facts=facts).line(), "", f"# Pipeline {pipeline.name}: BLOCKED", ""]
+    lines = [
+        StageSignal(status=StageEnding.BLOCKED, facts=facts).line(),
+        "",
+        f"# Pipeline {pipeline.name}: BLOCKED",
+        "",
+    ]
     lines += [f"- {name}: {state}" for name, state in states.items()]
     lines += ["", *(f"## Stage {name}\n\n{_lowered(report)}" for name, report in reports.items())]
     return "\n".join(lines).rstrip() + "\n\n"

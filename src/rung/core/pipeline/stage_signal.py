@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.frozen_dict import Nothing
+from rung.core.domain.frozen_dict import FrozenEmptyDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ LONGEST: Final = 2_000  # characters; a longer line is prose
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
-class Ended(StrEnum):
+class StageEnding(StrEnum):
     """How a stage says it ended."""
 
     PASS = "PASS"  # noqa: S105  # no password
@@ -26,10 +26,10 @@ class Ended(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signal:
+class StageSignal:
     """`STATUS|key:value|…|ref:path`."""
 
-    status: Ended
+    status: StageEnding
     facts: Mapping[str, str] = field(default_factory=lambda: _NO_FACTS)
     ref: str = ""
 
@@ -39,10 +39,10 @@ class Signal:
         return "|".join([self.status, *(f"{key}:{_flat(value)}" for key, value in pairs)])
 
 
-_NO_FACTS: Final[Mapping[str, str]] = Nothing()
+_NO_FACTS: Final[Mapping[str, str]] = FrozenEmptyDict()
 
 
-def parse(output: str) -> Signal | None:
+def parse(output: str) -> StageSignal | None:
     """The signal in the first line that says anything; None where that is none.
 
     Case, blanks, and the back-ticks or stars of a model that likes them are forgiven; a part that is not
@@ -50,7 +50,7 @@ def parse(output: str) -> Signal | None:
     """
     first = output.lstrip()[: LONGEST + 1].split("\n", 1)[0].strip().strip("`*").strip()
     status, *parts = (part.strip() for part in first.split("|"))
-    if len(first) > LONGEST or status.upper() not in tuple(Ended):
+    if len(first) > LONGEST or status.upper() not in tuple(StageEnding):
         return None
     facts: dict[str, str] = {}
     for part in filter(None, parts):
@@ -59,7 +59,7 @@ def parse(output: str) -> Signal | None:
             return None
         facts[key.strip()] = value.strip()
     ref = facts.pop("ref", "")
-    return Signal(status=Ended(status.upper()), facts=facts, ref=ref)
+    return StageSignal(status=StageEnding(status.upper()), facts=facts, ref=ref)
 
 
 def without_signal(output: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rung.core.domain.errors import ConfigError, is_whole
 
 
-class Circuit(StrEnum):
+class CircuitState(StrEnum):
     """Whether calls pass."""
 
     CLOSED = "closed"
@@ -25,7 +25,7 @@ class Circuit(StrEnum):
     HALF_OPEN = "half_open"
 
 
-class Vote(StrEnum):
+class CallVerdict(StrEnum):
     """What a finished call says about the service. NEUTRAL: cancelled, or the caller's own fault."""
 
     GOOD = "good"
@@ -34,7 +34,7 @@ class Vote(StrEnum):
 
 
 # Reading a member off an enum class is slow in Python 3.11, and these are read on every call.
-_CLOSED, _GOOD, _BAD = Circuit.CLOSED, Vote.GOOD, Vote.BAD
+_CLOSED, _GOOD, _BAD = CircuitState.CLOSED, CallVerdict.GOOD, CallVerdict.BAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class Breaker:
         with self._lock:
             return self._admit_probe(now)
 
-    def ended(self, permit: Permit | None, began: float, now: float, vote: Vote) -> None:
+    def ended(self, permit: Permit | None, began: float, now: float, vote: CallVerdict) -> None:
         """A call has ended; without a permit it was made while the circuit was closed."""
         if vote is _GOOD and now - began > self.slow:
             vote = _BAD
@@ -139,14 +139,14 @@ class Breaker:
         return {
             "circuit": self.circuit.value,
             "generation": self.generation,
-            "reopens_in": self.reopens_at - now if self.circuit is Circuit.OPEN else 0.0,
+            "reopens_in": self.reopens_at - now if self.circuit is CircuitState.OPEN else 0.0,
             "probing_for": probing,
             "calls": [[now - abs(at), at < 0] for at in tuple(self.calls)],
         }
 
     def restore(self, saved: dict[str, Any], now: float) -> None:
         """Take up the state that `snapshot` saved."""
-        self.circuit = Circuit(saved["circuit"])
+        self.circuit = CircuitState(saved["circuit"])
         self.home = None
         self.generation = int(saved["generation"])
         self.reopens_at = now + float(saved["reopens_in"])
@@ -159,10 +159,10 @@ class Breaker:
         self._patience = 0  # look at the next bad call
 
     def _admit_probe(self, now: float) -> Permit | float:
-        if self.circuit is Circuit.OPEN:
+        if self.circuit is CircuitState.OPEN:
             if now < self.reopens_at:
                 return self.reopens_at - now
-            self.circuit = Circuit.HALF_OPEN
+            self.circuit = CircuitState.HALF_OPEN
             self.probing_since = None
         if self.probing_since is not None:
             lease_ends = self.probing_since + self.settings.probe
@@ -172,7 +172,7 @@ class Breaker:
         self.probing_since = now
         return Permit(self.generation, probe=True)
 
-    def _probed(self, permit: Permit, now: float, vote: Vote) -> None:
+    def _probed(self, permit: Permit, now: float, vote: CallVerdict) -> None:
         if permit.generation != self.generation:
             return
         self.probing_since = None
@@ -194,7 +194,7 @@ class Breaker:
         self._look_at = min(map(abs, self._recent(now)), default=now) + self.settings.window
 
     def _open(self, now: float) -> None:
-        self.circuit = Circuit.OPEN
+        self.circuit = CircuitState.OPEN
         self.home = None
         self.generation += 1
         self.reopens_at = now + self.settings.pause

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from rung.core.classify.user_rules import OwnRules, rules_from
+from rung.core.classify.user_rules import UserRules, rules_from
 from rung.core.domain.error_size import Size
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import GROUPS
-from rung.core.domain.ladder import Action, Ladder, Rung, Scope
+from rung.core.domain.ladder import Action, Ladder, Rung, RungScope
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
     WHOLE,
@@ -83,7 +83,7 @@ _REPEATS: Final = Type(
 def _rung(row: object, where: str) -> Rung:
     source = read_table(row, where)
     if source.get("action") == Action.RETRY:
-        source.setdefault("scope", Scope.ACTION.value)
+        source.setdefault("scope", RungScope.ACTION.value)
     return read_settings(Rung, source, where)
 
 
@@ -148,7 +148,7 @@ class PolicyBook:
     settings: Table  # what the default was made of
     projects: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     tools: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
-    rules: OwnRules = field(default_factory=OwnRules)
+    rules: UserRules = field(default_factory=UserRules)
 
     def pick(self, project: str = "", tool: str = "") -> Policy:
         """The policy in force for a project and a tool; a tool's own word weighs most."""

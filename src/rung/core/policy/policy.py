@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Kind
-from rung.core.domain.ladder import HAND_OVERS, Action, Ladder, Rung, Scope
+from rung.core.domain.ladder import HAND_OVERS, Action, Ladder, Rung, RungScope
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
     COUNT,
@@ -270,8 +270,8 @@ class WorstCase:
 
 def worst_case(policy: Policy) -> WorstCase:
     """What the ladder allows at the very most, its budgets applied."""
-    again = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is Scope.ACTION)
-    climbs = [rung for rung in policy.ladder.rungs if rung.scope is not Scope.ACTION and rung.tries]
+    again = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is RungScope.ACTION)
+    climbs = [rung for rung in policy.ladder.rungs if rung.scope is not RungScope.ACTION and rung.tries]
     tries = {rung.name: _tries(rung, policy) for rung in climbs}
     attempts = 1 + again + sum(count + again for count in tries.values() if count)
     dollars = sum(rung.cost * (tries[rung.name] + again) for rung in climbs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.error_size import Size
 from rung.core.domain.failures import GROUPS, Kind
-from rung.core.domain.ladder import Action, Ladder, Rung, Scope
+from rung.core.domain.ladder import Action, Ladder, Rung, RungScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ TASK: Final = Ladder(
     name="task",
     about="One agent doing one task.",
     rungs=(
-        Rung(action=Action.RETRY, tries=3, seconds=30, scope=Scope.ACTION),
+        Rung(action=Action.RETRY, tries=3, seconds=30, scope=RungScope.ACTION),
         Rung(action=Action.NUDGE, tries=3, seconds=300),
         Rung(action=Action.REPLAN, tries=1, seconds=900),
         Rung(action=Action.FALLBACK, tries=1, seconds=1200),
@@ -59,12 +59,12 @@ CALL: Final = Ladder(
     name="call",
     about="One model call inside an agent's loop.",
     rungs=(
-        Rung(action=Action.RETRY, tries=3, scope=Scope.ACTION),
+        Rung(action=Action.RETRY, tries=3, scope=RungScope.ACTION),
         Rung(action=Action.RAISE_LIMIT, tries=1, applies_to=frozenset({Kind.OUTPUT_LIMIT})),
         Rung(action=Action.RESUME, tries=3, applies_to=_CUT_SHORT | {Kind.MALFORMED_OUTPUT}),
         Rung(action=Action.COMPACT, tries=1, applies_to=frozenset({Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING})),
         Rung(action=Action.REPAIR, tries=1, applies_to=frozenset({Kind.INVALID_REQUEST})),
-        Rung(action=Action.FALLBACK, tries=1, scope=Scope.SESSION, applies_to=_ANOTHER_MODEL),
+        Rung(action=Action.FALLBACK, tries=1, scope=RungScope.SESSION, applies_to=_ANOTHER_MODEL),
         Rung(action=Action.SURFACE, tries=1),
     ),
     entry={
@@ -83,7 +83,7 @@ PIPELINE: Final = Ladder(
     about="Stages of agents.",
     first=0,
     rungs=(
-        Rung(action=Action.RETRY, tries=2, scope=Scope.ACTION),
+        Rung(action=Action.RETRY, tries=2, scope=RungScope.ACTION),
         Rung(
             action=Action.NUDGE,
             tries=1,
@@ -115,7 +115,7 @@ MODEL: Final = Ladder(
     name="model",
     about="A session with a model ladder.",
     rungs=(
-        Rung(action=Action.RETRY, tries=3, scope=Scope.ACTION),
+        Rung(action=Action.RETRY, tries=3, scope=RungScope.ACTION),
         Rung(action=Action.RETRY_WITH_CONTEXT, tries=1),
         # As many tries as there are models above; the policy's list is what really bounds it.
         Rung(action=Action.ESCALATE, tries=9),
@@ -141,7 +141,7 @@ CREW: Final = Ladder(
     about="A conductor's workers.",
     rungs=(
         # The conductor opens each incident with the fixes of the task's earlier ones: its session is the task.
-        Rung(action=Action.FIX, tries=5, scope=Scope.SESSION),
+        Rung(action=Action.FIX, tries=5, scope=RungScope.SESSION),
         Rung(action=Action.INVESTIGATE, tries=1, spent_with="fix"),
         Rung(action=Action.REPLAN, tries=3),
         Rung(action=Action.ASK, name="person", tries=1),
@@ -174,7 +174,7 @@ HELPER: Final = Ladder(
     name="helper",
     about="A helper command that a conductor asks.",
     rungs=(
-        Rung(action=Action.RETRY, tries=2, scope=Scope.ACTION),
+        Rung(action=Action.RETRY, tries=2, scope=RungScope.ACTION),
         Rung(action=Action.FIX, tries=5),
         Rung(action=Action.ASK, name="person", tries=1),
     ),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Siblings(StrEnum):
+class SiblingRestarts(StrEnum):
     """What happens to the others when one job does not succeed."""
 
     CONTINUE = "continue"
@@ -21,7 +21,7 @@ class Siblings(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intensity:
+class RestartIntensity:
     """At most `restarts` within any `seconds`; beyond that nothing is started again."""
 
     restarts: int = 3

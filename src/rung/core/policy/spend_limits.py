@@ -13,7 +13,7 @@ ALERTS: Final = (50, 75, 90, 100)  # percent of a limit
 _NO_LIMITS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-class Purse(NamedTuple):
+class SpendLimit(NamedTuple):
     """One limit over one thing, and what it is called wherever it is shown."""
 
     scope: Literal["session", "project", "month"]
@@ -27,7 +27,7 @@ def _read_limits(value: object, key: str) -> Mapping[str, float]:
 
 
 @settings
-class Allowance:
+class SpendLimits:
     """Spend limits in US dollars: `[gateway.budgets]`. None: no limit."""
 
     session: float | None = setting(optional(DOLLARS), "Limit of one session.", default=None)
@@ -47,26 +47,26 @@ class Allowance:
         """Is there any limit?"""
         return bool(self.projects) or not self.session is self.project is self.month is None
 
-    def set_over(self, told: Mapping[str, Any]) -> Allowance:
+    def set_over(self, told: Mapping[str, Any]) -> SpendLimits:
         """The same with what people have set in its place, as the journal keeps it (`monthly` is the month's)."""
         session, month = told.get("session"), told.get("monthly")
-        return Allowance(
+        return SpendLimits(
             session=self.session if session is None else session,
             project=self.project,
             month=self.month if month is None else month,
             projects={**self.projects, **(told.get("projects") or {})},
         )
 
-    def purses(self, session: str, project: str, month: str) -> list[Purse]:
+    def purses(self, session: str, project: str, month: str) -> list[SpendLimit]:
         """What one call is paid from, the widest first."""
         found = []
         if self.month is not None:
-            found.append(Purse("month", month, self.month, f"budget/month/{month}"))
+            found.append(SpendLimit("month", month, self.month, f"budget/month/{month}"))
         limit = self.projects.get(project, self.project)
         if limit is not None:
-            found.append(Purse("project", project, limit, f"budget/project/{project}/{month}"))
+            found.append(SpendLimit("project", project, limit, f"budget/project/{project}/{month}"))
         if self.session is not None and session:
-            found.append(Purse("session", session, self.session, f"budget/session/{session}"))
+            found.append(SpendLimit("session", session, self.session, f"budget/session/{session}"))
         return found
 
 

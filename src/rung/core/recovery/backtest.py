@@ -40,7 +40,7 @@ CANNOT_KNOW: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Divergence:
     """Where two policies part: after which attempt, and what each does there, in words."""
 
     attempt: int
@@ -68,7 +68,7 @@ class Counterfactual:
     was_seconds: float
     was_dollars: float
     was_status: ev.Status | None
-    point: Point | None = None
+    point: Divergence | None = None
     waits: tuple[tuple[float, float], ...] = ()  # recorded, instead: where chance does not explain it
     doubts: tuple[str, ...] = ()
 
@@ -133,7 +133,7 @@ def summary(results: Iterable[Counterfactual]) -> Summary:
 
 def replay(events: Sequence[ev.Event], policy: Policy) -> Counterfactual:
     """What would have become of this recorded incident under the policy."""
-    walk = _Walk(events, policy)
+    walk = _BacktestRun(events, policy)
     for event in events[1:]:
         walk.take(event)
         if walk.point is not None:
@@ -141,7 +141,7 @@ def replay(events: Sequence[ev.Event], policy: Policy) -> Counterfactual:
     return walk.result(events)
 
 
-class _Walk:
+class _BacktestRun:
     """The incident as it unfolds under the new policy, as far as the record can show it."""
 
     def __init__(self, events: Sequence[ev.Event], policy: Policy) -> None:
@@ -155,7 +155,7 @@ class _Walk:
         self.asked = False
         self.answered = False
         self.last = opened.at
-        self.point: Point | None = None
+        self.point: Divergence | None = None
         self.status: ev.Status | None = None
         self.waits: list[tuple[float, float]] = []
         self.doubts: list[str] = []
@@ -229,7 +229,7 @@ class _Walk:
     def _part(self, recorded: ev.Decision, instead: ev.Decision) -> None:
         stops = isinstance(instead, ev.Finish)
         self.status = instead.status if isinstance(instead, ev.Finish) else None
-        self.point = Point(
+        self.point = Divergence(
             attempt=self.incident.attempts,
             recorded=_words(recorded),
             instead=_words(instead),
@@ -322,4 +322,4 @@ def _words(decision: ev.Decision) -> str:
     return f"stopped ({decision.status}: {decision.reason})"
 
 
-__all__ = ["Counterfactual", "Point", "Summary", "replay", "summary"]
+__all__ = ["Counterfactual", "Divergence", "Summary", "replay", "summary"]

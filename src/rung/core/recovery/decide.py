@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
 from rung.core.domain.failures import NOT_THE_WORK, SERVICE_TROUBLE, Kind, Phase, can_go_on
-from rung.core.domain.ladder import HAND_OVERS, Action, Rung, Scope
+from rung.core.domain.ladder import HAND_OVERS, Action, Rung, RungScope
 from rung.core.policy.policy import Confirm
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _rung_spent(incident: Incident, policy: Policy, index: int, now: float) -> b
     if rung.spent_with and _rung_spent(incident, policy, policy.ladder.index(rung.spent_with), now):
         return True
     used = incident.used.get(index, 0)
-    if rung.scope is Scope.SESSION:
+    if rung.scope is RungScope.SESSION:
         used += dict(incident.session_used).get(rung.name, 0)
     return index in incident.spent or used >= rung.tries or _time_up(rung, incident.entered.get(index, now), now)
 

@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
 
 
-class Act(StrEnum):
+class InterventionType(StrEnum):
     """What can be ordered."""
 
     RETRY = "retry"
     CANCEL = "cancel"
 
 
-class Order(NamedTuple):
+class Intervention(NamedTuple):
     """Attempt it now, changed so, or end it. `prompt` is what is said instead, or to the conversation's end."""
 
-    action: Act
+    action: InterventionType
     by: str = ""
     model: str = ""
     prompt: str = ""
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> Order:
+    def of(cls, table: Mapping[str, Any]) -> Intervention:
         """An order as it was sent."""
         action = table.get("action")
-        if action not in tuple(Act):
-            raise ConfigError("action", action, "one of " + ", ".join(Act))
-        return cls(Act(action), *(str(table.get(name) or "") for name in cls._fields[1:]))
+        if action not in tuple(InterventionType):
+            raise ConfigError("action", action, "one of " + ", ".join(InterventionType))
+        return cls(InterventionType(action), *(str(table.get(name) or "") for name in cls._fields[1:]))
 
     def applied(self, request: Request) -> Request:
         """The request to attempt as ordered."""

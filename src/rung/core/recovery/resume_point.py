@@ -18,7 +18,7 @@ _ACTS: Final = (ev.AttemptFailed, ev.AttemptSucceeded)
 RULE: Final = "cut-off"
 
 
-class Point(NamedTuple):
+class ResumePoint(NamedTuple):
     """Where to go on: wait, then do as decided about the failure; without a decision, attempt.
 
     `before` is the decision that stood when this one was made: what has to be undone first.
@@ -32,31 +32,31 @@ class Point(NamedTuple):
     unnoted: bool = False  # the decision follows from an answer, and is not written down yet
 
 
-def point(events: Sequence[ev.Event], policy: Policy, now: float) -> Point:
+def point(events: Sequence[ev.Event], policy: Policy, now: float) -> ResumePoint:
     """The point at which these events of an open incident leave off."""
     incident = Incident.of(events)
     act = _last(events, *_ACTS)
     made = _last(events, ev.Decided)
     failure = incident.failure
     if failure is None:
-        return Point()
+        return ResumePoint()
     if made < act:
-        return Point(failure, undecided=True)
+        return ResumePoint(failure, undecided=True)
     since = events[made]
     assert isinstance(since, ev.Decided)  # noqa: S101  # looked for
     decision, before = since.decision, Incident.of(events[:made]).standing
     if isinstance(decision, ev.Ask) and _last(events, ev.Answered) > made:
         obeyed = obey(incident, policy, now)
-        return Point(failure, obeyed, before, undecided=obeyed is None, unnoted=obeyed is not None)
+        return ResumePoint(failure, obeyed, before, undecided=obeyed is None, unnoted=obeyed is not None)
     if isinstance(decision, ev.Change | ev.HandOver):
         if _last(events, ev.Skipped) > made:
-            return Point(failure, undecided=True)
+            return ResumePoint(failure, undecided=True)
         if _last(events, ev.Changed) > made:
             wait = decision.wait if isinstance(decision, ev.Change) else 0.0
-            return Point(wait=_left(since.at, wait, now))
+            return ResumePoint(wait=_left(since.at, wait, now))
     if isinstance(decision, ev.Repeat):  # the moment it was to be made at is what counts, not how long is left
-        return Point(wait=_left(since.at, decision.wait, now))
-    return Point(failure, decision, before)
+        return ResumePoint(wait=_left(since.at, decision.wait, now))
+    return ResumePoint(failure, decision, before)
 
 
 def cut_off(incident: Incident) -> Failure:

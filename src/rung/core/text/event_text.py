@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
 
 
-class Told(NamedTuple):
+class EventText(NamedTuple):
     """One event: `mark` is one of the marks of progress; `more` is for whoever looks closer."""
 
     mark: str
@@ -38,61 +38,61 @@ class Told(NamedTuple):
     time: str = ""  # it took
 
 
-def told(body: Mapping[str, Any], rungs: Sequence[str], number: int = 0) -> Told:
+def told(body: Mapping[str, Any], rungs: Sequence[str], number: int = 0) -> EventText:
     """What the JSON of an event says; one that only a newer Rung knows is named at least."""
     try:
         return narrate(from_json(body), rungs, number)
     except ConfigError as error:
-        return Told("note", str(body.get("name", "?")), f"cannot be read by this Rung: {error}")
+        return EventText("note", str(body.get("name", "?")), f"cannot be read by this Rung: {error}")
 
 
-def narrate(event: ev.Event, rungs: Sequence[str], number: int = 0) -> Told:
+def narrate(event: ev.Event, rungs: Sequence[str], number: int = 0) -> EventText:
     """What happened. `rungs` are the ladder's names, `number` is the attempt's."""
     match event:
         case ev.Opened(terms=terms, request=request):
             on = request.model or request.agent if request is not None else ""
-            return Told("note", "opened", f"ladder {terms.ladder}{', ' + on if on else ''}")
+            return EventText("note", "opened", f"ladder {terms.ladder}{', ' + on if on else ''}")
         case ev.AttemptFailed(failure=failure):
             subject = f"attempt {number}" if event.made else "not made"
             text = f"{failure.kind}: {first_line(failure.message)}"
-            return Told("bad", subject, text, _about_failure(event), took(event.seconds))
+            return EventText("bad", subject, text, _about_failure(event), took(event.seconds))
         case ev.AttemptSucceeded(seconds=seconds, dollars=dollars):
             spent = (f"cost {money(dollars)}",) if dollars else ()
-            return Told("good", f"attempt {number}", "good", spent, took(seconds))
+            return EventText("good", f"attempt {number}", "good", spent, took(seconds))
         case ev.Decided(decision=decision):
             return _decided(decision, rungs)
         case ev.Cancelled(reason=reason):
-            return Told("end", "stopped", first_line(reason))
+            return EventText("end", "stopped", first_line(reason))
         case ev.Closed(status=status, reason=reason):
-            return Told("end", status.value, first_line(reason))
+            return EventText("end", status.value, first_line(reason))
         case ev.Crashed(what=what, error=error):
-            return Told("bad", "crashed", f"{what}, and was ignored: {first_line(error)}")
+            return EventText("bad", "crashed", f"{what}, and was ignored: {first_line(error)}")
     return _noted(event, rungs)
 
 
-def _noted(event: _Note, rungs: Sequence[str]) -> Told:
+def _noted(event: _Note, rungs: Sequence[str]) -> EventText:
     """What happened by the way."""
     match event:
         case ev.Changed(request=request, fields=fields, prompt=prompt):
             more = (f"told: {first_line(request.recovery, 300)}",) if request.recovery else ()
-            return Told("note", "changed", f"{', '.join(fields)}{f' by prompt {prompt}' if prompt else ''}", more)
+            return EventText("note", "changed", f"{', '.join(fields)}{f' by prompt {prompt}' if prompt else ''}", more)
         case ev.Hinted(reason=reason):
-            return Told("note", "remembered", reason)
+            return EventText("note", "remembered", reason)
         case ev.Skipped(rung=rung, reason=reason):
-            return Told("note", "skipped", f"{_rung(rung, rungs)}: {reason}")
+            return EventText("note", "skipped", f"{_rung(rung, rungs)}: {reason}")
         case ev.StepCompleted(step=step):
-            return Told("note", "step done", first_line(step))
+            return EventText("note", "step done", first_line(step))
         case ev.Answered(option=option):
-            return Told("note", "answered", option)
+            return EventText("note", "answered", option)
         case ev.Ordered(action=action, by=by, model=model, prompt=prompt):
             how = f"{' on ' + model if model else ''}{', with a prompt of their own' if prompt else ''}"
-            return Told("note", "ordered", f"{action}{how}, by {by or 'a person'}")
+            return EventText("note", "ordered", f"{action}{how}, by {by or 'a person'}")
         case ev.CheckpointTaken(rung=rung, reference=reference):
-            return Told("note", "checkpoint", f"{reference}, before {_rung(rung, rungs)}")
+            return EventText("note", "checkpoint", f"{reference}, before {_rung(rung, rungs)}")
         case ev.RolledBack(reference=reference):
-            return Told("note", "rolled back", f"to {reference}")
+            return EventText("note", "rolled back", f"to {reference}")
         case ev.ModelRestored(model=model, agent=agent):
-            return Told("note", "back to", model or agent or "the first one")
+            return EventText("note", "back to", model or agent or "the first one")
 
 
 def _about_failure(event: ev.AttemptFailed) -> tuple[str, ...]:
@@ -108,24 +108,24 @@ def _about_failure(event: ev.AttemptFailed) -> tuple[str, ...]:
     return (", ".join(facts), *(() if event.may_retry else ("the retry budget had no room",)))
 
 
-def _decided(decision: ev.Decision, rungs: Sequence[str]) -> Told:
+def _decided(decision: ev.Decision, rungs: Sequence[str]) -> EventText:
     name = _rung(decision.rung, rungs)
     why = (f"because: {first_line(decision.reason)}",) if decision.reason else ()
     passed = tuple(f"passed over {_rung(rung, rungs)}: {reason}" for rung, reason in decision.skipped)
     match decision:
         case ev.Repeat(wait=wait):
-            return Told("next", name, f"again in {took(wait)}" if wait else "again now", why + passed)
+            return EventText("next", name, f"again in {took(wait)}" if wait else "again now", why + passed)
         case ev.Change(action=action, wait=wait):
             pause = f", in {took(wait)}" if wait else ""
-            return Told("climb", name, f"{DOES[action]}{pause}", why + passed)
+            return EventText("climb", name, f"{DOES[action]}{pause}", why + passed)
         case ev.HandOver(model=model, agent=agent, estimate=estimate):
             cost = "" if estimate is None else f", about {money(estimate)}"
-            return Told("climb", name, f"hand over to {agent or model}{cost}", why + passed)
+            return EventText("climb", name, f"hand over to {agent or model}{cost}", why + passed)
         case ev.Ask(question=question, options=options):
             choices = tuple(f"{option.id}: {option.label}" for option in options)
-            return Told("climb", "ask", first_line(question), choices + passed)
+            return EventText("climb", "ask", first_line(question), choices + passed)
         case ev.Finish(status=status):
-            return Told("end", "finish", status.value, passed)
+            return EventText("end", "finish", status.value, passed)
 
 
 def _rung(index: int, rungs: Sequence[str]) -> str:

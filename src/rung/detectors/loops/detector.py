@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import ConfigError, is_whole
 from rung.core.domain.failures import Kind
-from rung.detectors.finding import Finding, Stage
-from rung.detectors.loop_settings import Watching
+from rung.detectors.finding import Finding, LoopStage
+from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.loops import normalize
 from rung.detectors.loops.normalize import held
-from rung.detectors.loops.observed_step import Seen, from_json, seen, to_json
-from rung.detectors.loops.prefilter import Given, given_number, number_of
+from rung.detectors.loops.observed_step import ObservedStep, from_json, seen, to_json
+from rung.detectors.loops.prefilter import ArgumentsDigest, given_number, number_of
 from rung.detectors.loops.rules import RULES
 from rung.detectors.loops.side_effects import Effect, effect_of
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rung.detectors.loops.observed_step import Raw
-    from rung.detectors.loops.rules import Hit
+    from rung.detectors.loops.rules import LoopMatch
     from rung.detectors.step import Step
 
 VERSION: Final = 1
 _TOOLS: Final = 256
 _TOLD: Final = 32
 _QUOTED: Final = 300
-_STAGES: Final = (None, Stage.REPLAN, Stage.EXPLORE, Stage.FORCE_DONE)
+_STAGES: Final = (None, LoopStage.REPLAN, LoopStage.EXPLORE, LoopStage.FORCE_DONE)
 
 
-class LoopWatch:
+class LoopDetector:
     """Watches one session's calls.
 
     Nearly all steps are like none before them: for those an outcome's shape is all that is made. A step is
@@ -46,12 +46,12 @@ class LoopWatch:
         "_args", "_enough", "_ignored", "_numbers", "_room", "_run", "_steps", "_told", "_tool", "count", "watching",
     )  # fmt: skip
 
-    def __init__(self, watching: Watching | None = None) -> None:
-        self.watching = watching or Watching()
+    def __init__(self, watching: LoopSettings | None = None) -> None:
+        self.watching = watching or LoopSettings()
         self.count = 0
         self._enough = self.watching.replan
         self._room = 2 * self.watching.window
-        self._steps: list[tuple[int, Raw | Seen]] = []  # with the number of its outcome's shape
+        self._steps: list[tuple[int, Raw | ObservedStep]] = []  # with the number of its outcome's shape
         self._numbers: dict[int | str, int] = {}  # how often: a shape, and a tool's errors
         self._tool, self._run = "", 0  # the last call, and how often it was made in a row
         self._args: Any = None
@@ -119,14 +119,14 @@ class LoopWatch:
         numbers: dict[int | str, int] = {}
         for number, one in self._steps:
             numbers[number] = numbers.get(number, 0) + 1
-            tool, flagged = (one.tool, one.flagged) if isinstance(one, Seen) else (one[1], one[4])
+            tool, flagged = (one.tool, one.flagged) if isinstance(one, ObservedStep) else (one[1], one[4])
             if flagged:
                 numbers[tool] = numbers.get(tool, 0) + 1
         self._numbers = numbers
 
-    def _seen(self, at: int) -> Seen:
+    def _seen(self, at: int) -> ObservedStep:
         number, one = self._steps[at]
-        if not isinstance(one, Seen):
+        if not isinstance(one, ObservedStep):
             one = seen(one, self.watching)
             self._steps[at] = (number, one)
         return one
@@ -150,7 +150,7 @@ class LoopWatch:
         self._told.pop(normalize.digest(last.tool + last.outcome), None)
         return False
 
-    def _window(self) -> list[Seen]:
+    def _window(self) -> list[ObservedStep]:
         """The last steps, looked at closely; once is enough for each."""
         end = len(self._steps)
         return [self._seen(at) for at in range(max(0, end - self.watching.window), end)]
@@ -158,7 +158,7 @@ class LoopWatch:
     def _look(self) -> Finding | None:
         window = self._window()
         last = window[-1]
-        best: Hit | None = None
+        best: LoopMatch | None = None
         for name, rule in RULES.items():
             if name in self.watching.ignore_rules:
                 continue
@@ -172,7 +172,7 @@ class LoopWatch:
             return None
         return self._found(best, stage, streak, last)
 
-    def _found(self, hit: Hit, stage: Stage, streak: str, last: Seen) -> Finding:
+    def _found(self, hit: LoopMatch, stage: LoopStage, streak: str, last: ObservedStep) -> Finding:
         level = _STAGES.index(stage)
         news = level > self._told.get(streak, 0)
         if news:
@@ -213,7 +213,7 @@ class LoopWatch:
         }
 
     @classmethod
-    def from_json(cls, table: Mapping[str, Any], watching: Watching | None = None) -> LoopWatch:
+    def from_json(cls, table: Mapping[str, Any], watching: LoopSettings | None = None) -> LoopDetector:
         """The watch as it was."""
         if table.get("v") != VERSION:
             raise ConfigError("loops.v", table.get("v"), str(VERSION))
@@ -225,18 +225,18 @@ class LoopWatch:
         watch._told = {str(streak): int(level) for streak, level in table["told"].items()}
         watch._steps = [(int(one["number"]), from_json(one)) for one in table["steps"]]
         watch._forget()
-        watch._tool, watch._args = str(table["tool"]), Given(int(table["given"]))
+        watch._tool, watch._args = str(table["tool"]), ArgumentsDigest(int(table["given"]))
         return watch
 
 
-def _failed_in(one: Raw | Seen, tool: str) -> bool:
+def _failed_in(one: Raw | ObservedStep, tool: str) -> bool:
     """Did this step fail, by its tool's own word, in that tool?"""
-    if isinstance(one, Seen):
+    if isinstance(one, ObservedStep):
         return one.flagged and one.tool == tool
     return bool(one[4]) and one[1] == tool
 
 
-def _words(hit: Hit, last: Seen) -> str:
+def _words(hit: LoopMatch, last: ObservedStep) -> str:
     """What is told of it: the fact, the count, and what came of it each time."""
     what = {
         "repeated-block": f"{last.action} was called {hit.count} times with the same outcome"

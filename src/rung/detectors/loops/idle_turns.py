@@ -9,30 +9,30 @@ from rung.core.classify.evidence import clip
 from rung.core.domain.errors import ConfigError, is_whole
 from rung.core.domain.failures import Kind, Phase
 from rung.detectors.finding import Finding
-from rung.detectors.loop_settings import Watching
+from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.loops import normalize
 
 if TYPE_CHECKING:
-    from rung.detectors.finding import Stage
+    from rung.detectors.finding import LoopStage
 
 _QUOTED: Final = 200
 _WORDS: Final = 1_000
 
 
-class TurnWatch:
+class IdleTurnDetector:
     """Counts turns in which an agent only talks, and says what it said before."""
 
     __slots__ = ("_count", "_told", "_words", "watching")
 
-    def __init__(self, watching: Watching | None = None) -> None:
-        self.watching = watching or Watching()
+    def __init__(self, watching: LoopSettings | None = None) -> None:
+        self.watching = watching or LoopSettings()
         self.acted()
 
     def acted(self) -> None:
         """It made a call, or a person spoke."""
         self._count = 0
         self._words: frozenset[int] = frozenset()
-        self._told: Stage | None = None
+        self._told: LoopStage | None = None
 
     def say(self, text: str) -> Finding | None:
         """Take in a turn without a call."""
@@ -67,13 +67,13 @@ class TurnWatch:
         return {"count": self._count, "told": self._told, "words": sorted(self._words)[:_WORDS]}
 
     @classmethod
-    def from_json(cls, table: Any, watching: Watching | None = None) -> TurnWatch:
+    def from_json(cls, table: Any, watching: LoopSettings | None = None) -> IdleTurnDetector:
         """The watch as it was."""
         if not isinstance(table, Mapping) or not is_whole(table.get("count")):
             raise ConfigError("turns", table, "an object with count, told, words")
-        from rung.detectors.finding import Stage
+        from rung.detectors.finding import LoopStage
 
         watch = cls(watching)
         watch._count, watch._words = table["count"], frozenset(table["words"])
-        watch._told = None if table["told"] is None else Stage(table["told"])
+        watch._told = None if table["told"] is None else LoopStage(table["told"])
         return watch

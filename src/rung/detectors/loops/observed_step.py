@@ -20,7 +20,7 @@ from rung.detectors.loops.side_effects import (
 )
 
 if TYPE_CHECKING:
-    from rung.detectors.loop_settings import Watching
+    from rung.detectors.loop_settings import LoopSettings
 
 Raw = tuple[int, str, Any, str, "bool | str"]  # index, tool, arguments, what came (clipped), error
 
@@ -60,7 +60,7 @@ _CODE: Final = "{}=;|<>$\\&"
 _WORDS_KEPT: Final = 64
 
 
-class Seen:
+class ObservedStep:
     """One call and its outcome, in the forms in which they are compared."""
 
     __slots__ = (
@@ -91,10 +91,10 @@ class Seen:
     said: str
 
 
-def seen(raw: Raw, watching: Watching) -> Seen:
+def seen(raw: Raw, watching: LoopSettings) -> ObservedStep:
     """Look closely at a step."""
     index, tool, args, said, error = raw
-    one = Seen()
+    one = ObservedStep()
     one.index, one.tool, one.said = index, tool, said
     given = normalize.arguments(args)
     meant = normalize.meaning(given, watching.ignored_arguments)
@@ -172,21 +172,21 @@ def _is_prose(text: str) -> bool:
     return spaces >= _PROSE - 1 and sum(map(text.count, _CODE)) * _PROSE <= spaces
 
 
-def opening_of(one: Seen) -> str:
+def opening_of(one: ObservedStep) -> str:
     """The digest of an outcome's first block; made for the few that are compared by it, as are its words."""
     if not one.opening:
         one.opening = normalize.digest(normalize.opening(one.said))
     return one.opening
 
 
-def words_of(one: Seen) -> frozenset[int]:
+def words_of(one: ObservedStep) -> frozenset[int]:
     """The words of an outcome."""
     if not one.words and one.said:
         one.words = normalize.words(one.said)
     return one.words
 
 
-def to_json(one: Seen, *, words: bool) -> dict[str, Any]:
+def to_json(one: ObservedStep, *, words: bool) -> dict[str, Any]:
     """A step as it outlives the process: digests, and no text of the agent's."""
     opening_of(one)
     table = {name: getattr(one, name) for name in _PLAIN}
@@ -200,11 +200,11 @@ _PLAIN: Final[Mapping[str, type]] = {
 }  # fmt: skip
 
 
-def from_json(table: Any) -> Seen:
+def from_json(table: Any) -> ObservedStep:
     """The step that was kept."""
     if not isinstance(table, Mapping):
         raise ConfigError("loops.steps", table, "an object")
-    one = Seen()
+    one = ObservedStep()
     for name, kind in _PLAIN.items():
         if type(table.get(name)) is not kind:
             raise ConfigError(f"loops.steps.{name}", table.get(name), kind.__name__)

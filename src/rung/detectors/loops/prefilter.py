@@ -42,12 +42,12 @@ def number_of(said: str, args: Any) -> int:
 
 def given_number(args: Any) -> int:
     """A number for arguments, the same for equal ones on every machine."""
-    if isinstance(args, Given):
+    if isinstance(args, ArgumentsDigest):
         return args.number
     return crc32(repr(sorted(args.items()) if type(args) is dict else args).encode("utf-8", "replace"))
 
 
-class Given:
+class ArgumentsDigest:
     """Arguments of which only a number outlived a restart."""
 
     __slots__ = ("number",)

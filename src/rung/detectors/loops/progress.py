@@ -8,17 +8,17 @@ from typing import Any, Final
 from rung.core.domain.errors import ConfigError, is_whole
 from rung.core.domain.failures import Kind
 from rung.detectors.finding import Finding
-from rung.detectors.loop_settings import Watching
+from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.loops.normalize import digest
 
 
-class ProgressWatch:
+class ProgressDetector:
     """Counts calls since the mark last changed; the mark is a tree's hash, tests passing, files touched."""
 
     __slots__ = ("_calls", "_mark", "_since", "_told", "watching")
 
-    def __init__(self, watching: Watching | None = None) -> None:
-        self.watching = watching or Watching()
+    def __init__(self, watching: LoopSettings | None = None) -> None:
+        self.watching = watching or LoopSettings()
         self._mark = ""
         self._since: float | None = None
         self._calls = 0
@@ -62,7 +62,7 @@ class ProgressWatch:
         return {"mark": self._mark, "since": self._since, "calls": self._calls, "told": self._told}
 
     @classmethod
-    def from_json(cls, table: Any, watching: Watching | None = None) -> ProgressWatch:
+    def from_json(cls, table: Any, watching: LoopSettings | None = None) -> ProgressDetector:
         """The watch as it was."""
         if not isinstance(table, Mapping) or not is_whole(table.get("calls")):
             raise ConfigError("progress", table, "an object with mark, since, calls, told")

@@ -12,14 +12,14 @@ from rung.detectors.loops.side_effects import Effect
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.detectors.loop_settings import Watching
-    from rung.detectors.loops.observed_step import Seen
+    from rung.detectors.loop_settings import LoopSettings
+    from rung.detectors.loops.observed_step import ObservedStep
 
 BLOCKS: Final = range(1, 6)
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class LoopMatch:
     """What a rule counted; `slack` is what a weaker sign needs more."""
 
     rule: str
@@ -33,12 +33,12 @@ class Hit:
         return self.count - self.slack
 
 
-def same(one: Seen, other: Seen) -> bool:
+def same(one: ObservedStep, other: ObservedStep) -> bool:
     """The same call with the same outcome."""
     return one.call == other.call and one.outcome == other.outcome
 
 
-def nearly(one: Seen, other: Seen, likeness: float) -> bool:
+def nearly(one: ObservedStep, other: ObservedStep, likeness: float) -> bool:
     """The same call, and an outcome that begins the same and says much the same: the page that did not change."""
     if one.call != other.call or one.failed != other.failed:
         return False
@@ -49,9 +49,9 @@ def nearly(one: Seen, other: Seen, likeness: float) -> bool:
     return normalize.alike(words_of(one), words_of(other)) >= likeness
 
 
-def repeated_block(window: Sequence[Seen], watching: Watching) -> Hit | None:
+def repeated_block(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMatch | None:
     """The last k calls and outcomes, over and over."""
-    best: Hit | None = None
+    best: LoopMatch | None = None
     for size in BLOCKS:
         matched, at = 0, len(window) - 1
         while at - size >= 0 and _matches(window[at], window[at - size], size, watching):
@@ -59,25 +59,25 @@ def repeated_block(window: Sequence[Seen], watching: Watching) -> Hit | None:
             at -= 1
         count = 1 + matched // size
         if count >= watching.replan and (best is None or count > best.count):
-            best = Hit("repeated-block", count, _unseen(window[-size:], watching), size)
+            best = LoopMatch("repeated-block", count, _unseen(window[-size:], watching), size)
     return best
 
 
-def _matches(one: Seen, other: Seen, size: int, watching: Watching) -> bool:
+def _matches(one: ObservedStep, other: ObservedStep, size: int, watching: LoopSettings) -> bool:
     return nearly(one, other, watching.similarity) if size == 1 else same(one, other)
 
 
-def _patience(one: Seen, watching: Watching) -> int:
+def _patience(one: ObservedStep, watching: LoopSettings) -> int:
     return watching.extra_repeats_when_waiting if one.waits or one.mute else 0
 
 
-def _unseen(block: Sequence[Seen], watching: Watching) -> int:
+def _unseen(block: Sequence[ObservedStep], watching: LoopSettings) -> int:
     """More is needed where nothing in a block shows whether it gets on, or it looks again after a pause."""
     waits = any(one.waits or one.effect is Effect.WAIT for one in block)
     return watching.extra_repeats_when_waiting if waits or all(one.mute for one in block) else 0
 
 
-def stuck_call(window: Sequence[Seen], watching: Watching) -> Hit | None:
+def stuck_call(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMatch | None:
     """The same call with the same outcome, whatever stood between, as long as none of it could change the outcome."""
     last = window[-1]
     count, changed = 1, False
@@ -95,10 +95,10 @@ def stuck_call(window: Sequence[Seen], watching: Watching) -> Hit | None:
             between = between or one.effect is Effect.WAIT
             changed = changed or could_change(window, at, last)
     slack = watching.extra_repeats_when_waiting if waited else _patience(last, watching)
-    return Hit("stuck-call", count, slack) if count > 1 else None
+    return LoopMatch("stuck-call", count, slack) if count > 1 else None
 
 
-def could_change(window: Sequence[Seen], at: int, last: Seen) -> bool:
+def could_change(window: Sequence[ObservedStep], at: int, last: ObservedStep) -> bool:
     """Could the step at this place have changed what the last one came to? One that failed, or was made before, could not."""
     one = window[at]
     if one.failed or one.effect in _INERT:
@@ -115,7 +115,7 @@ _INERT: Final = frozenset({Effect.READ, Effect.WAIT, Effect.NONE})
 _BEFORE: Final = 24
 
 
-def same_error(window: Sequence[Seen], watching: Watching) -> Hit | None:
+def same_error(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMatch | None:
     """The same error from one tool, whatever it was given; counted sooner where it was given much the same."""
     last = window[-1]
     if not last.failed or not last.fault:
@@ -140,7 +140,7 @@ def same_error(window: Sequence[Seen], watching: Watching) -> Hit | None:
     )
 
 
-def same_outcome(window: Sequence[Seen], watching: Watching) -> Hit | None:
+def same_outcome(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMatch | None:
     """The same outcome from one tool, asked in other words."""
     last = window[-1]
     if last.many or last.waits or not (last.failed or last.effect in _ASKS):
@@ -161,7 +161,7 @@ def same_outcome(window: Sequence[Seen], watching: Watching) -> Hit | None:
 _ASKS: Final = frozenset({Effect.READ, Effect.OTHER})  # clicking elsewhere is not the same in other words
 
 
-def asks_the_same(one: Seen, other: Seen, watching: Watching) -> bool:
+def asks_the_same(one: ObservedStep, other: ObservedStep, watching: LoopSettings) -> bool:
     """The same call, or one in prose that asks for the same in other words."""
     if one.call == other.call:
         return True
@@ -175,8 +175,8 @@ def asks_the_same(one: Seen, other: Seen, watching: Watching) -> bool:
 _ENOUGH: Final = 3  # words
 
 
-def _stronger(rule: str, count: int, alike: int, slack: int) -> Hit | None:
-    hit = Hit(rule, alike, slack) if alike >= count - 1 else Hit(rule, count, slack + 1)
+def _stronger(rule: str, count: int, alike: int, slack: int) -> LoopMatch | None:
+    hit = LoopMatch(rule, alike, slack) if alike >= count - 1 else LoopMatch(rule, count, slack + 1)
     return hit if hit.count > 1 else None
 
 

@@ -24,7 +24,7 @@ _FENCES: Final = ("```", "~~~")
 _QUOTED: Final = 120
 
 
-class ChantWatch:
+class RepetitionDetector:
     """Watches one answer as it streams; a new answer is a new watch, or `restart`."""
 
     __slots__ = ("_fence", "_known", "_line", "_news", "_skip", "_text", "_unseen", "off")
@@ -104,7 +104,7 @@ class ChantWatch:
         return {"text": redacted(self._text), **table}
 
     @classmethod
-    def from_json(cls, table: Any, *, off: bool = False) -> ChantWatch:
+    def from_json(cls, table: Any, *, off: bool = False) -> RepetitionDetector:
         """The watch as it was."""
         if not isinstance(table, Mapping) or not isinstance(table.get("text"), str):
             raise ConfigError("chanting", table, "an object with text, " + ", ".join(_PARTS))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.domain import events as ev
-from rung.core.domain.errors import AttemptError, Busy, ConfigError
+from rung.core.domain.errors import AttemptError, ConfigError, StoreUnavailable
 from rung.core.domain.event_codec import record_from, record_of
 from rung.core.domain.failures import Evidence
 from rung.core.domain.incident import Incident
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
-    from rung.core.recovery.resume_point import Point
-    from rung.engine.loop.run import Run
-    from rung.engine.ports import Claim
+    from rung.core.recovery.resume_point import ResumePoint
+    from rung.engine.loop.run import RecoveryRun
+    from rung.engine.ports import RunLease
     from rung.engine.recover import RunPorts
 
 T = TypeVar("T")
 
 
-class Durable:
+class DurableRecovery:
     """One durable recovery: what its attempts came to, now or before the crash."""
 
-    def __init__(self, claim: Claim, run: Run) -> None:
+    def __init__(self, claim: RunLease, run: RecoveryRun) -> None:
         self.claim = claim
         self.run = run
         self.known = claim.steps()
@@ -85,7 +85,7 @@ class Durable:
         )
         return {"value": None}
 
-    def begin(self, events: Sequence[Event]) -> Point | None:
+    def begin(self, events: Sequence[Event]) -> ResumePoint | None:
         """Take up where the events leave off; None when there is nothing left to do."""
         run, now = self.run, self.run.clock.now()
         if events:
@@ -115,7 +115,7 @@ class Durable:
             return None
         return self._decided(at)
 
-    def _decided(self, at: Point) -> Point:
+    def _decided(self, at: ResumePoint) -> ResumePoint:
         """The same with a decision that is written down, where none was yet."""
         if at.unnoted and at.decision is not None:
             return at._replace(decision=self.run.note(at.decision))
@@ -141,7 +141,9 @@ class Durable:
         told = {"status": outcome.status.value, "reason": outcome.reason, "value": value}
         try:
             patiently(partial(self.claim.finish, told), run.clock.sleep)
-        except Busy as error:  # the work is done; taken up again, the run comes to the same without an attempt
+        except (
+            StoreUnavailable
+        ) as error:  # the work is done; taken up again, the run comes to the same without an attempt
             run.crashed("journal", error)
         return outcome
 
@@ -193,7 +195,7 @@ def recover_sync(
         return durable.finish(ended(run))
 
 
-def _claimed(run_id: str, journal: DurableJournal) -> tuple[Claim, Sequence[Event]]:
+def _claimed(run_id: str, journal: DurableJournal) -> tuple[RunLease, Sequence[Event]]:
     """The run, owned by this process, and its events so far."""
     if not isinstance(run_id, str) or not run_id:
         raise ConfigError("run_id", run_id, "a text that names the run")
@@ -202,9 +204,11 @@ def _claimed(run_id: str, journal: DurableJournal) -> tuple[Claim, Sequence[Even
     return journal.runs.claim(run_id), journal.events(run_id)
 
 
-def _ready(claim: Claim, request: Request | str, policy: Policy | str, ports: RunPorts) -> tuple[Run, Durable]:
+def _ready(
+    claim: RunLease, request: Request | str, policy: Policy | str, ports: RunPorts
+) -> tuple[RecoveryRun, DurableRecovery]:
     run = prepare(request, policy, {**ports, "journal": claim}, claim.run)
-    run.keeper = durable = Durable(claim, run)
+    run.keeper = durable = DurableRecovery(claim, run)
     return run, durable
 
 

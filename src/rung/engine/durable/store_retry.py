@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.errors import Busy
+from rung.core.domain.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ def patiently(write: Callable[[], None], sleep: Callable[[float], None]) -> None
     for pause in PAUSES:
         try:
             return write()
-        except Busy:
+        except StoreUnavailable:
             sleep(pause)
     return write()
 
@@ -29,6 +29,6 @@ async def apatiently(write: Callable[[], None], sleep: Callable[[float], Awaitab
     for pause in PAUSES:
         try:
             return await to_thread(write)
-        except Busy:
+        except StoreUnavailable:
             await sleep(pause)
     return await to_thread(write)

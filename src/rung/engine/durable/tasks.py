@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import evidence_of
-from rung.core.domain.errors import Busy, ConfigError, RungError
+from rung.core.domain.errors import ConfigError, RungError, StoreUnavailable
 from rung.engine.durable.store_retry import apatiently, patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.engine.ports import Claim, DurableJournal
+    from rung.engine.ports import DurableJournal, RunLease
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -34,12 +34,12 @@ SLICE: Final = 30.0  # of a long sleep, so that a machine that slept is noticed
 _MISSING: Final = object()
 
 
-class Work:
+class DurableTask:
     """A task at work: the run it is, and what of it is done."""
 
     def __init__(
         self,
-        claim: Claim,
+        claim: RunLease,
         hear: Callable[[str], Any],
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Any] | None = None,
@@ -89,7 +89,7 @@ class Work:
         return until is not None and self._now() >= until
 
 
-class AsyncWork(Work):
+class AsyncDurableTask(DurableTask):
     """The same for a coroutine function: all of it is awaited, and none of it holds up the loop."""
 
     def _real_sleep(self) -> Callable[[float], Any]:
@@ -133,7 +133,7 @@ class AsyncWork(Work):
             await self._sleep(POLL)
 
 
-WORK: ContextVar[Work | None] = ContextVar("rung_work", default=None)
+WORK: ContextVar[DurableTask | None] = ContextVar("rung_work", default=None)
 
 
 def task(name: str) -> Callable[[F], F]:
@@ -172,7 +172,7 @@ def wait(topic: str, timeout: float | None = None) -> Any:
     return _here().wait(topic, timeout)
 
 
-def _here() -> Work:
+def _here() -> DurableTask:
     work = WORK.get()
     if work is None:
         raise RungError("this can be called only inside a task that runs: see rung.durable.task and rung.durable.start")
@@ -232,10 +232,10 @@ def _carry(journal: DurableJournal, run: str, name: str, arguments: dict[str, An
     if _has_ended(claim):
         return _result(claim.done)
     with claim:
-        token = WORK.set(Work(claim, journal.runs.received))
+        token = WORK.set(DurableTask(claim, journal.runs.received))
         try:
             value = TASKS[name](**arguments)
-        except Busy:
+        except StoreUnavailable:
             raise  # a step could not be kept: the run stays open, and only that step may be done again
         except Exception as error:
             keep_end(claim, _failure(error))
@@ -254,10 +254,10 @@ async def _acarry(journal: DurableJournal, run: str, name: str, arguments: dict[
     if await to_thread(_has_ended, claim):
         return _result(claim.done)
     with claim:
-        token = WORK.set(await to_thread(AsyncWork, claim, journal.runs.received))
+        token = WORK.set(await to_thread(AsyncDurableTask, claim, journal.runs.received))
         try:
             value = await TASKS[name](**arguments)
-        except Busy:
+        except StoreUnavailable:
             raise  # as above
         except Exception as error:
             await to_thread(keep_end, claim, _failure(error))
@@ -268,7 +268,7 @@ async def _acarry(journal: DurableJournal, run: str, name: str, arguments: dict[
     return value
 
 
-def _has_ended(claim: Claim) -> bool:
+def _has_ended(claim: RunLease) -> bool:
     if claim.done is None and claim.exhausted:
         claim.finish({"status": "partial", "reason": "it was taken up three times and got no further"})
     return claim.done is not None
@@ -279,11 +279,11 @@ def _failure(error: Exception) -> dict[str, Any]:
     return {"status": "failed", "kind": failure.kind.value, "reason": failure.message}
 
 
-def keep_end(claim: Claim, ended: dict[str, Any], sleep: Callable[[float], None] = time.sleep) -> None:
+def keep_end(claim: RunLease, ended: dict[str, Any], sleep: Callable[[float], None] = time.sleep) -> None:
     """Keep how it ended; if that cannot be, the run stays open, and comes to the same without doing a step."""
     try:
         patiently(partial(claim.finish, ended), sleep)
-    except Busy as error:
+    except StoreUnavailable as error:
         warnings.warn(f"rung: the end of run {claim.run!r} could not be kept: {error}", RuntimeWarning, stacklevel=2)
 
 

@@ -11,32 +11,32 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rung.core.domain import events as ev
-from rung.core.domain.errors import TimeUp
+from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.request import Request
-from rung.core.policy.breaker import Circuit, Vote
+from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.policy.budget import RetryBudget
 from rung.engine.loop.run import CURRENT
 from rung.engine.ports import EPOCH
-from rung.engine.timeouts.attempt_reports import REPORTED, Reports, anything, take
-from rung.engine.timeouts.sync_timeout import LOOK_EVERY, WATCHDOG, Overdue, in_main, release
+from rung.engine.timeouts.attempt_reports import REPORTED, AttemptReports, anything, take
+from rung.engine.timeouts.sync_timeout import LOOK_EVERY, WATCHDOG, AttemptInterrupt, in_main, release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.engine.guarded.guard import Guard
-    from rung.engine.timeouts.async_timeout import Sweeper
-    from rung.engine.timeouts.attempt_reports import Heard
+    from rung.engine.guarded.guard import GuardedFunction
+    from rung.engine.timeouts.async_timeout import TimeoutSweeper
+    from rung.engine.timeouts.attempt_reports import CollectedReports
 
 _FOREVER = float("inf")
 # Reading a member off an enum class is slow in Python 3.11.
-_GOOD, _CLOSED = Vote.GOOD, Circuit.CLOSED
+_GOOD, _CLOSED = CallVerdict.GOOD, CircuitState.CLOSED
 WATCHED = WATCHDOG.due
 
 
-class Lane:
+class FastPath:
     """The fast path of one guarded function."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: GuardedFunction) -> None:
         policy = guard.policy
         self.guard = guard
         assert guard.run.breaker is not None  # noqa: S101  # a guarded function has one
@@ -66,7 +66,9 @@ class Lane:
         except Exception as error:  # the call succeeded, whatever the journal does
             run().crashed("journal", error)
 
-    def story(self, request: Request | None, began: float, ended: float, heard: Heard | None) -> list[ev.Event]:
+    def story(
+        self, request: Request | None, began: float, ended: float, heard: CollectedReports | None
+    ) -> list[ev.Event]:
         """The events of a call whose first attempt succeeded."""
         run = self.guard.run()
         run.open(request, began)
@@ -94,9 +96,9 @@ def as_attempt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     return attempt
 
 
-def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
+def synchronous(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
     """The wrapper of a plain function."""
-    lane = Lane(guard)
+    lane = FastPath(guard)
     if not lane.open:
 
         def engine_only(*args: Any, **kwargs: Any) -> Any:
@@ -106,7 +108,7 @@ def synchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any
     return _unlimited(function, lane) if lane.limit == _FOREVER else _limited(function, lane)
 
 
-def _limited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
+def _limited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]:
     """The wrapper of a plain function with a time limit: its fast path is for the main thread, which is watched."""
     # Few free variables and the rest global: each one is copied on every call.
     guard, breaker, herd, limit, finished, keep = (
@@ -137,10 +139,10 @@ def _limited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
         except Exception as error:
             failed: Exception = error
             release(due)
-        except Overdue as overdue:
+        except AttemptInterrupt as overdue:
             if release(due) != overdue.depth:
                 raise
-            failed = TimeUp(limit)
+            failed = AttemptTimeout(limit)
         except BaseException:
             release(due)
             raise
@@ -152,7 +154,7 @@ def _limited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
     return wrapper
 
 
-def _unlimited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
+def _unlimited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]:
     """The wrapper of a plain function without a time limit: nothing is watched, so any thread may call it."""
     guard, breaker, herd, finished, keep = lane.guard, lane.breaker, lane.herd, lane.finished, lane.keep
 
@@ -160,7 +162,7 @@ def _unlimited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
         if breaker.circuit is not _CLOSED:
             return guard.carry(as_attempt(function, args, kwargs), args)
         if REPORTED.get() is None:
-            REPORTED.set(Reports())  # shared with the threads and tasks it starts
+            REPORTED.set(AttemptReports())  # shared with the threads and tasks it starts
         began = monotonic()
         try:
             value = function(*args, **kwargs)
@@ -180,9 +182,9 @@ def _unlimited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
     return wrapper
 
 
-def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
+def asynchronous(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
     """The wrapper of a coroutine function."""
-    lane = Lane(guard)
+    lane = FastPath(guard)
     guard.run.awaited = True
     if lane.open:
         return _awaited(function, lane)
@@ -193,7 +195,7 @@ def asynchronous(function: Callable[..., Any], guard: Guard) -> Callable[..., An
     return engine_only
 
 
-def _awaited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
+def _awaited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]:
     """The wrapper of a coroutine function whose calls are watched by the sweeper of their event loop."""
     from asyncio import CancelledError
 
@@ -207,7 +209,7 @@ def _awaited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
         lane.finished,
         lane.keep,
     )
-    sweeper: Sweeper | None = None
+    sweeper: TimeoutSweeper | None = None
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         nonlocal sweeper
@@ -243,7 +245,7 @@ def _awaited(function: Callable[..., Any], lane: Lane) -> Callable[..., Any]:
             here.task = None  # its cancellations are counted anew
             if not was_ours(work, task):
                 raise
-            failed = TimeUp(limit)
+            failed = AttemptTimeout(limit)
         except BaseException:
             RUNNING.pop(work, None)
             was_ours(work, task)

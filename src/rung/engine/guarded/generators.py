@@ -11,10 +11,10 @@ from rung.engine.guarded.fast_path import as_attempt
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
-    from rung.engine.guarded.guard import Guard
+    from rung.engine.guarded.guard import GuardedFunction
 
 
-class Stream:
+class GuardedStream:
     """A generator that has been begun: its next item, or that it is over."""
 
     over = False
@@ -25,7 +25,7 @@ class Stream:
     def __init__(self, source: Any) -> None:
         self.source = source
 
-    def begin(self, given: int) -> Stream:
+    def begin(self, given: int) -> GuardedStream:
         """Up to the first item the caller does not have yet."""
         for _ in range(given + 1):
             self.go_on(None)
@@ -40,7 +40,7 @@ class Stream:
         except StopIteration as end:
             self.over, self.result = True, end.value
 
-    async def abegin(self, given: int) -> Stream:
+    async def abegin(self, given: int) -> GuardedStream:
         """The same, awaiting."""
         for _ in range(given + 1):
             await self.ago_on(None)
@@ -57,7 +57,7 @@ class Stream:
             self.over = True
 
 
-def generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
+def generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
     """The wrapper of a generator function."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -65,8 +65,8 @@ def generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
         failed: Exception | None = None
         while True:
 
-            def begin(*a: Any, given: int = given, **k: Any) -> Stream:
-                return Stream(function(*a, **k)).begin(given)
+            def begin(*a: Any, given: int = given, **k: Any) -> GuardedStream:
+                return GuardedStream(function(*a, **k)).begin(given)
 
             try:
                 stream = guard.carry(as_attempt(begin, args, kwargs), args, failed)
@@ -93,7 +93,7 @@ def generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
     return wrapper
 
 
-def async_generator(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
+def async_generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
     """The wrapper of an async generator function."""
 
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
@@ -102,7 +102,7 @@ def async_generator(function: Callable[..., Any], guard: Guard) -> Callable[...,
         while True:
 
             def begin(*a: Any, given: int = given, **k: Any) -> Any:
-                return Stream(function(*a, **k)).abegin(given)
+                return GuardedStream(function(*a, **k)).abegin(given)
 
             try:
                 stream = await guard.acarry(as_attempt(begin, args, kwargs), args, failed)

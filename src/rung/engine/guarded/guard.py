@@ -18,7 +18,7 @@ from rung.core.policy.parser import policy as make_policy
 from rung.core.policy.policy import Policy
 from rung.core.recovery.decide import FirstRepeats
 from rung.engine.guarded import fast_path, generators
-from rung.engine.loop.run import Run
+from rung.engine.loop.run import RecoveryRun
 from rung.engine.ports import JournalPorts
 from rung.engine.recover import acarry, carry, ended, equipment
 
@@ -35,7 +35,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _ALLOWED: Final = "a function, or a policy or ladder name before one"
 
 
-class Guard:
+class GuardedFunction:
     """The policy and ports of one guarded function, and the way through recovery for its calls."""
 
     def __init__(self, function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> None:
@@ -50,7 +50,7 @@ class Guard:
             if equipped.get(port) is not None:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
         self.policy = policy
-        self.run: type[Run] = type("GuardedRun", (Run,), equipped)
+        self.run: type[RecoveryRun] = type("GuardedRun", (RecoveryRun,), equipped)
         # The fast path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
         # must be able to take a good call later.
         log: LazyEventLog | None = equipped["lazy_log"]
@@ -61,7 +61,7 @@ class Guard:
 
     def begin(
         self, args: tuple[Any, ...], failed: Exception | None, began: float | None
-    ) -> tuple[Run, Failure | None, Decision | None]:
+    ) -> tuple[RecoveryRun, Failure | None, Decision | None]:
         """A run for one call: from its beginning, or from its first failure and the decision about it."""
         run = self.run()
         run.open(args[0] if args and isinstance(args[0], Request) else None, began or run.clock.now())
@@ -122,7 +122,7 @@ def _guard(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> 
         return type(function)(_guard(function.__func__, policy, ports, idempotent=idempotent))
     if not inspect.isroutine(function):
         raise ConfigError("guarded", function, _ALLOWED)
-    guard = Guard(function, policy, ports, idempotent=idempotent)
+    guard = GuardedFunction(function, policy, ports, idempotent=idempotent)
     if inspect.isasyncgenfunction(function):
         wrapper = generators.async_generator(function, guard)
     elif inspect.isgeneratorfunction(function):
@@ -134,7 +134,7 @@ def _guard(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> 
     return functools.update_wrapper(wrapper, function)
 
 
-def _conclude(run: Run) -> Any:
+def _conclude(run: RecoveryRun) -> Any:
     """The value, or the last error with the path."""
     if run.incident.status in GOOD:
         return run.value

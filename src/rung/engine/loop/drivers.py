@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rung.engine.loop.moves import ATTEMPT, NOTHING, Call, Wait
+from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
 from rung.engine.timeouts import sync_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.engine.loop.moves import Reply, Steps
-    from rung.engine.loop.run import Run
+    from rung.engine.loop.run import RecoveryRun
 
 
-def drive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
+def drive(run: RecoveryRun, steps: Steps, attempt: Callable[..., Any]) -> None:
     """Drive a recovery to its end, blocking.
 
     A reply is never kept in a variable: an error's traceback holds this frame, and that would be a cycle.
@@ -27,7 +27,7 @@ def drive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
             elif isinstance(move, Wait):
                 run.clock.sleep(move.seconds)
                 move = steps.send(NOTHING)
-            elif isinstance(move, Call):
+            elif isinstance(move, CallPort):
                 move = steps.send(_called(move))
     except StopIteration:
         return
@@ -36,7 +36,7 @@ def drive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
         raise
 
 
-async def adrive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
+async def adrive(run: RecoveryRun, steps: Steps, attempt: Callable[..., Any]) -> None:
     """Drive a recovery to its end, awaiting."""
     try:
         move = next(steps)
@@ -46,7 +46,7 @@ async def adrive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
             elif isinstance(move, Wait):
                 await run.clock.asleep(move.seconds)
                 move = steps.send(NOTHING)
-            elif isinstance(move, Call):
+            elif isinstance(move, CallPort):
                 move = steps.send(await _acalled(move))
     except StopIteration:
         return
@@ -55,14 +55,14 @@ async def adrive(run: Run, steps: Steps, attempt: Callable[..., Any]) -> None:
         raise
 
 
-def _attempted(run: Run, attempt: Callable[..., Any]) -> Reply:
+def _attempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
     try:
         return sync_timeout.limited(attempt, (run.incident.request,), run.seconds), None
     except Exception as error:  # here an attempt's failure becomes a value
         return None, error
 
 
-async def _aattempted(run: Run, attempt: Callable[..., Any]) -> Reply:
+async def _aattempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
     from rung.engine.timeouts import async_timeout
 
     try:
@@ -76,7 +76,7 @@ async def _started(attempt: Callable[..., Any], request: Any) -> Any:
     return await value if hasattr(value, "__await__") else value
 
 
-def _called(move: Call) -> Reply:
+def _called(move: CallPort) -> Reply:
     """The result of a port; a future is waited for, as the other driver awaits it."""
     try:
         value = move.function(*move.arguments)
@@ -85,7 +85,7 @@ def _called(move: Call) -> Reply:
         return None, error
 
 
-async def _acalled(move: Call) -> Reply:
+async def _acalled(move: CallPort) -> Reply:
     try:
         value = move.function(*move.arguments)
         return await value if hasattr(value, "__await__") else value, None

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Final
 
 
-class Numbers:
+class IncidentIds:
     """Counts, behind a name that every process draws for itself."""
 
     def __init__(self) -> None:
@@ -37,4 +37,4 @@ class Numbers:
         self._process = os.urandom(8).hex()
 
 
-NUMBERS: Final = Numbers()
+NUMBERS: Final = IncidentIds()

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 
-class Attempt:
+class MakeAttempt:
     """Make the attempt with the run's request (`incident.request`) within its time limit (`run.seconds`)."""
 
 
@@ -18,15 +18,15 @@ class Wait(NamedTuple):
     seconds: float
 
 
-class Call(NamedTuple):
+class CallPort(NamedTuple):
     """Call a port, and await the result if it is awaitable."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
 
-ATTEMPT: Final = Attempt()
-Move: TypeAlias = Attempt | Wait | Call
+ATTEMPT: Final = MakeAttempt()
+Move: TypeAlias = MakeAttempt | Wait | CallPort
 Reply: TypeAlias = tuple[Any, Exception | None]  # what came back, or what was raised
 NOTHING: Final[Reply] = (None, None)
 Steps: TypeAlias = "Generator[Move, Reply, None]"

@@ -8,7 +8,7 @@ from rung.core.policy.breaker import Breaker, BreakerSettings
 from rung.core.policy.budget import RetryBudget
 
 
-class Breakers:
+class BreakerRegistry:
     """One breaker per key, made when first asked for."""
 
     def __init__(self, settings: BreakerSettings | None = None) -> None:
@@ -26,4 +26,4 @@ class Breakers:
 
 
 RETRY_BUDGET: Final = RetryBudget()
-BREAKERS: Final = Breakers()
+BREAKERS: Final = BreakerRegistry()

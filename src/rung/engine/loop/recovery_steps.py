@@ -16,23 +16,25 @@ from rung.core.domain.failures import Evidence, Failure, Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
-from rung.engine.loop.moves import ATTEMPT, Call, Wait
+from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from concurrent.futures import Future
 
-    from rung.core.recovery.interventions import Order
+    from rung.core.recovery.interventions import Intervention
     from rung.engine.loop.moves import Move, Reply, Steps
-    from rung.engine.loop.run import Run
-    from rung.engine.ports import Check, EventLog
+    from rung.engine.loop.run import RecoveryRun
+    from rung.engine.ports import EventLog, ResultValidator
 
 # From here on a rung may turn the work upside down: keep what there is.
 _CHECKPOINTED: Final = frozenset({Action.REPLAN, Action.RESPAWN, Action.RESTRUCTURE, Action.FALLBACK, Action.ESCALATE})
 LOOK: Final = 0.5  # seconds between looks for an order, while a recovery waits
 
 
-def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | None = None, wait: float = 0.0) -> Steps:
+def recovery(
+    run: RecoveryRun, failure: Failure | None = None, decision: ev.Decision | None = None, wait: float = 0.0
+) -> Steps:
     """Attempt, and recover until it has ended; or go on from a failure and the decision about it, or after a wait."""
     try:
         if run.observed:
@@ -60,7 +62,9 @@ def recovery(run: Run, failure: Failure | None = None, decision: ev.Decision | N
         raise
 
 
-def _act(run: Run, failure: Failure, decision: ev.Decision) -> Generator[Move, Reply, tuple[bool, ev.Decision | None]]:
+def _act(
+    run: RecoveryRun, failure: Failure, decision: ev.Decision
+) -> Generator[Move, Reply, tuple[bool, ev.Decision | None]]:
     """Carry out a decision that is not a repeat: whether that is the end, and else the next decision, if there is one.
 
     Without a next decision the attempt is made.
@@ -79,7 +83,7 @@ def _act(run: Run, failure: Failure, decision: ev.Decision) -> Generator[Move, R
     return over, None
 
 
-def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
+def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
     """One attempt, judged; None when its result is good."""
     refusal = run.admit()
     if refusal is not None:
@@ -103,7 +107,7 @@ def _attempt(run: Run) -> Generator[Move, Reply, Failure | None]:
     return run.rejected(classify(found))
 
 
-def _checked(run: Run, check: Check, value: Any) -> Generator[Move, Reply, Evidence | Failure | None]:
+def _checked(run: RecoveryRun, check: ResultValidator, value: Any) -> Generator[Move, Reply, Evidence | Failure | None]:
     """What a check finds wrong with a result; None when it is good."""
     from rung.core.domain.verdict import Verdict
 
@@ -115,7 +119,7 @@ def _checked(run: Run, check: Check, value: Any) -> Generator[Move, Reply, Evide
     return Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
 
 
-def _pause(run: Run, seconds: float) -> Generator[Move, Reply, bool]:
+def _pause(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
     """Let this much time pass, or until a person says otherwise; True when that was the end."""
     interventions = run.interventions
     if interventions is None:
@@ -137,13 +141,13 @@ def _pause(run: Run, seconds: float) -> Generator[Move, Reply, bool]:
         yield Wait(min(left, LOOK))
 
 
-def _obey(run: Run, order: Order) -> bool:
+def _obey(run: RecoveryRun, order: Intervention) -> bool:
     """Do as a person ordered, and write it down first; True when that is the end."""
-    from rung.core.recovery.interventions import Act
+    from rung.core.recovery.interventions import InterventionType
 
     now, before = run.clock.now(), run.incident.request
     run.record(ev.Ordered(now, order.action.value, order.by, order.model, order.prompt))
-    if order.action is Act.CANCEL:
+    if order.action is InterventionType.CANCEL:
         run.close(ev.Finish(max(run.incident.rung, 0), ev.Status.PARTIAL, f"stopped by {order.by or 'a person'}"))
         return True
     if before is not None:
@@ -153,7 +157,7 @@ def _obey(run: Run, order: Order) -> bool:
     return False
 
 
-def _leave(run: Run) -> Steps:
+def _leave(run: RecoveryRun) -> Steps:
     """The rung of the decision before has failed: put back what it changed, where that is wanted."""
     before = run.before
     if before is None:
@@ -169,7 +173,7 @@ def _leave(run: Run) -> Steps:
         run.record(ev.RolledBack(run.clock.now(), before.rung, reference))
 
 
-def _change(run: Run, decision: ev.Change | ev.HandOver, failure: Failure) -> Generator[Move, Reply, bool]:
+def _change(run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failure) -> Generator[Move, Reply, bool]:
     """Make the new request and prove that it is one; False (and recorded) when that does not come off."""
     from rung.core.recovery.apply_rung import change
 
@@ -200,8 +204,8 @@ def _change(run: Run, decision: ev.Change | ev.HandOver, failure: Failure) -> Ge
     return True
 
 
-def _by_user(run: Run, changer: Callable[..., Any], request: Request) -> Generator[Move, Reply, Request]:
-    made, error = yield Call(changer, (request, run.incident))
+def _by_user(run: RecoveryRun, changer: Callable[..., Any], request: Request) -> Generator[Move, Reply, Request]:
+    made, error = yield CallPort(changer, (request, run.incident))
     if error is not None:
         raise error
     if isinstance(made, Request):
@@ -209,12 +213,12 @@ def _by_user(run: Run, changer: Callable[..., Any], request: Request) -> Generat
     raise TypeError("a changer must return a rung.Request")
 
 
-def _skip(run: Run, rung: int, reason: str) -> bool:
+def _skip(run: RecoveryRun, rung: int, reason: str) -> bool:
     run.record(ev.Skipped(run.clock.now(), rung, reason))
     return False
 
 
-def _take_checkpoint(run: Run, rung: int, label: str) -> Steps:
+def _take_checkpoint(run: RecoveryRun, rung: int, label: str) -> Steps:
     if run.checkpoint is None or not run.policy.checkpoints:
         return
     reference, error = yield from _call(run, "checkpoint", run.checkpoint.take, label)
@@ -222,7 +226,7 @@ def _take_checkpoint(run: Run, rung: int, label: str) -> Steps:
         run.record(ev.CheckpointTaken(run.clock.now(), rung, reference))
 
 
-def _ask(run: Run, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
+def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
     """Put the question; nobody there means blocked, never a guess."""
     assert run.asker is not None  # noqa: S101  # decide asks only where somebody is there
     answer, _ = yield from _call(run, "asker", run.asker, question, run.incident)
@@ -231,7 +235,7 @@ def _ask(run: Run, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | Non
     return run.answered(answer)
 
 
-def _publish(run: Run, *, final: bool = False) -> Steps:
+def _publish(run: RecoveryRun, *, final: bool = False) -> Steps:
     """Write new events to the journal, then notify the listeners, in this order, before every act.
 
     Nobody waits for the final events, so that a journal may write them later.
@@ -260,7 +264,7 @@ def _hand_over(journal: EventLog, incident: str, first: int, events: Sequence[ev
     return _Pending(cast("Future[Any]", kept)) if hasattr(kept, "add_done_callback") else kept
 
 
-def _settle(run: Run) -> Steps:
+def _settle(run: RecoveryRun) -> Steps:
     """What was decided is safe before it is acted on; the commit had the pause before the attempt to itself.
 
     Before a first attempt nothing was: it waits for nothing.
@@ -274,9 +278,9 @@ def _itself(future: Future[Any]) -> Future[Any]:
     return future  # both loops wait for what they are given
 
 
-def _call(run: Run, what: str, function: Callable[..., Any], *arguments: Any) -> Generator[Move, Reply, Reply]:
+def _call(run: RecoveryRun, what: str, function: Callable[..., Any], *arguments: Any) -> Generator[Move, Reply, Reply]:
     """Call a port that must not break the recovery: an error is recorded, and the reply holds it."""
-    reply = yield Call(function, arguments)
+    reply = yield CallPort(function, arguments)
     error = reply[1]
     if error is not None:
         run.crashed(what, error)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify.classifier import NAMED, classify
 from rung.core.domain import events as ev
-from rung.core.domain.errors import Refused, TimeUp
+from rung.core.domain.errors import AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import SERVICE_TROUBLE, Phase
 from rung.core.domain.incident import FOLDS, Incident
 from rung.core.domain.outcome import conclude
-from rung.core.policy.breaker import Circuit, Permit, Vote
+from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
 from rung.core.policy.policy import Sticky
 from rung.core.recovery.decide import decide, obey
 from rung.engine.loop.ids import NUMBERS
@@ -33,40 +33,40 @@ if TYPE_CHECKING:
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
     from rung.core.recovery.decide import FirstRepeats
-    from rung.core.recovery.interventions import Order
-    from rung.engine.loop.process_state import Breakers
+    from rung.core.recovery.interventions import Intervention
+    from rung.engine.loop.process_state import BreakerRegistry
     from rung.engine.ports import (
-        Asker,
-        Changer,
-        Check,
+        AttemptRecorder,
         Checkpoint,
         Clock,
         EventLog,
         Interventions,
-        Keeper,
         LazyEventLog,
         Listener,
+        Operator,
         Remedies,
+        ResultValidator,
+        RungHandler,
     )
     from rung.engine.session import Session
 
 SYSTEM_CLOCK: Final = SystemClock()
-NO_CHANGES: Final[Mapping[str, Changer]] = MappingProxyType({})
+NO_CHANGES: Final[Mapping[str, RungHandler]] = MappingProxyType({})
 
 D = TypeVar("D", bound=ev.Decision)
-_CLOSED: Final = Circuit.CLOSED
-_GOOD: Final = Vote.GOOD
-_BAD: Final = Vote.BAD
-_NEUTRAL: Final = Vote.NEUTRAL
+_CLOSED: Final = CircuitState.CLOSED
+_GOOD: Final = CallVerdict.GOOD
+_BAD: Final = CallVerdict.BAD
+_NEUTRAL: Final = CallVerdict.NEUTRAL
 _TOOL: Final = Phase.TOOL
 _NEVER: Final = float("inf")
 # The events of every recovery are made without the constructor of their class, which costs three times as much.
 _event: Final = tuple.__new__
 
-CURRENT: ContextVar[Run | None] = ContextVar("rung_run", default=None)
+CURRENT: ContextVar[RecoveryRun | None] = ContextVar("rung_run", default=None)
 
 
-class Run:
+class RecoveryRun:
     """One recovery at work.
 
     Ports and policy are class attributes: a guarded function has a subclass with its own, so that
@@ -74,7 +74,7 @@ class Run:
     """
 
     policy: Policy
-    terms: ev.Terms
+    terms: ev.IncidentContext
     clock: Clock = SYSTEM_CLOCK
     jitter: Callable[[], float] = staticmethod(random)
     listeners: Sequence[Listener] = ()
@@ -83,19 +83,19 @@ class Run:
     interventions: Interventions | None = None
     remedies: Remedies | None = None
     observed: bool = False  # there is a journal or a listener
-    asker: Asker | None = None
-    check: Check | None = None
+    asker: Operator | None = None
+    check: ResultValidator | None = None
     checkpoint: Checkpoint | None = None
-    changes: Mapping[str, Changer] = NO_CHANGES
-    breakers: Breakers | None = None
+    changes: Mapping[str, RungHandler] = NO_CHANGES
+    breakers: BreakerRegistry | None = None
     breaker: Breaker | None = None  # of the running attempt
     breaker_key: str | Callable[[Request | None], str] = ""  # empty: each model has its own
     retry_budget: RetryBudget | None = None
     session: Session | None = None
     first_repeats: FirstRepeats | None = None  # of a guarded function
-    keeper: Keeper | None = None  # of a run that survives its process
+    keeper: AttemptRecorder | None = None  # of a run that survives its process
 
-    parent: Run | None = None
+    parent: RecoveryRun | None = None
     value: Any = None
     error: Exception | None = None
     permit: Permit | None = None
@@ -111,7 +111,7 @@ class Run:
     published: int = 0
     pending: Any = None  # events on their way to the journal
     last_word: Any = None  # that it was stopped, on its way there
-    order: Order | None = None  # a person's, given while it waited, to be obeyed
+    order: Intervention | None = None  # a person's, given while it waited, to be obeyed
 
     def __init__(self) -> None:
         self.incident = Incident()
@@ -174,7 +174,7 @@ class Run:
         self.record(ev.Crashed(self.clock.now(), what, words))
         warnings.warn(f"rung: {what} broke and was ignored: {words}", RuntimeWarning, stacklevel=2)
 
-    def admit(self) -> Refused | None:
+    def admit(self) -> CircuitOpenError | None:
         """Ask the breaker; a refusal is a failure without an attempt."""
         self.began = now = self.clock.now()
         self.spent = 0.0
@@ -192,7 +192,7 @@ class Run:
             self.permit = answer
             return None
         self.made = False
-        return Refused(key, answer)
+        return CircuitOpenError(key, answer)
 
     def select_breaker(self) -> str:
         """Take the breaker of the request being attempted; its key."""
@@ -204,10 +204,10 @@ class Run:
             self.breaker = self.breakers.get(key)
         return key
 
-    def too_late(self) -> TimeUp:
+    def too_late(self) -> AttemptTimeout:
         """There is no time left to make an attempt in: a failure without one."""
         self.made = False
-        return TimeUp(0.0)
+        return AttemptTimeout(0.0)
 
     def failed(self, error: Exception) -> Failure:
         """The attempt raised this: name it, count it, write it down."""
@@ -338,7 +338,7 @@ class Run:
             self.session.settle(self.incident, self.policy)
 
 
-def vote(failure: Failure) -> Vote:
+def vote(failure: Failure) -> CallVerdict:
     """What a failure says about the service; a tool's trouble, or the caller's own fault, says nothing."""
     return _BAD if failure.kind in SERVICE_TROUBLE and failure.evidence.phase is not _TOOL else _NEUTRAL
 

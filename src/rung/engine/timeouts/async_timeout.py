@@ -12,7 +12,7 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rung.core.domain.errors import TimeUp
+from rung.core.domain.errors import AttemptTimeout
 from rung.engine.timeouts.attempt_reports import REPORTED, equip
 from rung.engine.timeouts.sync_timeout import LOOK_EVERY
 
@@ -50,7 +50,7 @@ async def limited(work: Awaitable[T], seconds: float | None) -> T:
             return await work
     except TimeoutError:
         if timer.expired():
-            raise TimeUp(seconds) from None
+            raise AttemptTimeout(seconds) from None
         raise
 
 
@@ -62,14 +62,14 @@ async def _swept(work: Awaitable[T], seconds: float) -> T:
         return await work
     except asyncio.CancelledError:
         if was_ours(work, task):
-            raise TimeUp(seconds) from None
+            raise AttemptTimeout(seconds) from None
         raise
     finally:
         del RUNNING[work]
         was_ours(work, task)
 
 
-class Sweeper:
+class TimeoutSweeper:
     """Ends the overdue attempts of one event loop; looks every few seconds, or when one is due."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -115,10 +115,10 @@ def was_ours(work: object, task: Task | None) -> bool:
     return before is not None and task is not None and task.uncancel() <= before
 
 
-SWEEPERS: Final[dict[asyncio.AbstractEventLoop, Sweeper]] = {}
+SWEEPERS: Final[dict[asyncio.AbstractEventLoop, TimeoutSweeper]] = {}
 
 
-def sweeper_here() -> Sweeper:
+def sweeper_here() -> TimeoutSweeper:
     """The sweeper of the running event loop."""
     loop = asyncio.get_running_loop()
     sweeper = SWEEPERS.get(loop)
@@ -126,6 +126,6 @@ def sweeper_here() -> Sweeper:
         for former in list(SWEEPERS):
             if former.is_closed():
                 SWEEPERS.pop(former, None)
-        sweeper = SWEEPERS[loop] = Sweeper(loop)
+        sweeper = SWEEPERS[loop] = TimeoutSweeper(loop)
     sweeper.thread = get_ident()
     return sweeper

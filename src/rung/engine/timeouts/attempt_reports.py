@@ -23,12 +23,12 @@ _STEPS: Final = 100
 SUMS: Final = 1_000
 
 
-class Reports:
+class AttemptReports:
     """What was reported in one place, and when: in seconds of the real clock, newest last."""
 
     __slots__ = ("above", "at", "dollars", "owner", "steps", "touched")
 
-    def __init__(self, owner: Callable[[], Any] | None = None, above: tuple[Reports, ...] = ()) -> None:
+    def __init__(self, owner: Callable[[], Any] | None = None, above: tuple[AttemptReports, ...] = ()) -> None:
         self.owner = owner  # a weak reference to the task, where it is one's
         self.above = above  # those of the tasks it was started in
         self.at = 0.0
@@ -51,7 +51,7 @@ class Reports:
         return self.owner is None or (task is not None and not task.done())
 
 
-class Heard(NamedTuple):
+class CollectedReports(NamedTuple):
     """What was reported during one attempt."""
 
     touched: bool
@@ -59,8 +59,8 @@ class Heard(NamedTuple):
     steps: list[tuple[float, str]]
 
 
-MAIN_THREAD: Final = Reports()
-REPORTED: ContextVar[Reports | None] = ContextVar("rung_reported", default=None)
+MAIN_THREAD: Final = AttemptReports()
+REPORTED: ContextVar[AttemptReports | None] = ContextVar("rung_reported", default=None)
 
 
 def equip(task: Any) -> None:
@@ -69,10 +69,10 @@ def equip(task: Any) -> None:
     above = () if here is None else tuple(each for each in (here, *here.above) if each.alive)
     if get_ident() == MAIN and WATCHDOG.due and MAIN_THREAD not in above:
         above = (*above, MAIN_THREAD)  # a blocking call is at work, and runs this loop
-    REPORTED.set(Reports(ref(task), above))
+    REPORTED.set(AttemptReports(ref(task), above))
 
 
-def hearing() -> list[Reports]:
+def hearing() -> list[AttemptReports]:
     """Everybody who hears what is reported here."""
     here = REPORTED.get()
     all_ = [] if here is None else [here, *here.above]
@@ -89,7 +89,7 @@ def anything(began: float, *, awaited: bool) -> bool:
     return here.at >= began or (not awaited and MAIN_THREAD.at >= began and get_ident() == MAIN)
 
 
-def take(began: float, *, awaited: bool) -> Heard:
+def take(began: float, *, awaited: bool) -> CollectedReports:
     """What was reported since then, in an attempt of this task or thread; its steps are told once."""
     listening = _listening(awaited=awaited)
     # What two of them heard is one report, and one object.
@@ -97,14 +97,14 @@ def take(began: float, *, awaited: bool) -> Heard:
     steps = {id(each): each for one in listening for each in one.steps.copy() if each[0] >= began}
     for one in listening:
         one.steps.clear()
-    return Heard(
+    return CollectedReports(
         any(one.touched >= began for one in listening),
         sum(dollars for _, dollars in sums.values()),
         sorted(steps.values(), key=lambda step: step[0]),
     )
 
 
-def _listening(*, awaited: bool) -> list[Reports]:
+def _listening(*, awaited: bool) -> list[AttemptReports]:
     here = REPORTED.get()
     if here is None:
         return [MAIN_THREAD]

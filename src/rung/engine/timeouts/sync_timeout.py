@@ -19,7 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
-from rung.core.domain.errors import TimeUp
+from rung.core.domain.errors import AttemptTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ INSIST_EVERY: Final = 1.0
 _NEVER: Final = float("inf")
 
 
-class Overdue(BaseException):
+class AttemptInterrupt(BaseException):
     """Raised inside an attempt by the watchdog. No Exception, so that an agent's catch-all cannot eat it.
 
     `depth` says whose time is up: attempts can be nested, and the outermost overdue one is ended.
@@ -52,7 +52,7 @@ class Overdue(BaseException):
         super().__init__("time is up")
 
 
-class Watchdog:
+class TimeoutWatchdog:
     """Watches the attempts of the main thread.
 
     `due` holds the time at which each running attempt is overdue, outermost first. Only the main thread
@@ -160,12 +160,12 @@ class Watchdog:
         else:
             for depth, due in enumerate(self.due):
                 if due <= now:
-                    raise Overdue(depth)
+                    raise AttemptInterrupt(depth)
         if self._former is not None:
             self._former(number, frame)
 
 
-WATCHDOG: Final = Watchdog()
+WATCHDOG: Final = TimeoutWatchdog()
 
 
 def in_main() -> bool:
@@ -193,10 +193,10 @@ def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: flo
         value = function(*arguments)
         WATCHDOG.due.pop()
         return value
-    except Overdue as overdue:
+    except AttemptInterrupt as overdue:
         if release(due) != overdue.depth:
             raise
-        raise TimeUp(seconds) from None
+        raise AttemptTimeout(seconds) from None
     except BaseException:
         release(due)
         raise
@@ -241,7 +241,7 @@ def _in_a_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds
     thread.start()
     ended.wait(seconds)
     if not box:
-        raise TimeUp(seconds)
+        raise AttemptTimeout(seconds)
     good, value = box.pop()
     if good:
         return value  # type: ignore[no-any-return]  # what the function returned

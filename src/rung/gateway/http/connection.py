@@ -29,16 +29,16 @@ _AUTO: Final = 32 + zlib.MAX_WBITS  # gzip or deflate, as its first bytes say
 _OK: Final = 200
 
 
-class Response:
+class UpstreamResponse:
     """An answer: its head is here, its body comes."""
 
     __slots__ = ("_connection", "_decoder", "_ended", "_error", "_pieces", "_waiter", "raw_headers", "size", "status")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: UpstreamConnection) -> None:
         self.status = 0
         self.raw_headers: Headers = []  # names in lower case
         self.size = 0  # bytes that wait for a reader
-        self._connection: Connection | None = connection
+        self._connection: UpstreamConnection | None = connection
         self._pieces: list[bytes] = []
         self._ended = False
         self._error: AttemptError | None = None
@@ -124,16 +124,18 @@ class Response:
             self._waiter.set_result(None)
 
 
-class Connection(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """One connection, one exchange at a time; `free` is told when it may be used again, `gone` when it may not."""
 
     transport: asyncio.Transport
 
-    def __init__(self, free: Callable[[Connection], object], gone: Callable[[Connection], object]) -> None:
+    def __init__(
+        self, free: Callable[[UpstreamConnection], object], gone: Callable[[UpstreamConnection], object]
+    ) -> None:
         self._free = free
         self._gone = gone
         self.since = 0.0  # when it was last used
-        self._response: Response | None = None
+        self._response: UpstreamResponse | None = None
         self._bodies: list[bytes] = []
         self.on_body = self._bodies.append  # called for each chunk: not even a function of ours stands between
         self._parser = httptools.HttpResponseParser(self)
@@ -145,9 +147,9 @@ class Connection(asyncio.Protocol):
         self._reusable = False  # the end has been seen, and another answer may follow
         self.open = False
 
-    async def ask(self, head: bytes, body: bytes, *, bodiless: bool = False) -> Response:
+    async def ask(self, head: bytes, body: bytes, *, bodiless: bool = False) -> UpstreamResponse:
         """Write a request; the answer, once its head has come."""
-        response = self._response = Response(self)
+        response = self._response = UpstreamResponse(self)
         self._headers, self._head, self._bodiless = [], 0, bodiless
         self._whole = self._sized = self._reusable = False
         if len(body) <= _JOINED:
@@ -166,7 +168,7 @@ class Connection(asyncio.Protocol):
         """There is room again."""
         self.transport.resume_reading()
 
-    def release(self, response: Response) -> None:
+    def release(self, response: UpstreamResponse) -> None:
         """An answer is no longer wanted."""
         self._response = None
         if self._reusable and self.open and response.ended and not self.transport.get_write_buffer_size():

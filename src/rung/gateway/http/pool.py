@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.gateway.http.connection import Connection, Response
+from rung.gateway.http.connection import UpstreamConnection, UpstreamResponse
 
 if TYPE_CHECKING:
     import ssl
 
-    from rung.gateway.settings import Settings, Upstream
+    from rung.gateway.settings import GatewaySettings, UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -40,9 +40,9 @@ class Origin:
         named = f"[{self.host}]" if ":" in self.host else self.host
         named += "" if self.port == _PORTS[parts.scheme] else f":{self.port}"
         self.head = b"host: " + named.encode("idna" if not named.isascii() else "ascii") + b"\r\n"
-        self.idle: list[Connection] = []
+        self.idle: list[UpstreamConnection] = []
 
-    def free(self) -> Connection | None:
+    def free(self) -> UpstreamConnection | None:
         """The connection that was used last, of those that still stand."""
         while self.idle:
             connection = self.idle.pop()
@@ -51,13 +51,13 @@ class Origin:
         return None
 
 
-class Pool:
+class ConnectionPool:
     """Connections that are kept open."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         self._connect = settings.timeouts.connect
         self._origins: dict[str, Origin] = {}
-        self._open: set[Connection] = set()
+        self._open: set[UpstreamConnection] = set()
         self._tls: ssl.SSLContext | None = None
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -69,7 +69,9 @@ class Pool:
             connection.transport.abort()
         await asyncio.sleep(0)
 
-    async def send(self, upstream: Upstream, method: str, target: str, headers: Headers, body: bytes) -> Response:
+    async def send(
+        self, upstream: UpstreamSettings, method: str, target: str, headers: Headers, body: bytes
+    ) -> UpstreamResponse:
         """The answer to one request, its head read and its body not."""
         origin = self._origins.get(upstream.url)
         if origin is None:
@@ -92,7 +94,7 @@ class Pool:
             raise AttemptError(text, finding=Kind.CONFIGURATION)
         return response
 
-    async def _connected(self, origin: Origin, upstream: Upstream) -> Connection:
+    async def _connected(self, origin: Origin, upstream: UpstreamSettings) -> UpstreamConnection:
         try:
             async with asyncio.timeout(self._connect):
                 return await self._made(origin)
@@ -103,7 +105,7 @@ class Pool:
             told = evidence_of(error)
             raise AttemptError.of(told._replace(text=f"{upstream.name} cannot be reached: {told.text}")) from None
 
-    async def _made(self, origin: Origin) -> Connection:
+    async def _made(self, origin: Origin) -> UpstreamConnection:
         from aiohappyeyeballs import start_connection
 
         loop = asyncio.get_running_loop()
@@ -113,13 +115,13 @@ class Pool:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
-        def free(connection: Connection) -> None:
+        def free(connection: UpstreamConnection) -> None:
             origin.idle.append(connection)
             connection.since = loop.time()
             if self._sweeping is None:
                 self._sweeping = loop.call_later(_IDLE, self._sweep, loop)
 
-        def gone(connection: Connection) -> None:
+        def gone(connection: UpstreamConnection) -> None:
             self._open.discard(connection)
             if connection in origin.idle:
                 origin.idle.remove(connection)
@@ -127,7 +129,7 @@ class Pool:
         tls = self._context() if origin.tls else None
         name = origin.host if origin.tls else None
         _, connection = await loop.create_connection(
-            lambda: Connection(free, gone), sock=made, ssl=tls, server_hostname=name
+            lambda: UpstreamConnection(free, gone), sock=made, ssl=tls, server_hostname=name
         )
         self._open.add(connection)
         return connection
@@ -155,7 +157,7 @@ def joined(path: str, target: str) -> str:
     return path + target.removeprefix("/v1") if path.endswith("/v1") and target.startswith("/v1/") else path + target
 
 
-def held_key(upstream: Upstream) -> tuple[bytes, bytes] | None:
+def held_key(upstream: UpstreamSettings) -> tuple[bytes, bytes] | None:
     """The header with the key that is held here for an upstream; None when the client's is passed on."""
     if not upstream.key_env:
         return None

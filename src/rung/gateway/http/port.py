@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from rung.gateway.settings import Upstream
+    from rung.gateway.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -41,7 +41,7 @@ class UpstreamClient(Protocol):
     """HTTP client: no redirects, no retries, no cookies."""
 
     async def send(
-        self, upstream: Upstream, method: str, target: str, headers: Headers, body: bytes
+        self, upstream: UpstreamSettings, method: str, target: str, headers: Headers, body: bytes
     ) -> UpstreamResponse:
         """Send one request; the response, once its head has been received."""
         ...

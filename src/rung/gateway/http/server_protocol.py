@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import asyncio
 
 
-class Protocol(HttpToolsProtocol):
+class GatewayProtocol(HttpToolsProtocol):
     """Closes a connection whose request headers take too long: a thousand half requests cost nothing."""
 
     seconds: float = 30.0  # for the headers of a request, from the connection or from their first byte
@@ -51,6 +51,6 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
 
-def patient_for(seconds: float) -> type[Protocol]:
+def patient_for(seconds: float) -> type[GatewayProtocol]:
     """The protocol with this many seconds for headers."""
-    return type("Protocol", (Protocol,), {"seconds": seconds})
+    return type("Protocol", (GatewayProtocol,), {"seconds": seconds})

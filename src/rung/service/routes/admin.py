@@ -11,25 +11,25 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 import rung
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Admin, Hub, Parts, Reader
+from rung.service.app_context import Admin, AppContext, Parts, Reader
 from rung.service.auth import COOKIE, add_token, revoke_token, tokens
-from rung.service.problems import DOCUMENTED, Problem
+from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.routes.incidents import NO_NUL
-from rung.service.routes.stream import EventStream, Only
+from rung.service.routes.stream import EventStream, StreamFilter
 from rung.service.schemas.base import Done
 from rung.service.schemas.operations import AuditOut, LoginIn, Me, TokenIn, TokenOut
 from rung.store.journal import export as exporting
 from rung.store.queries import listing
 from rung.store.queries.inbox import attempt_counts, incident_counts, known_models, ping
-from rung.store.queries.reports_sql import Filter
+from rung.store.queries.reports_sql import ReportFilter
 from rung.store.settings import trail
 
 router = APIRouter(tags=["operation"], responses=DOCUMENTED)
 
 MEDIA: Final = {
-    exporting.Form.CSV: "text/csv; charset=utf-8",
-    exporting.Form.JSONL: "application/x-ndjson",
-    exporting.Form.PARQUET: "application/vnd.apache.parquet",
+    exporting.ExportFormat.CSV: "text/csv; charset=utf-8",
+    exporting.ExportFormat.JSONL: "application/x-ndjson",
+    exporting.ExportFormat.PARQUET: "application/vnd.apache.parquet",
 }
 CHUNK: Final = 64 * 1024
 MOST: Final = 200  # projects offered as filters
@@ -58,11 +58,11 @@ def login(told: LoginIn, request: Request, response: Response, hub: Parts) -> Do
     """Change a token for a cookie."""
     address = request.client.host if request.client is not None else ""
     if hub.access.locked_out(address) > 0:
-        raise Problem(429, "too many wrong tokens came from this address: wait a minute")
+        raise ApiProblem(429, "too many wrong tokens came from this address: wait a minute")
     who = hub.access.by_token(told.token)
     if who is None:
         hub.access.guessed_wrong(address)
-        raise Problem(401, "that is not a token of this service", field="token")
+        raise ApiProblem(401, "that is not a token of this service", field="token")
     request.state.guard.set_cookie(response, who)
     return Done(how="said")
 
@@ -95,9 +95,9 @@ async def events(
     seen = since
     if last_event_id:
         if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 19):  # noqa: PLR2004  # of 64 bits
-            raise Problem(422, "Last-Event-ID: a number is wanted, as it was sent", field="Last-Event-ID")
+            raise ApiProblem(422, "Last-Event-ID: a number is wanted, as it was sent", field="Last-Event-ID")
         seen = int(last_event_id)
-    return EventStream(hub.stream.listen(seen, Only(incident, session, project, name)))
+    return EventStream(hub.stream.listen(seen, StreamFilter(incident, session, project, name)))
 
 
 @router.get(
@@ -117,12 +117,12 @@ def export(
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
 ) -> StreamingResponse:
     """Attempts, incidents or events as CSV, JSON lines or Parquet."""
-    if format not in tuple(exporting.Form):
-        raise ConfigError("format", format, "one of " + ", ".join(exporting.Form))
-    if what not in tuple(exporting.What):
-        raise ConfigError("what", what, "one of " + ", ".join(exporting.What))
-    form, table = exporting.Form(format), exporting.What(what)
-    where = Filter(since=since, until=until, project=project, model=model or None, kind=kind or None)
+    if format not in tuple(exporting.ExportFormat):
+        raise ConfigError("format", format, "one of " + ", ".join(exporting.ExportFormat))
+    if what not in tuple(exporting.ExportSubject):
+        raise ConfigError("what", what, "one of " + ", ".join(exporting.ExportSubject))
+    form, table = exporting.ExportFormat(format), exporting.ExportSubject(what)
+    where = ReportFilter(since=since, until=until, project=project, model=model or None, kind=kind or None)
     return StreamingResponse(
         _written(hub, form, table, where),
         media_type=MEDIA[form],
@@ -130,7 +130,9 @@ def export(
     )
 
 
-def _written(hub: Hub, form: exporting.Form, table: exporting.What, where: Filter) -> Iterator[bytes]:
+def _written(
+    hub: AppContext, form: exporting.ExportFormat, table: exporting.ExportSubject, where: ReportFilter
+) -> Iterator[bytes]:
     """The file, by way of the disk: it may be larger than memory."""
     with tempfile.TemporaryFile() as file:
         exporting.export(hub.journal, table, form, file, where)
@@ -166,7 +168,7 @@ def make_token(wanted: TokenIn, hub: Parts, who: Admin) -> TokenOut:
 def drop_token(name: str, hub: Parts, who: Admin) -> Done:
     """Take back the tokens of this name, and the cookies that were made of them."""
     if not revoke_token(hub.journal, name, by=who.name):
-        raise Problem(404, f"there is no token of the name {name[:100]!r}")
+        raise ApiProblem(404, f"there is no token of the name {name[:100]!r}")
     return Done(how="said", note="within seconds nobody gets in with it")
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Query
 
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Actor, Hub, Parts, Reader
-from rung.service.problems import DOCUMENTED, Problem
+from rung.service.app_context import Actor, AppContext, Parts, Reader
+from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.schemas.analytics import (
     DayRate,
@@ -30,7 +30,7 @@ from rung.store.queries import groups as grouped
 from rung.store.queries import kpis, reports
 from rung.store.queries.inbox import failures_by_day
 from rung.store.queries.listing_rows import Figures
-from rung.store.queries.reports_sql import By, Filter, Part
+from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
 from rung.store.read_models.batch import DAY
 from rung.store.settings import trace
 
@@ -49,11 +49,11 @@ def _where(
     model: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = TOP,
-) -> Filter:
-    return Filter(since=since, until=until, project=project, model=model or None, kind=kind or None, limit=limit)
+) -> ReportFilter:
+    return ReportFilter(since=since, until=until, project=project, model=model or None, kind=kind or None, limit=limit)
 
 
-Asked = Annotated[Filter, Depends(_where)]
+Asked = Annotated[ReportFilter, Depends(_where)]
 
 
 @router.get("/analytics/failures")
@@ -61,13 +61,15 @@ def failures(
     hub: Parts, _: Reader, where: Asked, by: Annotated[str, Query(max_length=20)] = "kind"
 ) -> FailureAnalytics:
     """Failures and the attempts they are a share of, by kind, model, project, prompt, tool, day or hour."""
-    if by not in tuple(By):
-        raise ConfigError("by", by, "one of " + ", ".join(By))
+    if by not in tuple(GroupBy):
+        raise ConfigError("by", by, "one of " + ", ".join(GroupBy))
     journal = hub.journal
-    kinds = reports.failures(journal, where, By.KIND)
-    models = reports.failures(journal, where, By.MODEL)
+    kinds = reports.failures(journal, where, GroupBy.KIND)
+    models = reports.failures(journal, where, GroupBy.MODEL)
     days = reports.trend(journal, where).get("", [])
-    chosen = {By.KIND: kinds, By.MODEL: models}.get(By(by)) or reports.failures(journal, where, By(by))
+    chosen = {GroupBy.KIND: kinds, GroupBy.MODEL: models}.get(GroupBy(by)) or reports.failures(
+        journal, where, GroupBy(by)
+    )
     attempts, bad = sum(row.attempts for row in models), sum(row.failures for row in models)
     return FailureAnalytics(
         total_failures=bad,
@@ -114,19 +116,19 @@ def recovery(hub: Parts, _: Reader, where: Asked) -> list[RecoveryOut]:
 def rungs(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """How often each rung saved it, how long that took, and what it cost."""
     times = {row.rung: row.mean_seconds for row in reports.recovery_by_rung(hub.journal, where)}
-    return [_rescue(row, times.get(row.rung)) for row in reports.rescues(hub.journal, where, (Part.RUNG,))]
+    return [_rescue(row, times.get(row.rung)) for row in reports.rescues(hub.journal, where, (ReportPart.RUNG,))]
 
 
 @router.get("/analytics/prompts")
 def prompts(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """Which recovery prompt saved how many."""
-    return [_rescue(row) for row in reports.rescues(hub.journal, where, (Part.PROMPT,)) if row.prompt]
+    return [_rescue(row) for row in reports.rescues(hub.journal, where, (ReportPart.PROMPT,)) if row.prompt]
 
 
 @router.get("/analytics/cost")
 def cost(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """What each rung and model cost, and what it saved."""
-    return [_rescue(row) for row in reports.rescues(hub.journal, where, (Part.RUNG, Part.MODEL))]
+    return [_rescue(row) for row in reports.rescues(hub.journal, where, (ReportPart.RUNG, ReportPart.MODEL))]
 
 
 @router.get("/analytics/success")
@@ -184,9 +186,9 @@ def groups(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> list[GroupOut]:
     """Failures that are the same trouble, the last seen first."""
-    if state is not None and state not in tuple(grouped.State):
-        raise ConfigError("state", state, "one of " + ", ".join(grouped.State))
-    states = frozenset(grouped.State) if state is None else frozenset({grouped.State(state)})
+    if state is not None and state not in tuple(grouped.GroupState):
+        raise ConfigError("state", state, "one of " + ", ".join(grouped.GroupState))
+    states = frozenset(grouped.GroupState) if state is None else frozenset({grouped.GroupState(state)})
     found = grouped.groups(hub.journal, now=time.time(), project=project, kind=kind, states=states, limit=limit)
     return _with_trend(hub, found)
 
@@ -212,19 +214,19 @@ def snooze(project: Project, fingerprint: Mark, wanted: SnoozeIn, hub: Parts, wh
     return _said(hub, group, who.name, "snooze")
 
 
-def _group(hub: Hub, project: str, fingerprint: str) -> grouped.Group:
+def _group(hub: AppContext, project: str, fingerprint: str) -> grouped.FailureGroup:
     try:
         return grouped.find(hub.journal, fingerprint, now=time.time(), project="" if project == "-" else project)
     except ConfigError:
-        raise Problem(404, f"there is no group {fingerprint!r} in project {project!r}") from None
+        raise ApiProblem(404, f"there is no group {fingerprint!r} in project {project!r}") from None
 
 
-def _said(hub: Hub, group: grouped.Group, by: str, action: str) -> GroupOut:
+def _said(hub: AppContext, group: grouped.FailureGroup, by: str, action: str) -> GroupOut:
     trace(hub.journal, by, f"group.{action}", f"group/{group.project or '-'}/{group.fingerprint}", {})
     return _with_trend(hub, [group])[0]
 
 
-def _with_trend(hub: Hub, found: list[grouped.Group]) -> list[GroupOut]:
+def _with_trend(hub: AppContext, found: list[grouped.FailureGroup]) -> list[GroupOut]:
     today = int(time.time() // DAY)
     trends: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * TREND)
     for row in failures_by_day(hub.journal, list({group.fingerprint for group in found}), today - TREND):

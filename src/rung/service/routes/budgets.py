@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Response
 
-from rung.core.domain.errors import Stale
-from rung.core.policy.spend_limits import ALERTS, Purse, alert_at, month_of
-from rung.service.app_context import Actor, Admin, Hub, Parts, Reader
-from rung.service.problems import DOCUMENTED, Problem
+from rung.core.domain.errors import VersionConflict
+from rung.core.policy.spend_limits import ALERTS, SpendLimit, alert_at, month_of
+from rung.service.app_context import Actor, Admin, AppContext, Parts, Reader
+from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.schemas.base import Done
 from rung.service.schemas.budgets import BudgetOut, BudgetsIn, BudgetsOut
 from rung.store.queries.spend import NAME, allowance, spent_in_month, top_sessions
@@ -41,7 +41,7 @@ def change_budgets(
     """Set them, whole."""
     told = (if_match or "").strip('"')
     if told and not (told.isascii() and told.isdigit()):
-        raise Problem(412, "the header If-Match must have the ETag that was read", field="If-Match")
+        raise ApiProblem(412, "the header If-Match must have the ETag that was read", field="If-Match")
     stored = put_setting(hub.journal, NAME, budgets.model_dump(), who.name, expected=int(told) if told else None)
     response.headers["etag"] = f'"{stored.version}"'
     return _out(hub)
@@ -57,18 +57,18 @@ def acknowledge(alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$"
             seen = dict(list(seen.items())[-2_500:])
         try:
             put_setting(hub.journal, SEEN, seen, who.name, expected=found.version)
-        except Stale:
+        except VersionConflict:
             continue
         trace(hub.journal, who.name, "acknowledge", alert, {})
         return Done(how="said")
 
 
-def acknowledged(hub: Hub) -> frozenset[str]:
+def acknowledged(hub: AppContext) -> frozenset[str]:
     """What somebody has seen."""
     return frozenset(setting(hub.journal, SEEN).body or {})
 
 
-def _out(hub: Hub) -> BudgetsOut:
+def _out(hub: AppContext) -> BudgetsOut:
     stored = setting(hub.journal, NAME)
     limits, now, seen = allowance(hub.journal), time.time(), acknowledged(hub)
     by_project = spent_in_month(hub.journal, now)
@@ -90,7 +90,7 @@ def _out(hub: Hub) -> BudgetsOut:
     )
 
 
-def _item(purse: Purse, spent: float, seen: frozenset[str]) -> BudgetOut:
+def _item(purse: SpendLimit, spent: float, seen: frozenset[str]) -> BudgetOut:
     mark = alert_at(spent, purse.limit)
     name = f"{purse.id}/{mark}" if mark else purse.id
     return BudgetOut(
@@ -105,6 +105,6 @@ def _item(purse: Purse, spent: float, seen: frozenset[str]) -> BudgetOut:
     )
 
 
-def budget_alerts(hub: Hub) -> list[BudgetOut]:
+def budget_alerts(hub: AppContext) -> list[BudgetOut]:
     """The budgets somebody should know about."""
     return [item for item in _out(hub).items if item.alert is not None and not item.acknowledged]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from rung.core.crew.contract import CONDUCTOR_STALE, TERMINAL, State
-from rung.core.domain.errors import ConfigError, IllegalMove, MovedOn
+from rung.core.crew.contract import CONDUCTOR_STALE, TERMINAL, TaskState
+from rung.core.domain.errors import ConfigError, IllegalTransition, TaskChanged
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
-from rung.service.app_context import Actor, Hub, Parts, Reader
+from rung.service.app_context import Actor, AppContext, Parts, Reader
 from rung.service.idempotency import Key, once
-from rung.service.problems import DOCUMENTED, Problem
+from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.routes.incidents import NO_NUL, timeline
 from rung.service.schemas.base import Done
 from rung.service.schemas.crews import (
@@ -29,11 +29,11 @@ from rung.service.schemas.crews import (
     WorkerOut,
 )
 from rung.store.crew import board
-from rung.store.crew.operator_commands import Word, possible, stop, tell
+from rung.store.crew.operator_commands import OperatorReply, possible, stop, tell
 from rung.store.settings import trace
 
 if TYPE_CHECKING:
-    from rung.store.crew.rows import Message, Process, Task
+    from rung.store.crew.rows import CrewMessageRow, ProcessRow, TaskRow
 
 router = APIRouter(prefix="/api", tags=["crews"], responses=DOCUMENTED)
 
@@ -68,9 +68,9 @@ def crew_tasks(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> TaskPage:
     """The tasks of a crew, or of all, one crew after the other; those that need a person first."""
-    if state and state not in tuple(State):
-        raise ConfigError("state", state, "one of " + ", ".join(State))
-    states = (State(state),) if state else ()
+    if state and state not in tuple(TaskState):
+        raise ConfigError("state", state, "one of " + ", ".join(TaskState))
+    states = (TaskState(state),) if state else ()
     names, after = _from(hub, crew, cursor)
     items: list[TaskOut] = []
     for number, name in enumerate(names):
@@ -86,12 +86,12 @@ def crew_tasks(
     return TaskPage(items=items, next_cursor=None)
 
 
-def _from(hub: Hub, crew: str, cursor: str) -> tuple[list[str], str]:
+def _from(hub: AppContext, crew: str, cursor: str) -> tuple[list[str], str]:
     """The crews that are still to be read, and where in the first of them."""
     names = hub.crews.names
     if crew:
         if crew not in names:
-            raise Problem(404, f"there is no crew {crew[:100]!r}")
+            raise ApiProblem(404, f"there is no crew {crew[:100]!r}")
         names = [crew]
     if not cursor:
         return names, ""
@@ -107,7 +107,7 @@ def one_task(crew: Name, task: Name, hub: Parts, _: Reader, response: Response) 
     with hub.crews.opened(crew) as table:
         row = board.worker_row(table, task)
         if row is None:
-            raise Problem(404, f"there is no task {task[:100]!r} in the crew {crew}")
+            raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
         messages = table.messages(task)[-MESSAGES:]
         processes = board.processes_of(table, task)
     response.headers["etag"] = f'"{row.version}"'
@@ -121,7 +121,7 @@ def task_messages(
     """What was said about a task, after the message of that number; the newest, where there are very many."""
     with hub.crews.opened(crew) as table:
         if board.worker_row(table, task) is None:
-            raise Problem(404, f"there is no task {task[:100]!r} in the crew {crew}")
+            raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
         return [_message(one) for one in table.messages(task, after=after)[-MESSAGES:]]
 
 
@@ -132,25 +132,27 @@ def tell_task(
 ) -> Done:  # fmt: skip
     """Say something to a task's worker (tell), or answer what it waits for, begin it again, end it."""
     about = f"{act} {crew}/{task}"
-    return once(hub, key, who, about, said, Done, lambda: _tell(hub, crew, task, Word(act), said, who.name, if_match))
+    return once(
+        hub, key, who, about, said, Done, lambda: _tell(hub, crew, task, OperatorReply(act), said, who.name, if_match)
+    )
 
 
 def _tell(
-    hub: Hub, crew: str, task: str, how: Word, said: WordsIn, by: str, if_match: str | None
+    hub: AppContext, crew: str, task: str, how: OperatorReply, said: WordsIn, by: str, if_match: str | None
 ) -> Done:  # fmt: skip
-    if how is not Word.TELL and if_match is None:
-        raise Problem(428, "say which task you saw: the header If-Match with its ETag", field="If-Match")
+    if how is not OperatorReply.TELL and if_match is None:
+        raise ApiProblem(428, "say which task you saw: the header If-Match with its ETag", field="If-Match")
     with hub.crews.opened(crew) as table:
         if board.worker_row(table, task) is None:
-            raise Problem(404, f"there is no task {task[:100]!r} in the crew {crew}")
+            raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
         try:
             row = tell(table, task, said.words, how, version=(if_match or "").removeprefix("W/").strip('"'))
-        except IllegalMove as error:
-            raise Problem(409, str(error)) from None
-        except MovedOn as error:
-            raise Problem(412, str(error), field="If-Match") from None
+        except IllegalTransition as error:
+            raise ApiProblem(409, str(error)) from None
+        except TaskChanged as error:
+            raise ApiProblem(412, str(error), field="If-Match") from None
     trace(hub.journal, by, how.value, f"crew/{crew}/{task}", {"words": said.words, "state": row.state.value})
-    return Done(how="said", note=f"{task} is told" if how is Word.TELL else f"{task} is {row.state.value} now")
+    return Done(how="said", note=f"{task} is told" if how is OperatorReply.TELL else f"{task} is {row.state.value} now")
 
 
 @router.post("/crews/{crew}/stop", status_code=202)
@@ -159,7 +161,7 @@ def stop_crew(crew: Name, wanted: StopIn, hub: Parts, who: Actor, key: Key = Non
     return once(hub, key, who, f"stop {crew}", wanted, Done, lambda: _stop(hub, crew, wanted, who.name))
 
 
-def _stop(hub: Hub, crew: str, wanted: StopIn, by: str) -> Done:
+def _stop(hub: AppContext, crew: str, wanted: StopIn, by: str) -> Done:
     with hub.crews.opened(crew) as table:
         stop(table, wanted.why or "a person asked", hand_over=wanted.hand_over)
     trace(hub.journal, by, "stop", f"crew/{crew}", {"why": wanted.why, "hand_over": wanted.hand_over})
@@ -169,13 +171,13 @@ def _stop(hub: Hub, crew: str, wanted: StopIn, by: str) -> Done:
 # -- as it is sent ------------------------------------------------------------------------------------
 
 
-def crew_out(hub: Hub, name: str) -> CrewOut:
+def crew_out(hub: AppContext, name: str) -> CrewOut:
     """A crew; one whose table cannot be used says so itself."""
     place = hub.crews.place(name)
     try:
         with hub.crews.opened(name) as table:
             head = board.head(table)
-    except Problem as problem:
+    except ApiProblem as problem:
         return CrewOut(
             name=name, place=place, trouble=problem.detail, conductor=None, watchdog=None, counts={}, tasks=0,
             for_person=0, facts={},
@@ -193,15 +195,15 @@ def crew_out(hub: Hub, name: str) -> CrewOut:
     )
 
 
-def _leader(row: Task | None) -> LeaderOut | None:
+def _leader(row: TaskRow | None) -> LeaderOut | None:
     if row is None:
         return None
-    over = row.state in (State.COMPLETE, State.EXITED, State.EXIT_REQUESTED)
+    over = row.state in (TaskState.COMPLETE, TaskState.EXITED, TaskState.EXIT_REQUESTED)
     late = row.heartbeat_age is not None and row.heartbeat_age > CONDUCTOR_STALE
     return LeaderOut(state=row.state.value, heartbeat_at=moment(row.last_heartbeat), stale=late and not over)
 
 
-def _task(crew: str, row: Task) -> dict[str, Any]:
+def _task(crew: str, row: TaskRow) -> dict[str, Any]:
     owned = bool(row.session_id) and row.state not in TERMINAL
     return {
         "crew": crew,
@@ -221,7 +223,7 @@ def _task(crew: str, row: Task) -> dict[str, Any]:
     }
 
 
-def _detail(crew: str, row: Task, messages: list[Message], processes: list[Process]) -> TaskDetail:
+def _detail(crew: str, row: TaskRow, messages: list[CrewMessageRow], processes: list[ProcessRow]) -> TaskDetail:
     events = [from_json(event) for event in row.history or ()]
     opened = next((event for event in events if isinstance(event, Opened)), None)
     return TaskDetail.model_validate(
@@ -258,7 +260,7 @@ def _detail(crew: str, row: Task, messages: list[Message], processes: list[Proce
     )
 
 
-def _message(one: Message) -> CrewMessage:
+def _message(one: CrewMessageRow) -> CrewMessage:
     return CrewMessage(
         id=one.id, sender=one.from_session, kind=one.message_type.value, text=one.message, at=moment(one.timestamp)
     )

@@ -14,8 +14,8 @@ from fastapi import APIRouter
 
 from rung.core.crew.contract import ASKS
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Admin, Hub, Parts, Reader
-from rung.service.problems import DOCUMENTED, Problem
+from rung.service.app_context import Admin, AppContext, Parts, Reader
+from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.routes.budgets import acknowledged, budget_alerts
 from rung.service.routes.crews import moment
 from rung.service.routes.incidents import asks
@@ -59,7 +59,7 @@ def change_notifications(wanted: NotificationsIn, hub: Parts, who: Admin) -> Not
     return wanted
 
 
-def items(hub: Hub) -> list[InboxItem]:
+def items(hub: AppContext) -> list[InboxItem]:
     """All that waits."""
     seen, since = acknowledged(hub), time.time() - RECENT
     found = [
@@ -74,7 +74,7 @@ def items(hub: Hub) -> list[InboxItem]:
     for crash in crashes(hub.journal, since=since, limit=MOST):
         key, title = f"crash/{crash.incident}/{crash.n}", f"{crash.what} broke and was ignored"
         found.append(_item(key, "crash", crash.at, title, crash.error, crash.project, crash.incident))
-    back = frozenset({grouped.State.REGRESSION})
+    back = frozenset({grouped.GroupState.REGRESSION})
     for group in grouped.groups(hub.journal, now=time.time(), states=back, limit=MOST):
         key = f"group/{group.project or '-'}/{group.fingerprint}/{group.said_at:.0f}"
         title = f"{group.kind} is back after it was resolved"
@@ -88,11 +88,11 @@ def items(hub: Hub) -> list[InboxItem]:
     return sorted(waiting, key=lambda item: (item.kind not in ("ask", "task"), -item.at))
 
 
-def _tasks(hub: Hub) -> list[InboxItem]:
+def _tasks(hub: AppContext) -> list[InboxItem]:
     """Tasks of a crew that ask, or were given up."""
     found = []
     for crew in hub.crews.names:
-        with suppress(Problem), hub.crews.opened(crew) as table:  # a crew in trouble says so on its own page
+        with suppress(ApiProblem), hub.crews.opened(crew) as table:  # a crew in trouble says so on its own page
             for row in board.page(table, MOST, for_person=True).tasks:
                 asks = row.note.startswith(ASKS)
                 found.append(
@@ -120,10 +120,10 @@ def _item(key: str, kind: str, at: float, title: str, detail: str, project: str,
     )
 
 
-class Teller:
+class WebhookNotifier:
     """Tells the webhook, once for each item, what begins to wait while the service runs."""
 
-    def __init__(self, hub: Hub, address: str, send: Callable[[str, bytes], object] | None = None) -> None:
+    def __init__(self, hub: AppContext, address: str, send: Callable[[str, bytes], object] | None = None) -> None:
         self._hub = hub
         self._address = address
         self._send = send or _post

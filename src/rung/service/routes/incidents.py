@@ -12,12 +12,12 @@ from rung.core.domain import events as ev
 from rung.core.domain.ladder import DOES
 from rung.core.domain.outcome import conclude
 from rung.core.policy.presets import LADDERS
-from rung.core.recovery.interventions import Act, Order
+from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.core.text.event_text import narrate
-from rung.service.app_context import Actor, Hub, Parts, Reader
+from rung.service.app_context import Actor, AppContext, Parts, Reader
 from rung.service.idempotency import Key, once
-from rung.service.incident_status import Doing, doing
-from rung.service.problems import DOCUMENTED, Problem
+from rung.service.incident_status import LiveStatus, doing
+from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.replay import folded
 from rung.service.schemas.base import Done
 from rung.service.schemas.incidents import (
@@ -84,8 +84,8 @@ def one_incident(incident: Id, hub: Parts, _: Reader) -> IncidentDetail:
     found, events = folded(hub.journal, incident)
     row = listing.incident(hub.journal, incident)
     if row is None:
-        raise Problem(404, f"there is no incident {incident!r}")
-    now = doing(found, events) if found.status is None else Doing("")
+        raise ApiProblem(404, f"there is no incident {incident!r}")
+    now = doing(found, events) if found.status is None else LiveStatus("")
     result = hub.journal.runs.received(f"result/{incident}")
     return IncidentDetail(
         **incident_out(row).model_dump(),
@@ -105,14 +105,16 @@ def answer(incident: Id, said: AnswerIn, hub: Parts, who: Actor, key: Key = None
     return once(hub, key, who, f"answer {incident}", said, Done, lambda: _answer(hub, incident, said, who.name))
 
 
-def _answer(hub: Hub, incident: str, said: AnswerIn, by: str) -> Done:
+def _answer(hub: AppContext, incident: str, said: AnswerIn, by: str) -> Done:
     waiting = next(iter(asks(hub, incident)), None)
     if waiting is None:
         folded(hub.journal, incident)
-        raise Problem(409, "it does not wait for an answer: somebody was faster, or it has ended")
+        raise ApiProblem(409, "it does not wait for an answer: somebody was faster, or it has ended")
     allowed = [option.id for option in waiting.options]
     if said.option not in allowed:
-        raise Problem(422, f"option: {said.option!r} is invalid; must be one of {', '.join(allowed)}", field="option")
+        raise ApiProblem(
+            422, f"option: {said.option!r} is invalid; must be one of {', '.join(allowed)}", field="option"
+        )
     hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": said.option, "by": by, "note": said.note})
     trace(hub.journal, by, "answer", f"incident/{incident}", {"option": said.option, "note": said.note})
     return Done(how="answered", incident=incident)
@@ -123,12 +125,12 @@ def cancel(incident: Id, hub: Parts, who: Actor) -> Done:
     """End a recovery: at once where it waits, after the attempt under way where it does not."""
     found, events = folded(hub.journal, incident)
     if found.status is not None:
-        raise Problem(409, f"it has ended: {found.status}")
+        raise ApiProblem(409, f"it has ended: {found.status}")
     waiting = next(iter(asks(hub, incident)), None)
     if waiting is not None and any(option.id == "stop" for option in waiting.options):
         hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": "stop", "by": who.name})
     else:
-        hub.journal.runs.send(f"order/{incident}", Order(Act.CANCEL, who.name)._asdict())
+        hub.journal.runs.send(f"order/{incident}", Intervention(InterventionType.CANCEL, who.name)._asdict())
     trace(hub.journal, who.name, "cancel", f"incident/{incident}", {})
     now = doing(found, events).status
     return Done(
@@ -145,7 +147,7 @@ def incident_out(row: IncidentRow) -> IncidentOut:
     return IncidentOut(**{name: told[name] for name in IncidentOut.model_fields})
 
 
-def asks(hub: Hub, incident: str | None = None, limit: int = 100) -> list[AskOut]:
+def asks(hub: AppContext, incident: str | None = None, limit: int = 100) -> list[AskOut]:
     """The questions that wait for an answer, of one incident or all: what is answered but not heard yet is not."""
     found = listing.asks(hub.journal, incident=incident, limit=limit)
     return [

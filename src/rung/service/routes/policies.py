@@ -14,7 +14,7 @@ from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import policy_table, to_toml
 from rung.core.recovery.backtest import CANNOT_KNOW, replay, summary
 from rung.service.app_context import Admin, Parts, Reader
-from rung.service.problems import DOCUMENTED, Problem
+from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.schemas.policies import (
     BacktestIn,
     BacktestOut,
@@ -28,12 +28,12 @@ from rung.service.schemas.policies import (
     Value,
 )
 from rung.store.queries.incident_replay import ended_incidents
-from rung.store.settings import Setting, put_setting
+from rung.store.settings import StoredSetting, put_setting
 from rung.wiring.policies import DEFAULT, project_key
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
-    from rung.service.app_context import Hub
+    from rung.service.app_context import AppContext
 
 router = APIRouter(prefix="/api", tags=["policies"], responses=DOCUMENTED)
 
@@ -64,7 +64,7 @@ def templates(_: Reader, ladder: str = "task") -> list[Template]:
             id=name,
             about=ABOUT[name],
             policy=policy_out(
-                preset(ladder, name), name, Setting(name, {"ladder": ladder, "template": name}, 0, 0, "")
+                preset(ladder, name), name, StoredSetting(name, {"ladder": ladder, "template": name}, 0, 0, "")
             ),
         )
         for name in TEMPLATES
@@ -141,18 +141,20 @@ def effective(project: Project, hub: Parts, _: Reader) -> EffectivePolicy:
     return EffectivePolicy(project=project, policy=out, values=values)
 
 
-def _shown(hub: Hub, project: str, response: Response) -> PolicyOut:
+def _shown(hub: AppContext, project: str, response: Response) -> PolicyOut:
     stored = hub.policies.stored(project)
     response.headers["etag"] = f'"{stored.version}"'
     return policy_out(hub.policies.effective(project), project or "default", stored)
 
 
-def _changed(hub: Hub, project: str, policy: PolicyIn, who: str, if_match: str | None, response: Response) -> PolicyOut:
+def _changed(
+    hub: AppContext, project: str, policy: PolicyIn, who: str, if_match: str | None, response: Response
+) -> PolicyOut:
     if if_match is None:
-        raise Problem(428, 'say which version you change: the header If-Match with its ETag ("0" for none yet)')
+        raise ApiProblem(428, 'say which version you change: the header If-Match with its ETag ("0" for none yet)')
     version = if_match.removeprefix("W/").strip('"')
     if not version.isascii() or not version.isdigit() or len(version) > 9:  # noqa: PLR2004  # no version is that long
-        raise Problem(412, "the header If-Match must have the ETag that was read", field="If-Match")
+        raise ApiProblem(412, "the header If-Match must have the ETag that was read", field="If-Match")
     table = table_of(policy)
     made = hub.policies.with_stored(table, project)
     stored = put_setting(hub.journal, project_key(project) if project else DEFAULT, table, who, expected=int(version))
@@ -177,7 +179,7 @@ SHORT: Final = {
 def table_of(policy: PolicyIn) -> dict[str, Any]:
     """What is set: the TOML or the settings, and the short names over them."""
     if policy.toml is not None and policy.settings is not None:
-        raise Problem(422, "give `toml` or `settings`, not both", field="toml")
+        raise ApiProblem(422, "give `toml` or `settings`, not both", field="toml")
     table = _parsed(policy.toml) if policy.toml is not None else dict(policy.settings or {})
     told = policy.model_dump(by_alias=True, exclude_none=True)
     for short, key in SHORT.items():
@@ -198,7 +200,7 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Problem(422, f"toml: is not TOML: {error}", field="toml") from None
+        raise ApiProblem(422, f"toml: is not TOML: {error}", field="toml") from None
 
 
 def _short(key: str) -> str:
@@ -207,7 +209,7 @@ def _short(key: str) -> str:
     return next((short for short, one in SHORT.items() if one == own), own)
 
 
-def policy_out(policy: Policy, name: str, stored: Setting) -> PolicyOut:
+def policy_out(policy: Policy, name: str, stored: StoredSetting) -> PolicyOut:
     """A policy as it is sent."""
     retries = sum(rung.tries for rung in policy.ladder.rungs if rung.action is Action.RETRY)
     most = worst_case(policy)

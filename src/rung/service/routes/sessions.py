@@ -9,11 +9,11 @@ from fastapi import APIRouter, Path, Query
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.incident import Incident
-from rung.core.recovery.interventions import Act, Order
-from rung.service.app_context import Actor, Hub, Parts, Reader
+from rung.core.recovery.interventions import Intervention, InterventionType
+from rung.service.app_context import Actor, AppContext, Parts, Reader
 from rung.service.idempotency import Key, once
 from rung.service.incident_status import doing, doings
-from rung.service.problems import DOCUMENTED, Problem
+from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.replay import error_context, folded, order_of
 from rung.service.routes.incidents import NO_NUL, incident_out
 from rung.service.schemas.base import Done
@@ -121,20 +121,20 @@ def retry(session: Id, wanted: RetryIn, hub: Parts, who: Actor, key: Key = None)
     return once(hub, key, who, f"retry {session}", wanted, Done, lambda: _retry(hub, session, wanted, who.name))
 
 
-def _retry(hub: Hub, session: str, wanted: RetryIn, by: str) -> Done:
+def _retry(hub: AppContext, session: str, wanted: RetryIn, by: str) -> Done:
     incident, events = _last(hub, session)
     policy = hub.policies.pick(incident.terms.project)
     order = order_of(wanted.mode, wanted.model, wanted.prompt, error_context(incident, policy), by)
     detail = {"mode": wanted.mode, "incident": incident.id, "model": order.model}
     if incident.status is None:
         if doing(incident, events).status == "waiting":
-            raise Problem(409, "it waits for an answer to its question: answer that instead")
+            raise ApiProblem(409, "it waits for an answer to its question: answer that instead")
         hub.journal.runs.send(f"order/{incident.id}", order._asdict())
         trace(hub.journal, by, "retry", f"session/{session}", detail)
         return Done(how="ordered", incident=incident.id, note="it is tried again as soon as it waits")
     why_not = hub.replayers.why_not(incident)
     if why_not:
-        raise Problem(409, why_not)
+        raise ApiProblem(409, why_not)
     name = hub.replayers.start(incident, order, policy)
     trace(hub.journal, by, "retry", f"session/{session}", {**detail, "again": name})
     return Done(how="replayed", incident=name, note="made again from here; the earlier attempts stay")
@@ -154,7 +154,7 @@ def escalate(session: Id, wanted: EscalateIn, hub: Parts, who: Actor, key: Key =
     )
 
 
-def _escalate(hub: Hub, session: str, wanted: EscalateIn, by: str) -> EscalateOut:
+def _escalate(hub: AppContext, session: str, wanted: EscalateIn, by: str) -> EscalateOut:
     row = _row(hub, session)
     policy = hub.policies.pick(row.project)
     if wanted.confirm:
@@ -164,7 +164,9 @@ def _escalate(hub: Hub, session: str, wanted: EscalateIn, by: str) -> EscalateOu
     estimate = _estimate(policy, row, to)
     left = session_left(hub.journal, session, time.time())
     if left is not None and estimate is not None and estimate > left:
-        raise Problem(409, f"{to} would cost about ${estimate:.2f} for each attempt; the session has ${left:.2f} left")
+        raise ApiProblem(
+            409, f"{to} would cost about ${estimate:.2f} for each attempt; the session has ${left:.2f} left"
+        )
     told: dict[str, Any] = {"from_model": row.model, "to_model": to, "cost_estimate": estimate, "budget_left": left}
     if not wanted.confirm:
         until = f"{time.time() + CONFIRM:.0f}"
@@ -173,17 +175,17 @@ def _escalate(hub: Hub, session: str, wanted: EscalateIn, by: str) -> EscalateOu
         return EscalateOut(**told, token=f"{until}.{mark}.{to}", done=False, note=note)
     hub.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
     for incident in open_incidents(hub.journal, session):  # what waits goes on at once, with the new model
-        hub.journal.runs.send(f"order/{incident}", Order(Act.RETRY, by, to)._asdict())
+        hub.journal.runs.send(f"order/{incident}", Intervention(InterventionType.RETRY, by, to)._asdict())
     trace(hub.journal, by, "escalate", f"session/{session}", {**told, "reason": "manual"})
     return EscalateOut(**told, token=None, done=True, note=f"from its next call on it is on {to}")
 
 
-def _confirmed(hub: Hub, session: str, token: str) -> str:
+def _confirmed(hub: AppContext, session: str, token: str) -> str:
     until, _, rest = token.partition(".")
     mark, _, to = rest.partition(".")
     genuine = hub.access.has_signed(f"{session}\n{to}\n{until}", mark)
     if not genuine or time.time() > float(until):  # signed by us, so it is a number
-        raise Problem(409, "that estimate is not of this session, or too old: ask for a new one", field="confirm")
+        raise ApiProblem(409, "that estimate is not of this session, or too old: ask for a new one", field="confirm")
     return to
 
 
@@ -191,7 +193,7 @@ def _next_model(policy: Any, model: str) -> str:
     place = policy.rank(model) + 1
     if place >= len(policy.models):
         known = ", ".join(one.name for one in policy.models) or "none"
-        raise Problem(409, f"there is no model above {model or 'its own'}: the policy's models are {known}")
+        raise ApiProblem(409, f"there is no model above {model or 'its own'}: the policy's models are {known}")
     return str(policy.models[place].name)
 
 
@@ -207,14 +209,14 @@ def _estimate(policy: Any, row: SessionRow, to: str) -> float | None:
 # -- reading ------------------------------------------------------------------------------------------
 
 
-def _row(hub: Hub, session: str) -> SessionRow:
+def _row(hub: AppContext, session: str) -> SessionRow:
     row = listing.session(hub.journal, session)
     if row is None:
-        raise Problem(404, f"there is no session {session!r}")
+        raise ApiProblem(404, f"there is no session {session!r}")
     return row
 
 
-def _out(hub: Hub, rows: list[SessionRow]) -> list[SessionOut]:
+def _out(hub: AppContext, rows: list[SessionRow]) -> list[SessionOut]:
     open_ = open_incident_by_session(hub.journal, [row.id for row in rows if row.status in LIVE])
     at_work = doings(hub.journal, open_.values())
     rules = last_rules(hub.journal, [row.id for row in rows if row.failures])
@@ -237,7 +239,7 @@ def _out(hub: Hub, rows: list[SessionRow]) -> list[SessionOut]:
     return found
 
 
-def _attempts(hub: Hub, session: str) -> list[AttemptOut]:
+def _attempts(hub: AppContext, session: str) -> list[AttemptOut]:
     found: list[AttemptOut] = []
     ended: dict[str, float] = {}
     for row in reversed(listing.attempts(hub.journal, session=session, limit=ATTEMPTS).rows):
@@ -263,7 +265,7 @@ def _attempts(hub: Hub, session: str) -> list[AttemptOut]:
     return found
 
 
-def _model_changes(hub: Hub, session: str) -> list[Escalation]:
+def _model_changes(hub: AppContext, session: str) -> list[Escalation]:
     found = [
         Escalation(
             from_model=one.from_model,
@@ -292,10 +294,10 @@ def _model_changes(hub: Hub, session: str) -> list[Escalation]:
     return sorted(found, key=lambda change: change.timestamp)
 
 
-def _last(hub: Hub, session: str) -> tuple[Incident, list[Any]]:
+def _last(hub: AppContext, session: str) -> tuple[Incident, list[Any]]:
     """The incident a retry is about: the open one, else the last in which something failed, else the last."""
     _row(hub, session)
     incident = incident_to_retry(hub.journal, session)
     if incident is None:
-        raise Problem(404, f"nothing was recorded in session {session!r}")
+        raise ApiProblem(404, f"nothing was recorded in session {session!r}")
     return folded(hub.journal, incident)

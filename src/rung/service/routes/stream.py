@@ -50,7 +50,7 @@ LEFT_OUT: Final = frozenset(
 )  # said already, long, or of no use to whoever only looks on: the incident itself has it all
 
 
-class Entry(NamedTuple):
+class StreamEntry(NamedTuple):
     """One event, ready to send."""
 
     place: int  # in the ring, from the beginning of the service
@@ -62,7 +62,7 @@ class Entry(NamedTuple):
     sent: bytes
 
 
-class Only(NamedTuple):
+class StreamFilter(NamedTuple):
     """What a listener wants to hear; empty: all of it."""
 
     incident: str = ""
@@ -70,24 +70,24 @@ class Only(NamedTuple):
     project: str = ""
     name: str = ""
 
-    def takes(self, entry: Entry) -> bool:
+    def takes(self, entry: StreamEntry) -> bool:
         """Is this one for them?"""
         return all(not wanted or wanted == getattr(entry, field) for field, wanted in self._asdict().items())
 
 
-class Stream:
+class EventSubscription:
     """The events of a journal, for any number of listeners."""
 
     def __init__(self, journal: Readable, *, ring: int = RING, page: int = PAGE) -> None:
         self._journal = journal
         self._size = ring
         self._page = page
-        self._ring: list[Entry] = []
+        self._ring: list[StreamEntry] = []
         self._places = 0
         self._seq = 0  # the last event the thread has read
         self._taken = 0  # the last event the ring was given
         self._traced = 0
-        self._joined: dict[tuple[int, int, Only], bytes] = {}
+        self._joined: dict[tuple[int, int, StreamFilter], bytes] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._ended = threading.Event()
@@ -136,7 +136,7 @@ class Stream:
 
     def _take(self, fresh: list[tuple[Any, ...]]) -> None:
         for row in fresh:
-            self._ring.append(Entry(self._places, *row))
+            self._ring.append(StreamEntry(self._places, *row))
             self._places += 1
             self._taken = max(self._taken, row[0])
         if len(self._ring) > self._size:
@@ -147,7 +147,7 @@ class Stream:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def listen(self, since: int | None, only: Only) -> AsyncGenerator[bytes, None]:
+    async def listen(self, since: int | None, only: StreamFilter) -> AsyncGenerator[bytes, None]:
         """What a listener is sent, from the event after `since` on, or from now on."""
         self.listeners += 1
         try:
@@ -177,7 +177,7 @@ class Stream:
         finally:
             self.listeners -= 1
 
-    def _since(self, place: int, only: Only) -> bytes:
+    def _since(self, place: int, only: StreamFilter) -> bytes:
         """What the ring has from a place on; put together once for all who are at that place."""
         key = (place, self._places, only)
         if key not in self._joined:
@@ -187,13 +187,13 @@ class Stream:
             self._joined[key] = b"".join(entry.sent for entry in fresh if entry.name == "act" or only.takes(entry))
         return self._joined[key]
 
-    async def _catch_up(self, since: int, upto: int, only: Only) -> AsyncIterator[bytes]:
+    async def _catch_up(self, since: int, upto: int, only: StreamFilter) -> AsyncIterator[bytes]:
         while since < upto:
             rows = await asyncio.to_thread(streamed_events, self._journal, since, self._page, upto)
             if not rows:
                 return
             since = rows[-1].seq
-            entries = (Entry(0, row.seq, *_named(row), encoded(row)) for row in rows)
+            entries = (StreamEntry(0, row.seq, *_named(row), encoded(row)) for row in rows)
             chunk = b"".join(entry.sent for entry in entries if only.takes(entry))
             if chunk:
                 yield chunk

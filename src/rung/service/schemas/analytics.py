@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import Number, Wire
+from rung.service.schemas.base import ApiModel, Number
 
 
-class MessageCount(Wire):
+class MessageCount(ApiModel):
     """A message and how often it came."""
 
     message: str
@@ -23,7 +23,7 @@ class MessageCount(Wire):
     state: str
 
 
-class DayRate(Wire):
+class DayRate(ApiModel):
     """One day: failures, and of how many attempts."""
 
     day: str
@@ -33,7 +33,7 @@ class DayRate(Wire):
     rate: float
 
 
-class RateOut(Wire):
+class RateOut(ApiModel):
     """Failures by something, with the attempts they are a share of."""
 
     key: str
@@ -43,7 +43,7 @@ class RateOut(Wire):
     dollars: float
 
 
-class FailureAnalytics(Wire):
+class FailureAnalytics(ApiModel):
     """What fails, how often, and of how many."""
 
     total_failures: int
@@ -57,7 +57,7 @@ class FailureAnalytics(Wire):
     rates: list[RateOut]
 
 
-class RecoveryOut(Wire):
+class RecoveryOut(ApiModel):
     """How incidents of a kind ended."""
 
     kind: str
@@ -73,7 +73,7 @@ class RecoveryOut(Wire):
     escalations: int
 
 
-class RescueOut(Wire):
+class RescueOut(ApiModel):
     """What a rung, prompt or model saved, at what price."""
 
     rung: str
@@ -87,14 +87,14 @@ class RescueOut(Wire):
     mean_seconds: float | None = None
 
 
-class DayValue(Wire):
+class DayValue(ApiModel):
     """A figure on one day."""
 
     at: float
     value: float | None
 
 
-class Tile(Wire):
+class Tile(ApiModel):
     """One figure of success, with its goal and its trend by day."""
 
     id: Literal["autoRecovered", "manualInterventions", "stuckEscalated", "meanTimeToRecovery"]
@@ -104,7 +104,7 @@ class Tile(Wire):
     trend: list[DayValue]
 
 
-class GroupOut(Wire):
+class GroupOut(ApiModel):
     """Failures that are the same trouble."""
 
     project: str
@@ -120,7 +120,7 @@ class GroupOut(Wire):
     trend: list[int]
 
 
-class SnoozeIn(Wire):
+class SnoozeIn(ApiModel):
     """How long nobody wants to hear of it."""
 
     hours: Annotated[Number, Field(gt=0, le=8_760)] = 24.0

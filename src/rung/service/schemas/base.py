@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic.alias_generators import to_camel
 
 
-class Wire(BaseModel):
+class ApiModel(BaseModel):
     """What is sent and taken; a field that does not exist is refused."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", allow_inf_nan=False)
@@ -36,7 +36,7 @@ Text = Annotated[str, Field(max_length=200)]
 LongText = Annotated[str, Field(max_length=200_000)]
 
 
-class Done(Wire):
+class Done(ApiModel):
     """What came of an act."""
 
     how: Literal["ordered", "replayed", "answered", "switched", "said"]

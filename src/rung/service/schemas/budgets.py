@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import Number, Wire
+from rung.service.schemas.base import ApiModel, Number
 
 
-class BudgetsIn(Wire):
+class BudgetsIn(ApiModel):
     """What may be spent, in US dollars: in a month by all, by each project, and by any one session."""
 
     monthly: Annotated[Number, Field(ge=0, le=1e9)] | None = None
@@ -17,7 +17,7 @@ class BudgetsIn(Wire):
     projects: dict[str, Annotated[Number, Field(ge=0, le=1e9)]] = Field(default_factory=dict)
 
 
-class BudgetOut(Wire):
+class BudgetOut(ApiModel):
     """One budget and what is spent of it."""
 
     id: str
@@ -30,7 +30,7 @@ class BudgetOut(Wire):
     acknowledged: bool
 
 
-class BudgetsOut(Wire):
+class BudgetsOut(ApiModel):
     """The budgets."""
 
     monthly: float | None

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import Wire
+from rung.service.schemas.base import ApiModel
 from rung.service.schemas.incidents import Moment
 
 Act = Literal["tell", "fix", "approve", "reject", "reset", "exit"]
 
 
-class LeaderOut(Wire):
+class LeaderOut(ApiModel):
     """The conductor or its watchdog."""
 
     state: str
@@ -20,7 +20,7 @@ class LeaderOut(Wire):
     stale: bool
 
 
-class CrewOut(Wire):
+class CrewOut(ApiModel):
     """A crew: who leads it, how many tasks are where, and why nothing is given out if that is so."""
 
     name: str
@@ -34,7 +34,7 @@ class CrewOut(Wire):
     facts: dict[str, str]
 
 
-class TaskOut(Wire):
+class TaskOut(ApiModel):
     """A task of a crew."""
 
     crew: str
@@ -53,14 +53,14 @@ class TaskOut(Wire):
     version: str
 
 
-class TaskPage(Wire):
+class TaskPage(ApiModel):
     """Tasks, those that need a person first."""
 
     items: list[TaskOut]
     next_cursor: str | None
 
 
-class CrewMessage(Wire):
+class CrewMessage(ApiModel):
     """What somebody said about a task."""
 
     id: int
@@ -70,7 +70,7 @@ class CrewMessage(Wire):
     at: float | None
 
 
-class WorkerOut(Wire):
+class WorkerOut(ApiModel):
     """A process that was started for a task."""
 
     session: str
@@ -103,13 +103,13 @@ class TaskDetail(TaskOut):
     story: list[Moment]
 
 
-class WordsIn(Wire):
+class WordsIn(ApiModel):
     """What a person says."""
 
     words: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*\S[^\x00]*$")]
 
 
-class StopIn(Wire):
+class StopIn(ApiModel):
     """Why a crew is to end; handed over, another conductor goes on with it."""
 
     why: Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")] = "a person asked"

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import Wire
+from rung.service.schemas.base import ApiModel
 from rung.service.schemas.incidents import AskOut
 
 
-class InboxItem(Wire):
+class InboxItem(ApiModel):
     """Something that waits for a person."""
 
     id: str
@@ -24,7 +24,7 @@ class InboxItem(Wire):
     task: str | None = None
 
 
-class NotificationsIn(Wire):
+class NotificationsIn(ApiModel):
     """Where to tell people what waits for them: a webhook that takes Slack's shape. Empty: nowhere."""
 
     webhook: Annotated[str, Field(max_length=2_000)] = ""

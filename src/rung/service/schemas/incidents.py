@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import Text, Wire
+from rung.service.schemas.base import ApiModel, Text
 
 
-class Retry(Wire):
+class Retry(ApiModel):
     """What a waiting recovery waits for: which attempt comes next, of how many, and when."""
 
     attempt: int
@@ -17,7 +17,7 @@ class Retry(Wire):
     until: float
 
 
-class IncidentOut(Wire):
+class IncidentOut(ApiModel):
     """One recovery."""
 
     id: str
@@ -42,7 +42,7 @@ class IncidentOut(Wire):
     parent: str
 
 
-class IncidentPage(Wire):
+class IncidentPage(ApiModel):
     """A page of incidents."""
 
     items: list[IncidentOut]
@@ -50,7 +50,7 @@ class IncidentPage(Wire):
     total: int
 
 
-class RungOut(Wire):
+class RungOut(ApiModel):
     """A rung of an incident's ladder, and what was done on it."""
 
     name: str
@@ -64,7 +64,7 @@ class RungOut(Wire):
     dollars: float
 
 
-class Moment(Wire):
+class Moment(ApiModel):
     """One event, told."""
 
     n: int
@@ -76,7 +76,7 @@ class Moment(Wire):
     more: list[str]
 
 
-class FieldChange(Wire):
+class FieldChange(ApiModel):
     """What a rung changed in the request."""
 
     n: int
@@ -86,14 +86,14 @@ class FieldChange(Wire):
     after: str
 
 
-class Choice(Wire):
+class Choice(ApiModel):
     """An answer that can be given."""
 
     id: str
     label: str
 
 
-class AskOut(Wire):
+class AskOut(ApiModel):
     """A question that waits for a person."""
 
     incident: str
@@ -117,7 +117,7 @@ class IncidentDetail(IncidentOut):
     result: str | None
 
 
-class AnswerIn(Wire):
+class AnswerIn(ApiModel):
     """The chosen option."""
 
     option: Text

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import Number, Wire
+from rung.service.schemas.base import ApiModel, Number
 
 
-class Me(Wire):
+class Me(ApiModel):
     """Who asks, and what they may do."""
 
     name: str
@@ -23,13 +23,13 @@ class Me(Wire):
     projects: list[str]
 
 
-class LoginIn(Wire):
+class LoginIn(ApiModel):
     """A token."""
 
     token: Annotated[str, Field(max_length=500)]
 
 
-class AuditOut(Wire):
+class AuditOut(ApiModel):
     """One act of a person."""
 
     seq: int
@@ -40,7 +40,7 @@ class AuditOut(Wire):
     detail: dict[str, Any]
 
 
-class TokenIn(Wire):
+class TokenIn(ApiModel):
     """A token to be made."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -48,7 +48,7 @@ class TokenIn(Wire):
     days: Annotated[Number, Field(gt=0, le=3_650)] | None = None
 
 
-class TokenOut(Wire):
+class TokenOut(ApiModel):
     """A token; the token itself only when it is made."""
 
     name: str

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import LongText, Number, Text, Whole, Wire
+from rung.service.schemas.base import ApiModel, LongText, Number, Text, Whole
 
 
-class PolicyIn(Wire):
+class PolicyIn(ApiModel):
     """A policy as it is set. The short names are for the commonest settings; `settings` takes all of ours."""
 
     name: Text | None = None
@@ -24,7 +24,7 @@ class PolicyIn(Wire):
     toml: LongText | None = None
 
 
-class PolicyOut(Wire):
+class PolicyOut(ApiModel):
     """A policy in force."""
 
     id: str
@@ -46,7 +46,7 @@ class PolicyOut(Wire):
     waits: list[float]
 
 
-class Value(Wire):
+class Value(ApiModel):
     """A value in force, and where it comes from."""
 
     key: str
@@ -54,7 +54,7 @@ class Value(Wire):
     origin: Literal["preset", "file", "service", "project file", "project"]
 
 
-class EffectivePolicy(Wire):
+class EffectivePolicy(ApiModel):
     """What holds for a project."""
 
     project: str
@@ -62,7 +62,7 @@ class EffectivePolicy(Wire):
     values: list[Value]
 
 
-class Template(Wire):
+class Template(ApiModel):
     """A policy to begin with."""
 
     id: str
@@ -70,7 +70,7 @@ class Template(Wire):
     policy: PolicyOut
 
 
-class ProjectPolicy(Wire):
+class ProjectPolicy(ApiModel):
     """A project that has settings of its own."""
 
     project: str
@@ -79,7 +79,7 @@ class ProjectPolicy(Wire):
     who: str
 
 
-class Valid(Wire):
+class Valid(ApiModel):
     """What is wrong with a policy, if anything."""
 
     valid: bool
@@ -88,7 +88,7 @@ class Valid(Wire):
     policy: PolicyOut | None = None
 
 
-class BacktestIn(Wire):
+class BacktestIn(ApiModel):
     """What would this policy have done?"""
 
     policy: PolicyIn
@@ -96,7 +96,7 @@ class BacktestIn(Wire):
     since: Number | None = None
 
 
-class Differing(Wire):
+class Differing(ApiModel):
     """One incident that would have gone otherwise."""
 
     incident: str
@@ -104,7 +104,7 @@ class Differing(Wire):
     was: str
 
 
-class BacktestOut(Wire):
+class BacktestOut(ApiModel):
     """What would have been different, and what cannot be known."""
 
     incidents: int

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import LongText, Text, Wire
+from rung.service.schemas.base import ApiModel, LongText, Text
 from rung.service.schemas.incidents import IncidentOut, Retry
 
 SessionStatus = Literal[
@@ -14,7 +14,7 @@ SessionStatus = Literal[
 ]
 
 
-class LastFailure(Wire):
+class LastFailure(ApiModel):
     """The failure a session last met."""
 
     kind: str
@@ -22,7 +22,7 @@ class LastFailure(Wire):
     rule: str
 
 
-class SessionOut(Wire):
+class SessionOut(ApiModel):
     """One agent's session."""
 
     id: str
@@ -41,7 +41,7 @@ class SessionOut(Wire):
     retry: Retry | None
 
 
-class SessionPage(Wire):
+class SessionPage(ApiModel):
     """A page of sessions."""
 
     items: list[SessionOut]
@@ -49,7 +49,7 @@ class SessionPage(Wire):
     total: int
 
 
-class AttemptOut(Wire):
+class AttemptOut(ApiModel):
     """One attempt of a session."""
 
     incident: str
@@ -67,7 +67,7 @@ class AttemptOut(Wire):
     rule: str
 
 
-class Escalation(Wire):
+class Escalation(ApiModel):
     """A change of model."""
 
     from_model: str
@@ -79,7 +79,7 @@ class Escalation(Wire):
     by: str
 
 
-class SpentOn(Wire):
+class SpentOn(ApiModel):
     """What a model cost in a session."""
 
     model: str
@@ -96,7 +96,7 @@ class SessionDetail(SessionOut):
     cost: list[SpentOn]
 
 
-class RetryIn(Wire):
+class RetryIn(ApiModel):
     """Try again: as it was, told of the error, on another model, or with a prompt of one's own."""
 
     mode: Literal["plain", "context", "model", "prompt"] = "plain"
@@ -104,7 +104,7 @@ class RetryIn(Wire):
     prompt: LongText | None = None
 
 
-class Preview(Wire):
+class Preview(ApiModel):
     """What would be sent."""
 
     incident: str
@@ -116,14 +116,14 @@ class Preview(Wire):
     why_not: str
 
 
-class EscalateIn(Wire):
+class EscalateIn(ApiModel):
     """To which model, or the token of the estimate that is confirmed."""
 
     to_model: Text | None = None
     confirm: Annotated[str, Field(max_length=500)] | None = None
 
 
-class EscalateOut(Wire):
+class EscalateOut(ApiModel):
     """An estimate to confirm, or that it is done."""
 
     from_model: str

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Answer(NamedTuple):
+class _Result(NamedTuple):
     value: Any
     error: BaseException | None
 
 
-class Ticket(Generic[T]):
+class DurableFuture(Generic[T]):
     """`result()` blocks until it is answered, `await` waits for it: what is used of a `concurrent.futures.Future`.
 
     It has no lock. Whoever waits first leaves word and then looks for an answer; whoever answers does that first and
@@ -34,7 +34,7 @@ class Ticket(Generic[T]):
     __slots__ = ("__weakref__", "_answers", "_words")
 
     def __init__(self) -> None:
-        self._answers: list[_Answer] = []
+        self._answers: list[_Result] = []
         self._words: list[Callable[[], object] | tuple[AbstractEventLoop, Waiting[None]]] = []
 
     def done(self) -> bool:
@@ -79,7 +79,7 @@ class Ticket(Generic[T]):
                     self.cancel()
         return self.result()
 
-    def add_done_callback(self, function: Callable[[Ticket[T]], object]) -> None:
+    def add_done_callback(self, function: Callable[[DurableFuture[T]], object]) -> None:
         """Call this when it is answered, in the thread that does; now, if it is. It must not raise."""
         self._words.append(lambda: function(self))
         if self._answers:
@@ -99,7 +99,7 @@ class Ticket(Generic[T]):
 
     def settle(self, value: T | None, error: BaseException | None = None) -> bool:
         """Answer it, and `tell` nobody yet; False when it was answered before."""
-        answer = _Answer(value, error)
+        answer = _Result(value, error)
         self._answers.append(answer)
         return self._answers[0] is answer
 
@@ -119,7 +119,7 @@ class Ticket(Generic[T]):
                 return
 
 
-def tell(tickets: Iterable[Ticket[Any]]) -> None:
+def tell(tickets: Iterable[DurableFuture[Any]]) -> None:
     """Tell all who wait for these, which are settled: those of one event loop together."""
     loops: dict[AbstractEventLoop, list[Waiting[None]]] = {}
     for ticket in tickets:

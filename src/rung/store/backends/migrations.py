@@ -11,12 +11,12 @@ from rung.core.domain.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rung.store.backends.port import Connection
+    from rung.store.backends.port import BackendConnection
 
 LATEST: Final = 2
 
 
-def migrate(connection: Connection, url: str, words: Mapping[str, str], *, mark: str = "") -> None:
+def migrate(connection: BackendConnection, url: str, words: Mapping[str, str], *, mark: str = "") -> None:
     """Bring the schema up to date. A newer one than we know is not touched."""
     if version(connection) == LATEST:
         return
@@ -44,7 +44,7 @@ def _known(have: int, url: str) -> None:
         raise StoreError(f"{url}: was written by a newer Rung (schema {have}; this one knows {LATEST}): update Rung")
 
 
-def check_version(connection: Connection, url: str) -> None:
+def check_version(connection: BackendConnection, url: str) -> None:
     """A reader, too, must know what it reads."""
     have = version(connection)
     _known(have, url)
@@ -52,7 +52,7 @@ def check_version(connection: Connection, url: str) -> None:
         raise StoreError(f"{url}: is of an older schema ({have}): open it once with a command that writes")
 
 
-def version(connection: Connection) -> int:
+def version(connection: BackendConnection) -> int:
     """The schema's number; 0: there is none."""
     if not connection.execute(EXISTS[type(connection).__name__]):
         return 0

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rung.store.backends.durable_future import Ticket as Ticket  # noqa: PLC0414, TC001  # what a store returns for a write
+from rung.store.backends.durable_future import DurableFuture as DurableFuture  # noqa: PLC0414, TC001  # what a store returns for a write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
-    from rung.core.recovery.interventions import Order
+    from rung.core.recovery.interventions import Intervention
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
 
-class Connection(Protocol):
+class BackendConnection(Protocol):
     """A connection of a store, used by one thread. SQL is written once, for both stores, with `?`."""
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -45,12 +45,12 @@ class Connection(Protocol):
         ...
 
 
-class Backend(Protocol):
+class StoreBackend(Protocol):
     """One kind of store at one place."""
 
     url: str
 
-    def connect(self, *, write: bool) -> Connection:
+    def connect(self, *, write: bool) -> BackendConnection:
         """A new connection; the first that may write brings the schema up to date."""
         ...
 
@@ -70,23 +70,25 @@ class Readable(Protocol):
 class Database(Readable, Protocol):
     """Database that runs queries and transactions. The journal is one."""
 
-    def write(self, work: Callable[[Connection], T], present: Callable[[Connection], bool]) -> Ticket[T]:
+    def write(
+        self, work: Callable[[BackendConnection], T], present: Callable[[BackendConnection], bool]
+    ) -> DurableFuture[T]:
         """Run `work` in a transaction; `present` tells whether it was committed when the outcome is unknown."""
         ...
 
 
-class EventLog(Database, Protocol):
+class DurableEventLog(Database, Protocol):
     """Journal as a durable run needs it: fenced appends, orders from people, and remembered remedies."""
 
     project: str
 
     def append_if(
-        self, incident: str, first: int, events: Sequence[Event], hold: Callable[[Connection], object]
-    ) -> Ticket[None]:
+        self, incident: str, first: int, events: Sequence[Event], hold: Callable[[BackendConnection], object]
+    ) -> DurableFuture[None]:
         """Append events in one transaction with the check that they may be appended."""
         ...
 
-    def order(self, incident: str) -> Order | None:
+    def order(self, incident: str) -> Intervention | None:
         """Order that a person gave to this incident."""
         ...
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet, finalize
 
-from rung.core.domain.errors import Busy, StoreError
+from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.store.backends.migrations import LATEST, check_version, migrate, version
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class PostgresBackend:
             except IndexError:
                 return None
             if reader.pid == os.getpid():  # one from before a fork is the parent's
-                with suppress(Busy, psycopg.Error):
+                with suppress(StoreUnavailable, psycopg.Error):
                     if reader.execute("SELECT version FROM rung_schema") == [(LATEST,)]:
                         return reader
                 reader.raw.close()
@@ -198,7 +198,7 @@ class PostgresConnection:
         except psycopg.Error as error:
             raise _ours(error) from error
         if said != "COMMIT":  # so the server answers after an error that somebody swallowed
-            raise Busy(f"nothing was committed: the server says {said}")
+            raise StoreUnavailable(f"nothing was committed: the server says {said}")
 
     def rollback(self) -> None:
         """Take it back; a lost connection has done so already."""
@@ -206,7 +206,7 @@ class PostgresConnection:
 
         self._held.clear()
         if self.raw.info.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
-            with suppress(Busy):
+            with suppress(StoreUnavailable):
                 self.execute("ROLLBACK")
 
     def close(self) -> None:
@@ -276,7 +276,7 @@ def _ours(error: Exception) -> Exception:
 
     state = getattr(error, "sqlstate", None) or ""
     passes = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state.startswith("54")
-    return Busy(_one_line(error)) if passes or state in {"25006", "25P03", "42501"} else error
+    return StoreUnavailable(_one_line(error)) if passes or state in {"25006", "25P03", "42501"} else error
 
 
 def _one_line(error: Exception) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.errors import Busy, ReadOnly, StoreError
+from rung.core.domain.errors import JournalReadOnly, StoreError, StoreUnavailable
 from rung.store.backends.migrations import check_version, migrate
 from rung.store.backends.sqlite_connection import SqliteConnection
 from rung.store.backends.sqlite_drivers import WAIT, driver
@@ -17,7 +17,7 @@ from rung.store.backends.sqlite_drivers import WAIT, driver
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.store.backends.sqlite_drivers import Driver
+    from rung.store.backends.sqlite_drivers import SqliteDriver
 
 APPLICATION: Final = 0x52554E47  # "RUNG": so that no other program's file is taken for a journal, or ours for theirs
 LEAST: Final = 512  # bytes of any database; SQLite takes a file of one byte for an empty one, and overwrites it
@@ -38,7 +38,7 @@ class SqliteBackend:
         path: str | Path,
         *,
         vfs: str | None = None,
-        by: Driver | None = None,
+        by: SqliteDriver | None = None,
         wait: int = WAIT,
         looked_through: int = LOOKED_THROUGH,
     ) -> None:
@@ -58,7 +58,9 @@ class SqliteBackend:
             return self._rested() or self._reader()
         fresh = self._prepare()
         if not fresh and not self._checked and not self.driver.holds(self.path):
-            with suppress(Busy):  # locked, or cut off in the middle of a write, which only a writer can take back
+            with suppress(
+                StoreUnavailable
+            ):  # locked, or cut off in the middle of a write, which only a writer can take back
                 self._open(lambda _: None, write=False).shut()  # what is not ours is refused untouched
         return self._open(self._for_writing, write=True)
 
@@ -66,7 +68,7 @@ class SqliteBackend:
         try:
             if not self._vfs:
                 self._writable()
-        except ReadOnly:
+        except JournalReadOnly:
             # SQLite reads a journal through an index beside it. Where it may not make one, and there is no log
             # that it would need one for, the file is all there is.
             return self._open(self._for_reading, write=False, frozen=not _bytes(f"{self.path}-wal"))
@@ -102,9 +104,9 @@ class SqliteBackend:
         if not os.access(self.path, os.R_OK):
             return  # it is not there, or something else is wrong with it
         if not os.access(self.path, os.W_OK):
-            raise ReadOnly(f"{self.url}: can be read, but not written")
+            raise JournalReadOnly(f"{self.url}: can be read, but not written")
         if not os.access(self.path.parent, os.W_OK | os.X_OK):  # its log stands beside it
-            raise ReadOnly(f"{self.url}: can be read, but not written: nothing can be made in its directory")
+            raise JournalReadOnly(f"{self.url}: can be read, but not written: nothing can be made in its directory")
 
     def _plain_file(self) -> bool:
         """Is it there? What is there and is no file is refused."""
@@ -134,14 +136,14 @@ class SqliteBackend:
         try:
             self._look(connection)
             then(connection)
-        except (self.driver.error, Busy, StoreError) as error:
+        except (self.driver.error, StoreUnavailable, StoreError) as error:
             connection.shut()
             raise self._said(error) from None
         return connection
 
     def _said(self, error: Exception) -> Exception:
         """What is wrong with the file, in one line; somebody else's lock is nothing wrong."""
-        cause: BaseException | None = error.__cause__ if isinstance(error, Busy) else error
+        cause: BaseException | None = error.__cause__ if isinstance(error, StoreUnavailable) else error
         extended = self.driver.code(cause)
         code = extended & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
@@ -196,7 +198,7 @@ class SqliteBackend:
         """After a sync that failed, the log can be read but may never reach the disk: write it all elsewhere."""
         ((blocked, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if blocked:
-            raise Busy("a commit failed, and somebody still reads what is in doubt")
+            raise StoreUnavailable("a commit failed, and somebody still reads what is in doubt")
         self.doubtful = False
 
     # -- readers that rest ----------------------------------------------------------------------------

@@ -9,20 +9,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
-from rung.core.domain.errors import Busy
+from rung.core.domain.errors import StoreUnavailable
 from rung.store.backends.sqlite_drivers import PASSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rung.store.backends.port import Row
-    from rung.store.backends.sqlite_drivers import Driver, Opened
+    from rung.store.backends.sqlite_drivers import OpenedDatabase, SqliteDriver
 
 
 class Pool(Protocol):
     """Owner of the connections to one file."""
 
-    driver: Driver
+    driver: SqliteDriver
     doubtful: bool  # a commit failed: what it wrote may not be on the disk
 
     def rest(self, reader: SqliteConnection) -> bool:
@@ -41,7 +41,7 @@ class Pool(Protocol):
 class SqliteConnection:
     """A driver's connection with our words for its errors."""
 
-    def __init__(self, opened: Opened, backend: Pool) -> None:
+    def __init__(self, opened: OpenedDatabase, backend: Pool) -> None:
         self.raw = opened.raw
         self.pid = os.getpid()
         self.reads = False
@@ -80,7 +80,7 @@ class SqliteConnection:
             raise self._ours(error) from error
 
     def _ours(self, error: Exception) -> Exception:
-        return Busy(str(error)) if self._backend.driver.code(error) & 0xFF in PASSING else error
+        return StoreUnavailable(str(error)) if self._backend.driver.code(error) & 0xFF in PASSING else error
 
     def begin(self) -> None:
         """Begin to write; nobody else does until it is committed."""
@@ -96,12 +96,12 @@ class SqliteConnection:
         """Make it durable, in the file that is there."""
         try:
             self.execute("COMMIT")
-        except Busy:
+        except StoreUnavailable:
             self._backend.doubtful = True
             raise
         self._ended()
         if self.file is not None and self._backend.gone(self.file):
-            raise Busy("the file was deleted or replaced")
+            raise StoreUnavailable("the file was deleted or replaced")
 
     def rollback(self) -> None:
         """Take it back; SQLite may have done so already."""

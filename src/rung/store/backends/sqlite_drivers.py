@@ -43,20 +43,20 @@ PASSING: Final = frozenset(
 )
 
 
-class Opened(NamedTuple):
+class OpenedDatabase(NamedTuple):
     """A connection of a driver's, and the lock under which it is used."""
 
     raw: Any
     lock: Any  # an RLock, whose type has no name
 
 
-class Driver(Protocol):
+class SqliteDriver(Protocol):
     """What SQLite is reached by."""
 
     error: type[Exception]  # of all its errors
     shared: bool  # by all processes; otherwise this one alone has the file, with one connection
 
-    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> Opened:
+    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> OpenedDatabase:
         """A connection. `frozen`: nobody can change the file, and nothing can be made beside it."""
         ...
 
@@ -64,7 +64,7 @@ class Driver(Protocol):
         """Has this process the file to itself already?"""
         ...
 
-    def close(self, opened: Opened) -> None:
+    def close(self, opened: OpenedDatabase) -> None:
         """Give it up."""
         ...
 
@@ -74,12 +74,12 @@ class Driver(Protocol):
 
 
 @lru_cache(maxsize=1)
-def driver() -> Driver:
+def driver() -> SqliteDriver:
     """The one by apsw, where that is; otherwise Python's own, which is said once."""
     try:
-        found: Driver = Apsw()
+        found: SqliteDriver = ApswDriver()
     except ImportError:
-        found = Standard()
+        found = StandardDriver()
         with suppress(RuntimeWarning):  # warnings may be errors; this is none
             warnings.warn(
                 "rung: apsw cannot be imported: the journal is kept by Python's own sqlite3, for this process alone"
@@ -90,7 +90,7 @@ def driver() -> Driver:
     return found
 
 
-class Apsw:
+class ApswDriver:
     """SQLite as apsw bundles it."""
 
     shared = True
@@ -104,20 +104,20 @@ class Apsw:
         self.error: type[Exception] = apsw.Error
         self._codes: dict[type, int] = {type(apsw.exceptionfor(code)): code for code in PASSING}
 
-    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> Opened:
+    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> OpenedDatabase:
         """A connection of its own."""
         apsw = self.apsw
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if write else apsw.SQLITE_OPEN_READONLY
         if frozen:
-            return Opened(apsw.Connection(_frozen(path), flags | apsw.SQLITE_OPEN_URI, vfs), threading.RLock())
-        return Opened(apsw.Connection(str(path), flags, vfs), threading.RLock())
+            return OpenedDatabase(apsw.Connection(_frozen(path), flags | apsw.SQLITE_OPEN_URI, vfs), threading.RLock())
+        return OpenedDatabase(apsw.Connection(str(path), flags, vfs), threading.RLock())
 
     def holds(self, path: Path) -> bool:
         """Nobody has a file to itself."""
         del path
         return False
 
-    def close(self, opened: Opened) -> None:
+    def close(self, opened: OpenedDatabase) -> None:
         """Close it."""
         opened.raw.close(force=True)
 
@@ -126,7 +126,7 @@ class Apsw:
         return int(getattr(error, "extendedresult", 0) or self._codes.get(type(error), 0))
 
 
-class Standard:
+class StandardDriver:
     """SQLite as Python has it: one connection for each file, which nobody else may use meanwhile."""
 
     shared = False
@@ -138,10 +138,10 @@ class Standard:
                 f"a journal needs apsw, or SQLite 3.37; here is {sqlite3.sqlite_version}: pip install apsw"
             )
         self._turn = threading.Lock()
-        self._open: dict[str, tuple[Opened, int]] = {}  # and how many use it
+        self._open: dict[str, tuple[OpenedDatabase, int]] = {}  # and how many use it
         os.register_at_fork(after_in_child=self._in_child)
 
-    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> Opened:
+    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> OpenedDatabase:
         """The process's connection; the first one takes the file for itself."""
         del vfs
         name = os.path.realpath(path)
@@ -150,7 +150,7 @@ class Standard:
             if known is not None:
                 self._open[name] = (known[0], known[1] + 1)
                 return known[0]
-            opened = Opened(_connection(name, write=write, frozen=frozen), threading.RLock())
+            opened = OpenedDatabase(_connection(name, write=write, frozen=frozen), threading.RLock())
             if write:
                 opened.raw.execute("PRAGMA locking_mode=EXCLUSIVE")
                 self._open[name] = (opened, 1)
@@ -160,7 +160,7 @@ class Standard:
         """Has this process the file to itself already?"""
         return os.path.realpath(path) in self._open
 
-    def close(self, opened: Opened) -> None:
+    def close(self, opened: OpenedDatabase) -> None:
         """Close it when nobody in this process uses it any more: then others may have the file."""
         with self._turn:
             for name, (known, users) in self._open.items():

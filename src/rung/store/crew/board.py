@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import ASKS, CONDUCTOR, ESCALATED, STOP, WATCHDOG, State
+from rung.core.crew.contract import ASKS, CONDUCTOR, ESCALATED, STOP, WATCHDOG, TaskState
 from rung.core.domain.errors import ConfigError
 from rung.store.crew.rows import COLUMNS, SELECT, WORKERS, task
 from rung.store.crew.trigger_conditions import quoted
@@ -13,8 +13,8 @@ from rung.store.crew.trigger_conditions import quoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.store.crew.rows import Process, Task
-    from rung.store.crew.table import Table
+    from rung.store.crew.rows import ProcessRow, TaskRow
+    from rung.store.crew.table import CrewTable
 
 MOST: Final = 50  # processes of a task
 FACTS: Final = ("paused", "halted", STOP)
@@ -23,11 +23,11 @@ _PERSON: Final = (
     f" OR state = 'exited' AND coalesce(outcome, '') = '{ESCALATED}')"
 )
 _FIRST: Final = (  # after those for a person: who waits for an answer, who works, what could be begun, what is over
-    (State.ERROR, State.NEEDS_REVIEW),
-    (State.EXIT_REQUESTED, State.FIX_PROPOSED, State.REVIEW_FAILED, State.REVIEW_APPROVED),
-    (State.WORKING,),
-    (State.WATCHING,),
-    (State.EXITED,),
+    (TaskState.ERROR, TaskState.NEEDS_REVIEW),
+    (TaskState.EXIT_REQUESTED, TaskState.FIX_PROPOSED, TaskState.REVIEW_FAILED, TaskState.REVIEW_APPROVED),
+    (TaskState.WORKING,),
+    (TaskState.WATCHING,),
+    (TaskState.EXITED,),
 )
 _RANK: Final = (
     f"CASE WHEN {_PERSON} THEN 0 "
@@ -38,12 +38,12 @@ _LIKE: Final = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class BoardHeader:
     """What stands above the tasks."""
 
-    conductor: Task | None
-    watchdog: Task | None
-    counts: dict[State, int]
+    conductor: TaskRow | None
+    watchdog: TaskRow | None
+    counts: dict[TaskState, int]
     for_person: int  # tasks that wait for one
     facts: dict[str, str]  # why nothing is given out, if that is so
 
@@ -54,18 +54,18 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class BoardPage:
     """Some of the tasks, and where the next ones begin; nothing: these were the last."""
 
-    tasks: list[Task]
+    tasks: list[TaskRow]
     after: str
 
 
-def head(table: Table) -> Head:
+def head(table: CrewTable) -> BoardHeader:
     """Who leads the crew, and how many tasks are where."""
     ((waiting,),) = table.connection.execute(f"SELECT count(*) FROM orchestration_tasks WHERE {WORKERS} AND {_PERSON}")
     facts = {name: table.fact(name) or "" for name in FACTS}
-    return Head(
+    return BoardHeader(
         conductor=table.task(CONDUCTOR),
         watchdog=table.task(WATCHDOG),
         counts=table.counts(),
@@ -75,14 +75,14 @@ def head(table: Table) -> Head:
 
 
 def page(  # what may be asked for
-    table: Table,
+    table: CrewTable,
     most: int,
     *,
     after: str = "",
-    states: Sequence[State] = (),
+    states: Sequence[TaskState] = (),
     text: str = "",
     for_person: bool = False,
-) -> Page:
+) -> BoardPage:
     """Tasks, those that need a person first, then those at work; `after` is where an earlier page ended."""
     where, values = [WORKERS], list[Any]()
     if states:
@@ -99,7 +99,7 @@ def page(  # what may be asked for
     rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 3}, task_id LIMIT {int(most) + 1}", values)
     found = [task(row[:-1]) for row in rows[:most]]
     more = len(rows) > most
-    return Page(tasks=found, after=f"{rows[most - 1][-1]}.{found[-1].task_id}" if more else "")
+    return BoardPage(tasks=found, after=f"{rows[most - 1][-1]}.{found[-1].task_id}" if more else "")
 
 
 def _place(after: str) -> tuple[int, str]:
@@ -109,12 +109,12 @@ def _place(after: str) -> tuple[int, str]:
     return int(rank), name
 
 
-def worker_row(table: Table, task_id: str) -> Task | None:
+def worker_row(table: CrewTable, task_id: str) -> TaskRow | None:
     """A task for workers, if there is one of this name."""
     found = table.connection.execute(f"{SELECT} WHERE task_id = ? AND {WORKERS}", [task_id])
     return task(found[0]) if found else None
 
 
-def processes_of(table: Table, task_id: str) -> list[Process]:
+def processes_of(table: CrewTable, task_id: str) -> list[ProcessRow]:
     """The processes that were started for a task, the newest first."""
     return table.processes(alive_only=False, task_id=task_id)[: -MOST - 1 : -1]

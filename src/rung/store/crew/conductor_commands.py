@@ -6,23 +6,23 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import CONDUCTOR, FALLBACK, RESERVED, MessageType, State
+from rung.core.crew.contract import CONDUCTOR, FALLBACK, RESERVED, MessageType, TaskState
 from rung.core.domain.errors import ConfigError, is_number
 from rung.store.crew.connection import transaction
-from rung.store.crew.rows import Process, Restart, stored
+from rung.store.crew.rows import ProcessRow, RestartRow, stored
 from rung.store.crew.trigger_conditions import NOW
-from rung.store.crew.worker_commands import Working
+from rung.store.crew.worker_commands import WorkerCommands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.store.crew.rows import NewTask, Task
+    from rung.store.crew.rows import NewTask, TaskRow
 
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PROCESS: Final = "session_id, task_id, launched_at, ended_at, exit_code, command"
 
 
-class Conducting(Working):
+class ConductorCommands(WorkerCommands):
     """The conductor's side of the table."""
 
     def add(self, new: NewTask) -> None:
@@ -50,7 +50,7 @@ class Conducting(Working):
             body = new.instruction or new.instruction_path or new.title
             self._say(new.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
 
-    def answer(self, task: Task, to: State, body: str, type: MessageType, **columns: Any) -> bool:  # noqa: A002  # the contract's word
+    def answer(self, task: TaskRow, to: TaskState, body: str, type: MessageType, **columns: Any) -> bool:  # noqa: A002  # the contract's word
         """Say something and move the task; False, and nothing said, where it has moved on since it was read."""
         values = stored(columns)
         names = "".join(f", {name} = ?" for name in values)
@@ -74,7 +74,7 @@ class Conducting(Working):
                 [*values.values(), task_id],
             )
 
-    def own_state(self, who: str, state: State | None = None, *, session: str = "") -> None:
+    def own_state(self, who: str, state: TaskState | None = None, *, session: str = "") -> None:
         """A heartbeat of the conductor or the watchdog; and a move, and who it is now."""
         if who not in RESERVED:
             raise ConfigError("who", who, f"one of {', '.join(RESERVED)}")
@@ -108,7 +108,7 @@ class Conducting(Working):
             [exit_code, session],
         )
 
-    def processes(self, *, alive_only: bool = True, task_id: str = "") -> list[Process]:
+    def processes(self, *, alive_only: bool = True, task_id: str = "") -> list[ProcessRow]:
         """What was started; of which the end is not known, unless all are asked for; for one task, or for any."""
         wanted = [*(["ended_at IS NULL"] if alive_only else []), *(["task_id = ?"] if task_id else [])]
         where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
@@ -118,7 +118,9 @@ class Conducting(Working):
             [task_id] if task_id else [],
         )
         names = [*_PROCESS.split(", "), "age"]
-        return [Process(**dict(zip(names, row, strict=True)) | {"command": tuple(json.loads(row[5]))}) for row in rows]
+        return [
+            ProcessRow(**dict(zip(names, row, strict=True)) | {"command": tuple(json.loads(row[5]))}) for row in rows
+        ]
 
     # -- restarts and facts ---------------------------------------------------------------------------
 
@@ -129,7 +131,7 @@ class Conducting(Working):
             [task_id, why],
         )
 
-    def restarts(self, since_seconds: float) -> list[Restart]:
+    def restarts(self, since_seconds: float) -> list[RestartRow]:
         """The restarts of the last seconds, the oldest first."""
         age = "(julianday('now') - julianday(at)) * 86400"
         rows = self.connection.execute(
@@ -137,7 +139,7 @@ class Conducting(Working):
             [float(since_seconds)],
         )
         return [
-            Restart(id=number, at=at, task_id=task, why=why, age=seconds) for number, at, task, why, seconds in rows
+            RestartRow(id=number, at=at, task_id=task, why=why, age=seconds) for number, at, task, why, seconds in rows
         ]
 
     def fact(self, name: str) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import CLAIMABLE, OWNED, TERMINAL, State
-from rung.store.crew.queries import Reading
-from rung.store.crew.rows import SELECT, WORKERS, Task, task
+from rung.core.crew.contract import CLAIMABLE, OWNED, TERMINAL, TaskState
+from rung.store.crew.queries import CrewQueries
+from rung.store.crew.rows import SELECT, WORKERS, TaskRow, task
 from rung.store.crew.trigger_conditions import quoted
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ _FREE: Final = (
 )
 
 
-class Looking(Reading):
+class ConductorQueries(CrewQueries):
     """The conductor's questions."""
 
-    def attention(self, most: int = -1) -> list[Task]:
+    def attention(self, most: int = -1) -> list[TaskRow]:
         """Rows that wait for the conductor: errors and reviews nobody was asked about, ends it has not taken note of.
 
         The most urgent first: those with an error cannot go on at all, those in review stand safely.
@@ -62,13 +62,13 @@ class Looking(Reading):
         """Tasks that are over, and yet have a process that is not known to have ended."""
         return [name for (name,) in self.connection.execute(_LEFT_OVER)]
 
-    def claimed(self) -> list[Task]:
+    def claimed(self) -> list[TaskRow]:
         """Rows that a worker has in its hands."""
         return [task(row) for row in self.connection.execute(_CLAIMED)]
 
-    def ready(self, most: int, besides: Container[str] = ()) -> list[Task]:
+    def ready(self, most: int, besides: Container[str] = ()) -> list[TaskRow]:
         """The first rows that nobody has and that wait for nothing, besides some."""
-        found: list[Task] = []
+        found: list[TaskRow] = []
         done: set[str] | None = None
         for task_id, depends_on in self.connection.execute(_FREE):
             if len(found) >= most:
@@ -78,7 +78,7 @@ class Looking(Reading):
             needs = json.loads(depends_on) if depends_on else []
             if needs and done is None:
                 rows = self.connection.execute(
-                    "SELECT task_id FROM orchestration_tasks WHERE state = ?", [State.COMPLETE]
+                    "SELECT task_id FROM orchestration_tasks WHERE state = ?", [TaskState.COMPLETE]
                 )
                 done = {name for (name,) in rows}
             if not needs or (done or set()).issuperset(needs):

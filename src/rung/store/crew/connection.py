@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rung.core.domain.errors import Busy, IllegalMove, StoreError
+from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable
 from rung.store.backends.sqlite_connection import clean
-from rung.store.backends.sqlite_drivers import PASSING, Apsw
+from rung.store.backends.sqlite_drivers import PASSING, ApswDriver
 from rung.store.crew import schema
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ WAIT: Final = 30_000  # milliseconds for others' commits: in this mode everybody
 NONE_YET: Final = "there is no crew's table yet: rung crew init --db {url}"
 
 
-class Transacting(Protocol):
+class CrewTransactions(Protocol):
     """What can do all of it, or nothing."""
 
     def begin(self) -> None:
@@ -44,7 +44,7 @@ class Transacting(Protocol):
         ...
 
 
-class Connection(Transacting, Protocol):
+class CrewConnection(CrewTransactions, Protocol):
     """What both stores' connections can do; used by one thread."""
 
     url: str
@@ -59,7 +59,7 @@ class Connection(Transacting, Protocol):
 
 
 @contextmanager
-def transaction(connection: Transacting) -> Iterator[None]:
+def transaction(connection: CrewTransactions) -> Iterator[None]:
     """All of it, or nothing."""
     connection.begin()
     try:
@@ -70,7 +70,7 @@ def transaction(connection: Transacting) -> Iterator[None]:
         raise
 
 
-class SqliteTable:
+class SqliteCrewConnection:
     """One file, by apsw or by Python's own module."""
 
     def __init__(
@@ -143,7 +143,7 @@ class SqliteTable:
         if code == sqlite3.SQLITE_NOTADB:
             return StoreError(f"{self.url}: is not a crew's table: it is no SQLite file")
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            return Busy(str(error))
+            return StoreUnavailable(str(error))
         return StoreError(f"{self.url}: cannot be used: {error}")
 
     def _code(self, error: Exception) -> int:
@@ -165,8 +165,8 @@ class SqliteTable:
         code = self._code(error)
         if code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:
             said = str(error)
-            return IllegalMove(said[said.find("rung: ") + len("rung: ") :])
-        return Busy(str(error)) if code & 0xFF in PASSING else error
+            return IllegalTransition(said[said.find("rung: ") + len("rung: ") :])
+        return StoreUnavailable(str(error)) if code & 0xFF in PASSING else error
 
     def begin(self) -> None:
         """Begin to write; nobody else does until it is committed."""
@@ -179,7 +179,7 @@ class SqliteTable:
     def rollback(self) -> None:
         """Take it back; SQLite may have done so already."""
         if self.raw.in_transaction:
-            with suppress(Busy):
+            with suppress(StoreUnavailable):
                 self.execute("ROLLBACK")
 
     def close(self) -> None:
@@ -187,9 +187,9 @@ class SqliteTable:
         self.raw.close()
 
 
-def _apsw() -> Apsw | None:
+def _apsw() -> ApswDriver | None:
     try:
-        return Apsw()
+        return ApswDriver()
     except ImportError:
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.domain.errors import IllegalMove, StoreError
+from rung.core.domain.errors import IllegalTransition, StoreError
 from rung.store.backends.postgres import WRITER, PostgresBackend, PostgresConnection
 from rung.store.crew import schema
 from rung.store.crew.connection import transaction
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _THERE: Final = "SELECT to_regclass('orchestration_tasks') IS NOT NULL AND to_regclass('crew_facts') IS NOT NULL"
 
 
-class PostgresTable:
+class PostgresCrewConnection:
     """One schema of one database; a journal may be in it, too."""
 
     def __init__(self, url: str, *, create: bool) -> None:
@@ -33,7 +33,7 @@ class PostgresTable:
         try:
             return self._inner.execute(sql, [str(value) if isinstance(value, str) else value for value in values])
         except psycopg.errors.RaiseException as error:
-            raise IllegalMove((error.diag.message_primary or "").removeprefix("rung: ")) from None
+            raise IllegalTransition((error.diag.message_primary or "").removeprefix("rung: ")) from None
 
     def begin(self) -> None:
         """Begin to write; nobody else does until it is committed."""

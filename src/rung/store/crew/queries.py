@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import FALLBACK, MessageType, State
+from rung.core.crew.contract import FALLBACK, MessageType, TaskState
 from rung.core.domain.errors import ConfigError
-from rung.store.crew.rows import SELECT, WORKERS, Message, Task, task
+from rung.store.crew.rows import SELECT, WORKERS, CrewMessageRow, TaskRow, task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.store.crew.connection import Connection
+    from rung.store.crew.connection import CrewConnection
 
 _ORDER: Final = "ORDER BY priority DESC, task_id"
 
 
-class Reading:
+class CrewQueries:
     """Questions; none of them changes anything."""
 
-    connection: Connection
+    connection: CrewConnection
 
-    def task(self, task_id: str) -> Task | None:
+    def task(self, task_id: str) -> TaskRow | None:
         """One row, of any kind."""
         found = self.connection.execute(f"{SELECT} WHERE task_id = ?", [task_id])
         return task(found[0]) if found else None
 
-    def known(self, task_id: str) -> Task:
+    def known(self, task_id: str) -> TaskRow:
         """A worker's row that has to be there."""
         found = self.connection.execute(f"{SELECT} WHERE task_id = ? AND {WORKERS}", [task_id])
         if not found:
@@ -39,26 +39,28 @@ class Reading:
         )
         return (", ".join(name for (name,) in names[:5]) or "none yet") + (" …" if len(names) > 5 else "")  # noqa: PLR2004  # of six, five are shown
 
-    def tasks(self, *states: State) -> list[Task]:
+    def tasks(self, *states: TaskState) -> list[TaskRow]:
         """Workers' rows in these states, or in any; the most urgent first."""
         wanted = f" AND state IN ({_marks(states)})" if states else ""
         return self._tasks(f"{WORKERS}{wanted}", states)
 
-    def fallbacks(self) -> list[Task]:
+    def fallbacks(self) -> list[TaskRow]:
         """Rows of sessions that were blocked."""
         return self._tasks("substr(task_id, 1, 9) = ?", [FALLBACK])
 
-    def _tasks(self, where: str, values: Sequence[Any]) -> list[Task]:
+    def _tasks(self, where: str, values: Sequence[Any]) -> list[TaskRow]:
         return [task(row) for row in self.connection.execute(f"{SELECT} WHERE {where} {_ORDER}", values)]
 
-    def counts(self) -> dict[State, int]:
+    def counts(self) -> dict[TaskState, int]:
         """How many workers' rows are in each state; those that have none are there too."""
         sql = f"SELECT state, count(*) FROM orchestration_tasks WHERE {WORKERS} GROUP BY state"
-        return dict.fromkeys(State, 0) | {State(state): number for state, number in self.connection.execute(sql)}
+        return dict.fromkeys(TaskState, 0) | {
+            TaskState(state): number for state, number in self.connection.execute(sql)
+        }
 
     def messages(
         self, task_id: str | None = None, *, after: int = 0, types: Sequence[MessageType] = ()
-    ) -> list[Message]:
+    ) -> list[CrewMessageRow]:
         """What was said, in order; after the message of that number."""
         sql = "SELECT id, task_id, from_session, message, message_type, timestamp FROM orchestration_messages WHERE id > ?"
         values: list[Any] = [after]
@@ -67,7 +69,7 @@ class Reading:
         if types:
             sql, values = f"{sql} AND message_type IN ({_marks(types)})", [*values, *types]
         return [
-            Message(
+            CrewMessageRow(
                 id=number,
                 task_id=about or "",
                 from_session=sender or "",

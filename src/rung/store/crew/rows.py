@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import ASKS, ESCALATED, RESERVED, STALE, MessageType, State
+from rung.core.crew.contract import ASKS, ESCALATED, RESERVED, STALE, MessageType, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,11 +16,11 @@ PROGRESS_AGE: Final = "(julianday('now') - julianday(coalesce(progress_at, start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class TaskRow:
     """A row of the table. Times are UTC text as SQLite writes them; what is not set is empty."""
 
     task_id: str
-    state: State
+    state: TaskState
     instruction_path: str = ""
     session_id: str = ""
     worked_by: str = ""
@@ -63,8 +63,8 @@ class Task:
     @property
     def needs_person(self) -> bool:
         """Only a person can help it now: it asks, or it was given up."""
-        asks = self.state in (State.ERROR, State.NEEDS_REVIEW) and self.note.startswith(ASKS)
-        return asks or (self.state is State.EXITED and self.outcome == ESCALATED)
+        asks = self.state in (TaskState.ERROR, TaskState.NEEDS_REVIEW) and self.note.startswith(ASKS)
+        return asks or (self.state is TaskState.EXITED and self.outcome == ESCALATED)
 
     @property
     def version(self) -> str:
@@ -72,8 +72,8 @@ class Task:
         return f"{self.generation}-{self.state.value}"
 
 
-COLUMNS: Final = tuple(field.name for field in fields(Task))[:-2]
-_TEXTS: Final = {field.name for field in fields(Task) if field.type == "str"} - {"task_id"}
+COLUMNS: Final = tuple(field.name for field in fields(TaskRow))[:-2]
+_TEXTS: Final = {field.name for field in fields(TaskRow) if field.type == "str"} - {"task_id"}
 _ASKED: Final = ", ".join(
     f"coalesce({name}, '')" if name in _TEXTS else f"coalesce({name}, 0)" if name == "retry_count" else name
     for name in COLUMNS
@@ -82,14 +82,14 @@ SELECT: Final = f"SELECT {_ASKED}, {AGE}, {PROGRESS_AGE} FROM orchestration_task
 _AT: Final = {name: place for place, name in enumerate(COLUMNS)}
 _STATE, _OPEN, _APPROVED = _AT["state"], _AT["open_for_claim"], _AT["approved"]
 _DEPENDS_ON, _WRITES, _COMMAND, _HISTORY = _AT["depends_on"], _AT["writes"], _AT["command"], _AT["history"]
-_STATES: Final = {state.value: state for state in State}
+_STATES: Final = {state.value: state for state in TaskState}
 # A conductor reads ten thousand rows in each of its turns: to fill the slots one by one, past the checks of a frozen
 # value, takes a quarter of the time.
-_FILL: Final = tuple(getattr(Task, field.name).__set__ for field in fields(Task))
+_FILL: Final = tuple(getattr(TaskRow, field.name).__set__ for field in fields(TaskRow))
 _CHANGEABLE: Final = frozenset(COLUMNS) - {"task_id", "state", "session_id", "generation", "error_tries"}
 
 
-def task(row: Sequence[Any]) -> Task:
+def task(row: Sequence[Any]) -> TaskRow:
     """The task of a row that SELECT gave."""
     values = list(row)
     values[_STATE] = _STATES[values[_STATE]]
@@ -101,7 +101,7 @@ def task(row: Sequence[Any]) -> Task:
         values[_COMMAND] = texts(values[_COMMAND]) or None
     if values[_HISTORY] is not None:
         values[_HISTORY] = _json(values[_HISTORY])
-    made = Task.__new__(Task)
+    made = TaskRow.__new__(TaskRow)
     for fill, value in zip(_FILL, values, strict=True):
         fill(made, value)
     return made
@@ -159,7 +159,7 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class TaskLease:
     """A task in a worker's hands: a lease, and the fence that each of its writes carries."""
 
     task_id: str
@@ -170,7 +170,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class CrewMessageRow:
     """What somebody said about a task."""
 
     id: int
@@ -182,7 +182,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class ProcessRow:
     """A process that was started for the crew."""
 
     session_id: str
@@ -195,7 +195,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
+class RestartRow:
     """A restart, and why."""
 
     id: int

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import CONDUCTOR, RESERVED, STALE, WATCHDOG, State, refusal
+from rung.core.crew.contract import CONDUCTOR, RESERVED, STALE, WATCHDOG, TaskState, refusal
 from rung.store.crew import trigger_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSION: Final = 1
-_STATES: Final = trigger_conditions.quoted(State)
+_STATES: Final = trigger_conditions.quoted(TaskState)
 
 # {serial}, {real} and {now} are what the stores differ in.
 TABLES: Final = (
@@ -113,7 +113,7 @@ def _refusal(name: str, when: str, condition: str, words: str) -> str:
 
 def _refusals() -> Iterator[str]:
     moved = f"UPDATE OF state {_TASKS}"
-    for before in State:
+    for before in TaskState:
         condition = f"OLD.state = '{before}' AND {trigger_conditions.MOVED} AND {trigger_conditions.is_worker('OLD')}"
         yield _refusal(
             f"from_{before}", moved, f"{condition} AND NOT {trigger_conditions.may_move(before)}", refusal(before)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import RESERVED, State, refusal
+from rung.core.crew.contract import RESERVED, TaskState, refusal
 from rung.store.backends.postgres import LOCK
 from rung.store.crew import trigger_conditions
 from rung.store.crew.schema import ROWS, TABLES
@@ -108,7 +108,7 @@ def _changes() -> str:
 def _worker_changes() -> str:
     moves = "".join(
         f"WHEN '{before}' THEN {_refuse(f'NOT {trigger_conditions.may_move(before)}', refusal(before))}"
-        for before in State
+        for before in TaskState
     )
     effects = "".join(
         f"NEW.{name} := {value.replace('NEW.', 'given.')};\n" for name, value in trigger_conditions.EFFECTS.items()
@@ -128,7 +128,7 @@ def _own_moves() -> str:
             refusal(before, name),
         )
         for name in RESERVED
-        for before in State
+        for before in TaskState
     )
 
 

@@ -10,8 +10,8 @@ from rung.core.crew.contract import (
     RESERVED,
     WORKERS_OWN,
     MessageType,
-    State,
-    When,
+    TaskState,
+    TransitionGuard,
     legal,
 )
 
@@ -70,16 +70,16 @@ OPENED: Final = (
     f" (OLD.state = 'exited' OR (OLD.state <> 'watching' AND {stale('OLD')})))"
 )
 _CONDITIONS: Final = {
-    When.ALWAYS: "TRUE",
-    When.CLAIM: "coalesce(NEW.session_id, '') <> ''",
-    When.OWNED: OWNED,
-    When.APPROVED: "OLD.approved = 1",
-    When.STALE: stale("OLD"),
-    When.WARNED: WARNED,
+    TransitionGuard.ALWAYS: "TRUE",
+    TransitionGuard.CLAIM: "coalesce(NEW.session_id, '') <> ''",
+    TransitionGuard.OWNED: OWNED,
+    TransitionGuard.APPROVED: "OLD.approved = 1",
+    TransitionGuard.STALE: stale("OLD"),
+    TransitionGuard.WARNED: WARNED,
 }
 
 
-def may_move(before: State, task_id: str = "") -> str:
+def may_move(before: TaskState, task_id: str = "") -> str:
     """Is NEW.state one that this state may become?"""
     ways: dict[str, list[str]] = {}
     for move in legal(before, task_id):

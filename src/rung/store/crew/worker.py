@@ -8,31 +8,38 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from rung.core.crew.contract import BEAT, CONDUCTOR, MessageType, State
-from rung.core.crew.handoff import Handoff, Presence, Resumption, compare, handoff_kind
-from rung.core.domain.errors import Busy, ConfigError, ExitAsked, NothingToClaim, RungError, StaleClaim
-from rung.store.crew.table import Table
+from rung.core.crew.contract import BEAT, CONDUCTOR, MessageType, TaskState
+from rung.core.crew.handoff import ArtifactPresence, Handoff, Resumption, compare, handoff_kind
+from rung.core.domain.errors import (
+    ConfigError,
+    LeaseExpired,
+    NoTaskAvailable,
+    RungError,
+    StopRequested,
+    StoreUnavailable,
+)
+from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
-    from rung.store.crew.rows import Claim, Message
+    from rung.store.crew.rows import CrewMessageRow, TaskLease
 
-WAITS: Final = (State.ERROR, State.NEEDS_REVIEW)  # for an answer
+WAITS: Final = (TaskState.ERROR, TaskState.NEEDS_REVIEW)  # for an answer
 POLL: Final = 2.0  # seconds between two looks for one
 PLACE, TASK, SESSION = "RUNG_CREW", "RUNG_TASK", "RUNG_SESSION"  # what a worker that was started is told
 
 
-class Answer(NamedTuple):
+class ConductorReply(NamedTuple):
     """What the conductor decided, and said."""
 
-    state: State
+    state: TaskState
     text: str
 
 
-class Worker:
+class CrewWorker:
     """One task in one worker's hands.
 
     >>> with rung.crew.Worker("crew.db", "task-01") as worker:
@@ -57,11 +64,11 @@ class Worker:
         self._over = threading.Event()
         self._trouble: RungError | None = None
         self._beating: threading.Thread | None = None
-        self._claim: Claim | None = None
+        self._claim: TaskLease | None = None
         self._heard = 0
 
     @classmethod
-    def launched(cls, *, beat_every: float = BEAT) -> Worker:
+    def launched(cls, *, beat_every: float = BEAT) -> CrewWorker:
         """The worker that this process was started as: the table, task and session in its environment."""
         place = os.environ.get(PLACE, "")
         if not place:
@@ -71,7 +78,7 @@ class Worker:
     # -- from the claim to the end --------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        self.table = Table.open(self._place)
+        self.table = CrewTable.open(self._place)
         try:
             self._claim = self._taken()
             if self._claim.generation > 1:
@@ -83,34 +90,34 @@ class Worker:
             raise
         return self
 
-    def _taken(self) -> Claim:
+    def _taken(self) -> TaskLease:
         if self._wanted is not None:
             return self.table.claim(self._wanted, self.session, self._worked_by)
         found = self.table.claim_next(self.session)
         if found is None:
-            raise NothingToClaim("there is nothing to claim: every task is taken, waits for another, or is done")
+            raise NoTaskAvailable("there is nothing to claim: every task is taken, waits for another, or is done")
         return found
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         try:
-            if not self._over.is_set() and not isinstance(error, StaleClaim):
+            if not self._over.is_set() and not isinstance(error, LeaseExpired):
                 self._give_up(error)
         finally:
             self._over.set()
             if self._beating is not None:
                 self._beating.join()
             self.table.close()
-        return isinstance(error, ExitAsked)
+        return isinstance(error, StopRequested)
 
     def _give_up(self, error: BaseException | None) -> None:
-        reason = "asked to stop" if isinstance(error, ExitAsked) else "left without completing"
-        if error is not None and not isinstance(error, ExitAsked):
+        reason = "asked to stop" if isinstance(error, StopRequested) else "left without completing"
+        if error is not None and not isinstance(error, StopRequested):
             reason = f"{type(error).__name__}: {error}"
         try:
             self.hand_off(self._handoff(reason).body())
-        except (StaleClaim, Busy):
+        except (LeaseExpired, StoreUnavailable):
             if error is None:
                 raise
 
@@ -128,10 +135,10 @@ class Worker:
         """A successor says what it found, before it goes on: the table is right where the handoff differs."""
         left = self.table.messages(self.task_id, types=(MessageType.HANDOFF,))
         handoff = Handoff.parse(left[-1].message) if left else None
-        differences = () if handoff is None else compare(handoff, state=State.WORKING)
+        differences = () if handoff is None else compare(handoff, state=TaskState.WORKING)
         found = Resumption(
             previous_session=left[-1].from_session if left else "unknown",
-            handoff=Presence.MISSING if handoff is None else Presence.PRESENT,
+            handoff=ArtifactPresence.MISSING if handoff is None else ArtifactPresence.PRESENT,
             kind=handoff_kind(handoff),
             differences=differences,
             deviations=0 if handoff is None else len(handoff.deviations),
@@ -140,7 +147,7 @@ class Worker:
         self.table.say(self.task_id, self.session, found.body(), MessageType.RESUMPTION)
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> TaskLease:
         """The lease this worker has."""
         if self._claim is None:
             raise ConfigError("worker", self.session, "one that has claimed: with Worker(…) as worker")
@@ -151,14 +158,14 @@ class Worker:
         """What it works on."""
         return self.claim.task_id
 
-    def _beat_on(self, table: Table) -> None:
+    def _beat_on(self, table: CrewTable) -> None:
         """In a thread of its own, so that long work does not look dead."""
         with table:
             while not self._over.wait(self._every):
                 try:
-                    if table.beat(self.claim) is State.EXIT_REQUESTED and self._trouble is None:
-                        self._trouble = ExitAsked(f"{self.task_id}: the conductor asks this worker to stop")
-                except Busy:
+                    if table.beat(self.claim) is TaskState.EXIT_REQUESTED and self._trouble is None:
+                        self._trouble = StopRequested(f"{self.task_id}: the conductor asks this worker to stop")
+                except StoreUnavailable:
                     continue  # the next one will do
                 except RungError as error:  # it is somebody else's: the work's next word will say so
                     self._trouble = error
@@ -166,12 +173,12 @@ class Worker:
 
     # -- what it says ---------------------------------------------------------------------------------
 
-    def beat(self, progress: str = "") -> State:
+    def beat(self, progress: str = "") -> TaskState:
         """A sign of life with what there is to show for it; raises when it should stop."""
         self._check()
         state = self.table.beat(self.claim, progress=progress)
-        if state is State.EXIT_REQUESTED:
-            raise ExitAsked(f"{self.task_id}: the conductor asks this worker to stop")
+        if state is TaskState.EXIT_REQUESTED:
+            raise StopRequested(f"{self.task_id}: the conductor asks this worker to stop")
         return state
 
     def error(self, summary: str, *, body: str = "", report_path: str = "") -> int:
@@ -191,7 +198,7 @@ class Worker:
 
     def wait_for_answer(
         self, timeout: float | None = None, *, poll: float = POLL, clock: Callable[[], float] = time.monotonic
-    ) -> Answer:
+    ) -> ConductorReply:
         """Wait for what the conductor decides about an error, a warning or a review, and go on with it."""
         until = None if timeout is None else clock() + timeout
         while True:
@@ -203,9 +210,9 @@ class Worker:
             self._over.wait(poll)
         said = [message for message in self.messages() if message.from_session == CONDUCTOR]
         self.table.resume(self.claim)
-        return Answer(state, said[-1].message if said else "")
+        return ConductorReply(state, said[-1].message if said else "")
 
-    def messages(self, *types: MessageType) -> list[Message]:
+    def messages(self, *types: MessageType) -> list[CrewMessageRow]:
         """What was said about the task since this was last asked."""
         found = self.table.messages(self.task_id, after=self._heard, types=types)
         self._heard = max([self._heard, *(message.id for message in found)])

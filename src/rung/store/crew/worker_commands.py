@@ -13,17 +13,17 @@ from rung.core.crew.contract import (
     FALLBACK,
     TERMINAL,
     MessageType,
-    State,
+    TaskState,
     refusal,
 )
-from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalMove, StaleClaim, is_whole
+from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, is_whole
 from rung.store.crew.connection import transaction
-from rung.store.crew.queries import Reading
-from rung.store.crew.rows import WORKERS, Claim, texts
+from rung.store.crew.queries import CrewQueries
+from rung.store.crew.rows import WORKERS, TaskLease, texts
 from rung.store.crew.trigger_conditions import NOW, quoted
 
 if TYPE_CHECKING:
-    from rung.store.crew.rows import Task
+    from rung.store.crew.rows import TaskRow
 
 _NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 _CLAIM: Final = (
@@ -44,10 +44,10 @@ _BEAT: Final = (
 )
 
 
-class Working(Reading):
+class WorkerCommands(CrewQueries):
     """A worker's side of the table."""
 
-    def claim(self, task_id: str, session: str, worked_by: str = "") -> Claim:
+    def claim(self, task_id: str, session: str, worked_by: str = "") -> TaskLease:
         """Take a task; whoever does not get it is blocked, and leaves its fallback row and a message."""
         _named("session", session)
         with transaction(self.connection):
@@ -59,7 +59,7 @@ class Working(Reading):
             raise ClaimBlocked(task_id, session, _why(before, session))
         return won
 
-    def claim_next(self, session: str) -> Claim | None:
+    def claim_next(self, session: str) -> TaskLease | None:
         """Take the most urgent task that nobody has and that waits for no other."""
         _named("session", session)
         done = {name for (name,) in self.connection.execute(_DONE)}
@@ -71,12 +71,12 @@ class Working(Reading):
                     return won
         return None
 
-    def _taken(self, task_id: str, session: str, worked_by: str) -> Claim | None:
+    def _taken(self, task_id: str, session: str, worked_by: str) -> TaskLease | None:
         """The guarded statement; it changes a row, or it does not."""
         if not self.connection.execute(_CLAIM, [session, worked_by or f"worker-{task_id}", task_id]):
             return None
         task = self.known(task_id)
-        return Claim(
+        return TaskLease(
             task_id=task_id,
             session=session,
             generation=task.generation,
@@ -84,7 +84,7 @@ class Working(Reading):
             instruction_path=task.instruction_path,
         )
 
-    def _blocked(self, task: Task, session: str) -> None:
+    def _blocked(self, task: TaskRow, session: str) -> None:
         why = _why(task, session)
         self.connection.execute(
             "INSERT INTO orchestration_tasks (task_id, state, session_id, last_heartbeat, last_error, note)"
@@ -97,14 +97,14 @@ class Working(Reading):
 
     # -- while it works -------------------------------------------------------------------------------
 
-    def beat(self, claim: Claim, *, progress: str = "") -> State:
+    def beat(self, claim: TaskLease, *, progress: str = "") -> TaskState:
         """A sign of life, and what there is to show for it; the state it is in, so that a worker learns what is asked."""
         found = self.connection.execute(_BEAT, [*[progress] * 4, claim.task_id, claim.session, claim.generation])
         if not found:
             raise self._stale(claim)
-        return State(found[0][0])
+        return TaskState(found[0][0])
 
-    def error(self, claim: Claim, summary: str, *, body: str = "", report_path: str = "") -> int:
+    def error(self, claim: TaskLease, summary: str, *, body: str = "", report_path: str = "") -> int:
         """Report what went wrong; how many errors the task has had in its life."""
         if summary == CONTEXT_WARNING:
             raise ConfigError("summary", summary, "what went wrong; a context warning is no error: warn")
@@ -113,17 +113,19 @@ class Working(Reading):
             tries = task.error_tries + 1
             text = body or f"ERROR (Retry {tries}/{ERROR_TRIES}):\nError: {summary}\nReport: {report_path or 'none'}"
             self._say(claim.task_id, claim.session, text, MessageType.ERROR)
-            self._move(claim, State.ERROR, retry_count=task.retry_count + 1, last_error=summary, **_report(report_path))
+            self._move(
+                claim, TaskState.ERROR, retry_count=task.retry_count + 1, last_error=summary, **_report(report_path)
+            )
         return tries
 
-    def warn_context(self, claim: Claim, body: str) -> None:
+    def warn_context(self, claim: TaskLease, body: str) -> None:
         """Say that the context runs out: no error, and not counted as one."""
         with transaction(self.connection):
             self._at_work(claim)
             self._say(claim.task_id, claim.session, body, MessageType.CONTEXT_WARNING)
-            self._move(claim, State.ERROR, last_error=CONTEXT_WARNING)
+            self._move(claim, TaskState.ERROR, last_error=CONTEXT_WARNING)
 
-    def ask_review(self, claim: Claim, body: str, *, checkpoint: int, report_path: str = "") -> int:
+    def ask_review(self, claim: TaskLease, body: str, *, checkpoint: int, report_path: str = "") -> int:
         """Ask for a review; which cycle of this checkpoint it is."""
         if not is_whole(checkpoint):
             raise ConfigError("checkpoint", checkpoint, "a whole number, 0 or more")
@@ -132,31 +134,31 @@ class Working(Reading):
         with transaction(self.connection):
             self._its_turn(claim)
             self._say(claim.task_id, claim.session, body, MessageType.REVIEW_REQUEST)
-            self._move(claim, State.NEEDS_REVIEW, **_report(report_path))
+            self._move(claim, TaskState.NEEDS_REVIEW, **_report(report_path))
             return self.known(claim.task_id).review_cycles
 
-    def resume(self, claim: Claim, body: str = "") -> None:
+    def resume(self, claim: TaskLease, body: str = "") -> None:
         """Go on after an answer; whoever takes up another's work says in the body how it found it."""
         with transaction(self.connection):
             self._its_turn(claim)
             if body:
                 self._say(claim.task_id, claim.session, body, MessageType.RESUMPTION)
-            self._move(claim, State.WORKING)
+            self._move(claim, TaskState.WORKING)
 
-    def complete(self, claim: Claim, body: str = "", *, report_path: str = "") -> None:
+    def complete(self, claim: TaskLease, body: str = "", *, report_path: str = "") -> None:
         """The last write: it is done, and a review has approved it."""
         with transaction(self.connection):
             self._at_work(claim)
             self._say(claim.task_id, claim.session, body or "TASK COMPLETE", MessageType.COMPLETION)
-            self._move(claim, State.COMPLETE, **_report(report_path))
+            self._move(claim, TaskState.COMPLETE, **_report(report_path))
 
-    def hand_off(self, claim: Claim, body: str, *, report_path: str = "") -> None:
+    def hand_off(self, claim: TaskLease, body: str, *, report_path: str = "") -> None:
         """Stop, and say how far it got; also after the conductor has ended it, as long as nobody else has it."""
         with transaction(self.connection):
-            task = self._mine(claim, State.COMPLETE)
+            task = self._mine(claim, TaskState.COMPLETE)
             self._say(claim.task_id, claim.session, body, MessageType.HANDOFF)
-            if task.state != State.EXITED:
-                self._move(claim, State.EXITED, **_report(report_path))
+            if task.state != TaskState.EXITED:
+                self._move(claim, TaskState.EXITED, **_report(report_path))
 
     def say(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
         """Leave a message; its number."""
@@ -165,36 +167,36 @@ class Working(Reading):
 
     # -- the fence ------------------------------------------------------------------------------------
 
-    def _mine(self, claim: Claim, *ended: State) -> Task:
+    def _mine(self, claim: TaskLease, *ended: TaskState) -> TaskRow:
         """The task, if it still is this claim's; it holds until the transaction's end."""
         task = self.known(claim.task_id)
         if (task.session_id, task.generation) != (claim.session, claim.generation) or task.state in (ended or TERMINAL):
             raise self._stale(claim)
         return task
 
-    def _at_work(self, claim: Claim) -> Task:
+    def _at_work(self, claim: TaskLease) -> TaskRow:
         """The task, at work: whoever goes on after an answer need not say so first."""
         task = self._its_turn(claim)
         if task.state in ANSWERED:
-            self._move(claim, State.WORKING)
+            self._move(claim, TaskState.WORKING)
         return task
 
-    def _its_turn(self, claim: Claim) -> Task:
+    def _its_turn(self, claim: TaskLease) -> TaskRow:
         """The task, if its worker waits for nobody: whoever has reported something must first be answered."""
         task = self._mine(claim)
-        if task.state not in {State.WORKING, *ANSWERED}:
-            raise IllegalMove(refusal(task.state).removeprefix("rung: "))
+        if task.state not in {TaskState.WORKING, *ANSWERED}:
+            raise IllegalTransition(refusal(task.state).removeprefix("rung: "))
         return task
 
-    def _stale(self, claim: Claim) -> StaleClaim:
+    def _stale(self, claim: TaskLease) -> LeaseExpired:
         task = self.known(claim.task_id)
         whose = (
             f"{task.task_id} is not {claim.session}'s any more (generation {claim.generation}; now {task.generation}"
         )
         holder = f", {task.session_id}" if task.session_id else ", nobody's"
-        return StaleClaim(f"{whose}{holder}, {task.state}): nothing was written; stop working on it")
+        return LeaseExpired(f"{whose}{holder}, {task.state}): nothing was written; stop working on it")
 
-    def _move(self, claim: Claim, state: State, **columns: Any) -> None:
+    def _move(self, claim: TaskLease, state: TaskState, **columns: Any) -> None:
         names = "".join(f", {name} = ?" for name in columns)
         self.connection.execute(
             f"UPDATE orchestration_tasks SET state = ?, last_heartbeat = {NOW}{names} WHERE task_id = ?",
@@ -214,7 +216,7 @@ def _report(path: str) -> dict[str, str]:
     return {"report_path": path} if path else {}
 
 
-def _why(task: Task, session: str) -> str:
+def _why(task: TaskRow, session: str) -> str:
     if task.session_id and task.session_id != session:
         return f"it is {task.state}, in the hands of {task.session_id}"
     if task.session_id and task.state not in TERMINAL:

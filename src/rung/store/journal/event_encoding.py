@@ -21,7 +21,7 @@ FAILURES: Final = 256  # whose JSON is remembered: the same trouble comes again 
 _tersely: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-class Kept(NamedTuple):
+class EncodedEvent(NamedTuple):
     """The event as it is kept: that one is read off. Its name, and its JSON."""
 
     event: Event
@@ -29,13 +29,13 @@ class Kept(NamedTuple):
     body: str
 
 
-def kept(event: Event) -> Kept:
+def kept(event: Event) -> EncodedEvent:
     """The event without secrets. The commonest are put together of parts that were looked at before, and numbers."""
     if type(event) is AttemptSucceeded:
         at, seconds, dollars = event
         if _countable(at, seconds, dollars):
             body = f'{{"v":{VERSION},"name":"{_SUCCEEDED}","at":{at!r},"seconds":{seconds!r},"dollars":{dollars!r}}}'
-            return Kept(event, _SUCCEEDED, body)
+            return EncodedEvent(event, _SUCCEEDED, body)
     elif type(event) is AttemptFailed:
         known = _of_failure(event.failure)
         if known is not None and _countable(event.at, event.seconds, event.dollars):
@@ -45,7 +45,7 @@ def kept(event: Event) -> Kept:
         around = _around_wait(rung, reason, skipped)
         if around is not None and _countable(at, wait):
             body = f'{{"v":{VERSION},"name":"{_DECIDED}","at":{at!r},"decision":{around[0]}{wait!r}{around[1]}}}'
-            return Kept(event, _DECIDED, body)
+            return EncodedEvent(event, _DECIDED, body)
     return _kept(event)
 
 
@@ -71,7 +71,7 @@ def _around_wait(rung: int, reason: str, skipped: tuple[Skip, ...]) -> tuple[str
     return around if len(whole) <= TEXT and _clean(whole) == whole else None
 
 
-class _Failure(NamedTuple):
+class _EncodedFailure(NamedTuple):
     """One that was written before: without its secrets, and as JSON."""
 
     given: Failure
@@ -79,10 +79,10 @@ class _Failure(NamedTuple):
     body: str
 
 
-_FAILURES: Final[dict[int, _Failure]] = {}
+_FAILURES: Final[dict[int, _EncodedFailure]] = {}
 
 
-def _of_failure(failure: Failure) -> _Failure | None:
+def _of_failure(failure: Failure) -> _EncodedFailure | None:
     known = _FAILURES.get(id(failure))
     if known is not None and known.given is failure:
         return known
@@ -96,11 +96,11 @@ def _of_failure(failure: Failure) -> _Failure | None:
         return None
     if len(_FAILURES) >= FAILURES:
         _FAILURES.clear()
-    known = _FAILURES[id(failure)] = _Failure(failure, clean, body)
+    known = _FAILURES[id(failure)] = _EncodedFailure(failure, clean, body)
     return known
 
 
-def _failed(event: AttemptFailed, known: _Failure) -> Kept:
+def _failed(event: AttemptFailed, known: _EncodedFailure) -> EncodedEvent:
     """The same as of any other event: around the failure there are only numbers."""
     at, _, seconds, dollars, may_retry, made = event
     body = (
@@ -109,10 +109,10 @@ def _failed(event: AttemptFailed, known: _Failure) -> Kept:
     )
     if known.clean is not known.given:
         event = event._replace(failure=known.clean)
-    return Kept(event, _FAILED, body)
+    return EncodedEvent(event, _FAILED, body)
 
 
-def _kept(event: Event) -> Kept:
+def _kept(event: Event) -> EncodedEvent:
     table = to_json(event)
     plain = _tersely(table)
     body = _clean(_tersely(_cut(table)) if len(plain) > TEXT else plain)
@@ -123,7 +123,7 @@ def _kept(event: Event) -> Kept:
             body = _tersely(_without_secrets(json.loads(plain)))
             body = _clean(body) if _is_event(_clean(body)) else body
             event = from_json(json.loads(body))
-    return Kept(event, table["name"], body)
+    return EncodedEvent(event, table["name"], body)
 
 
 def _clean(body: str) -> str:

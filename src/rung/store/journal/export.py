@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.domain.errors import StoreError
-from rung.store.queries.reports_sql import Filter, Source
+from rung.store.queries.reports_sql import ReportFilter, ReportSource
 from rung.store.read_models.batch import ROWS
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 PAGE: Final = 5_000
-EVERYTHING: Final = Filter()
+EVERYTHING: Final = ReportFilter()
 
 
-class What(StrEnum):
+class ExportSubject(StrEnum):
     """What is exported."""
 
     ATTEMPTS = "attempts"
@@ -28,7 +28,7 @@ class What(StrEnum):
     EVENTS = "events"
 
 
-class Form(StrEnum):
+class ExportFormat(StrEnum):
     """In which format."""
 
     CSV = "csv"
@@ -36,10 +36,10 @@ class Form(StrEnum):
     PARQUET = "parquet"
 
 
-class Table(NamedTuple):
+class ExportTable(NamedTuple):
     """A table as it is exported: the columns, and the ones that order it and tell where a page ended."""
 
-    source: Source
+    source: ReportSource
     columns: tuple[str, ...]
     key: tuple[str, ...]
 
@@ -49,11 +49,15 @@ _ITS_INCIDENTS: Final = {
     name: f"(SELECT i.{name} FROM incident i WHERE i.id = event.incident)"  # noqa: S608  # our own names
     for name in _OWN
 }
-TABLES: Final[Mapping[What, Table]] = {
-    What.ATTEMPTS: Table(Source("attempt", 0, "at", _OWN), ROWS["attempt"], ("at", "incident", "n")),
-    What.INCIDENTS: Table(Source("incident", 0, "opened_at", _OWN), ROWS["incident"], ("opened_at", "id")),
-    What.EVENTS: Table(
-        Source("event", 0, "at", _ITS_INCIDENTS), ("seq", "incident", "n", "at", "name", "body"), ("seq",)
+TABLES: Final[Mapping[ExportSubject, ExportTable]] = {
+    ExportSubject.ATTEMPTS: ExportTable(
+        ReportSource("attempt", 0, "at", _OWN), ROWS["attempt"], ("at", "incident", "n")
+    ),
+    ExportSubject.INCIDENTS: ExportTable(
+        ReportSource("incident", 0, "opened_at", _OWN), ROWS["incident"], ("opened_at", "id")
+    ),
+    ExportSubject.EVENTS: ExportTable(
+        ReportSource("event", 0, "at", _ITS_INCIDENTS), ("seq", "incident", "n", "at", "name", "body"), ("seq",)
     ),
 }
 WHOLE: Final = frozenset({"seq", "n", "number", "ok", "attempts", "failures", "asks", "escalations"})
@@ -62,12 +66,16 @@ REAL: Final = frozenset(
 )
 
 
-def export(journal: Journal, what: What, form: Form, out: IO[bytes], where: Filter = EVERYTHING) -> int:
+def export(
+    journal: Journal, what: ExportSubject, form: ExportFormat, out: IO[bytes], where: ReportFilter = EVERYTHING
+) -> int:
     """Write all rows to a binary file; how many there were."""
     return _WRITERS[form](what, pages(journal, what, where), out)
 
 
-def pages(journal: Journal, what: What, where: Filter = EVERYTHING, *, size: int = PAGE) -> Iterator[list[Row]]:
+def pages(
+    journal: Journal, what: ExportSubject, where: ReportFilter = EVERYTHING, *, size: int = PAGE
+) -> Iterator[list[Row]]:
     """All rows in their order, a page at a time: each begins after the last one, so none is counted off again."""
     source, columns, key = TABLES[what]
     clause, values = source.clause(where)
@@ -87,7 +95,7 @@ def pages(journal: Journal, what: What, where: Filter = EVERYTHING, *, size: int
         last = [rows[-1][place] for place in places]
 
 
-def _write_csv(what: What, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
+def _write_csv(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
     """With a heading. A text that a spreadsheet would take for a formula gets an apostrophe before it."""
     import csv
     import io
@@ -112,21 +120,21 @@ def cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value
 
 
-def _write_jsonl(what: What, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
+def _write_jsonl(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
     """An object a line; an event's fields stand beside its place."""
     count = 0
     columns = TABLES[what].columns
     for page in rows:
         for row in page:
             table = dict(zip(columns, row, strict=True))
-            if what is What.EVENTS:
+            if what is ExportSubject.EVENTS:
                 table = {key: table[key] for key in ("seq", "incident", "n")} | json.loads(table["body"])
             out.write(json.dumps(table, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         count += len(page)
     return count
 
 
-def _write_parquet(what: What, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
+def _write_parquet(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
     try:
         import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
         from pyarrow import parquet
@@ -151,8 +159,8 @@ def _type(pa: Any, column: str) -> Any:
     return pa.float64() if column in REAL else pa.string()
 
 
-_WRITERS: Final[Mapping[Form, Callable[[What, Iterable[Sequence[Row]], IO[bytes]], int]]] = {
-    Form.CSV: _write_csv,
-    Form.JSONL: _write_jsonl,
-    Form.PARQUET: _write_parquet,
+_WRITERS: Final[Mapping[ExportFormat, Callable[[ExportSubject, Iterable[Sequence[Row]], IO[bytes]], int]]] = {
+    ExportFormat.CSV: _write_csv,
+    ExportFormat.JSONL: _write_jsonl,
+    ExportFormat.PARQUET: _write_parquet,
 }

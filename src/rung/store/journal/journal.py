@@ -7,11 +7,11 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.domain.errors import ReadOnly
+from rung.core.domain.errors import JournalReadOnly
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
 from rung.store.journal.event_encoding import kept
-from rung.store.journal.writer import NOTES, SPOOL, Item, Writer
+from rung.store.journal.writer import NOTES, SPOOL, WriteItem, Writer
 from rung.store.queries.incidents import event_bodies
 from rung.store.read_models.writer import Fresh, ReadModelWriter
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
-    from rung.core.recovery.interventions import Order
-    from rung.store.backends.port import Backend, Connection, Row, Ticket
-    from rung.store.durable_runs import Runs
-    from rung.store.mailbox import Asking, Mailbox
+    from rung.core.recovery.interventions import Intervention
+    from rung.store.backends.port import BackendConnection, DurableFuture, Row, StoreBackend
+    from rung.store.durable_runs import DurableRunStore
+    from rung.store.mailbox import Mailbox, PendingQuestion
 
     T = TypeVar("T")
 
 
-class Append:
+class AppendItem:
     """Events of an incident, of which the first has this place in it: something to write."""
 
     __slots__ = ("events", "first", "incident", "journal")
@@ -40,11 +40,11 @@ class Append:
         self.first = first
         self.events = events
 
-    def __call__(self, connection: Connection) -> Fresh | None:
+    def __call__(self, connection: BackendConnection) -> Fresh | None:
         """Insert what is not there yet; that is what is read off afterwards."""
         return self.journal.insert(connection, [self])[0]
 
-    def present(self, connection: Connection) -> bool:
+    def present(self, connection: BackendConnection) -> bool:
         """Is it there?"""
         return bool(connection.execute(_HAS, (self.incident, self.first + len(self.events) - 1)))
 
@@ -57,7 +57,7 @@ class Journal:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: StoreBackend,
         *,
         project: str = "",
         tell: Callable[[str], object] | None = None,
@@ -73,34 +73,34 @@ class Journal:
         )
         try:
             backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
-        except ReadOnly:  # it can be looked at; whoever writes is told
+        except JournalReadOnly:  # it can be looked at; whoever writes is told
             backend.connect(write=False).close()
 
     # -- the engine's port ----------------------------------------------------------------------------
 
-    def append(self, incident: str, first: int, events: Sequence[Event]) -> Ticket[None]:
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None]:
         """Keep these events, of which the first has this place in the incident."""
-        append = Append(self, incident, first, tuple(events))
+        append = AppendItem(self, incident, first, tuple(events))
         return self._writer.put_patiently(append, append.present)
 
     def append_if(
-        self, incident: str, first: int, events: Sequence[Event], hold: Callable[[Connection], object]
-    ) -> Ticket[None]:
+        self, incident: str, first: int, events: Sequence[Event], hold: Callable[[BackendConnection], object]
+    ) -> DurableFuture[None]:
         """The same, in one transaction with what makes sure that we may."""
-        append = Append(self, incident, first, tuple(events))
+        append = AppendItem(self, incident, first, tuple(events))
 
-        def work(connection: Connection) -> Fresh | None:
+        def work(connection: BackendConnection) -> Fresh | None:
             hold(connection)
             return append(connection)
 
         return self._writer.put_patiently(work, append.present)
 
     @property
-    def runs(self) -> Runs:
+    def runs(self) -> DurableRunStore:
         """Its durable runs."""
-        from rung.store.durable_runs import Runs
+        from rung.store.durable_runs import DurableRunStore
 
-        return Runs(self)
+        return DurableRunStore(self)
 
     @cached_property
     def mailbox(self) -> Mailbox:
@@ -109,7 +109,7 @@ class Journal:
 
         return Mailbox(self)
 
-    def order(self, incident: str) -> Order | None:
+    def order(self, incident: str) -> Intervention | None:
         """What a person wants of this incident, unasked; the engine looks while it waits."""
         return self.mailbox.order(incident)
 
@@ -117,11 +117,11 @@ class Journal:
         """The model a person has put this session on; empty when nobody did."""
         return self.mailbox.model(session)
 
-    def asker(self, seconds: float | None = None) -> Asking:
+    def asker(self, seconds: float | None = None) -> PendingQuestion:
         """Puts questions to whoever looks at this journal, and waits for the answer: give it as `ask=`."""
-        from rung.store.mailbox import Asking
+        from rung.store.mailbox import PendingQuestion
 
-        return Asking(self.mailbox, seconds)
+        return PendingQuestion(self.mailbox, seconds)
 
     def hint(self, project: str, failure: Failure) -> str | None:
         """The rung that helped with this failure before; the engine asks where the policy learns."""
@@ -131,7 +131,7 @@ class Journal:
 
     def append_last(self, incident: str, first: int, events: Sequence[Event]) -> None:
         """Append the last events of an incident, which is over; nobody waits. They may come after what others hand over later."""
-        self._writer.note(Append(self, incident, first, tuple(events)), always=True)
+        self._writer.note(AppendItem(self, incident, first, tuple(events)), always=True)
 
     def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
         """Events of a call that went well, from its first to its last: made of these values when they are written."""
@@ -139,7 +139,9 @@ class Journal:
 
     # -- writing and reading --------------------------------------------------------------------------
 
-    def write(self, work: Callable[[Connection], T], present: Callable[[Connection], bool]) -> Ticket[T]:
+    def write(
+        self, work: Callable[[BackendConnection], T], present: Callable[[BackendConnection], bool]
+    ) -> DurableFuture[T]:
         """Run this in a transaction; `present` tells whether it was done, when a commit's outcome is unknown."""
         return self._writer.put(work, present)
 
@@ -176,27 +178,27 @@ class Journal:
 
     # -- in the writer's thread -----------------------------------------------------------------------
 
-    def _unfold(self, note: Append | tuple[Callable[..., Sequence[Event]], tuple[Any, ...]]) -> Item:
-        if isinstance(note, Append):
-            return Item(note, note.present, None, patient=True)
+    def _unfold(self, note: AppendItem | tuple[Callable[..., Sequence[Event]], tuple[Any, ...]]) -> WriteItem:
+        if isinstance(note, AppendItem):
+            return WriteItem(note, note.present, None, patient=True)
         make, values = note
         events = tuple(make(*values))
         opened = events[0]
         assert isinstance(opened, Opened)  # noqa: S101  # every story begins so
-        append = Append(self, opened.id, 0, events)
-        return Item(append, append.present, None, patient=True)
+        append = AppendItem(self, opened.id, 0, events)
+        return WriteItem(append, append.present, None, patient=True)
 
-    def _do(self, connection: Connection, items: list[Item]) -> list[Any]:
+    def _do(self, connection: BackendConnection, items: list[WriteItem]) -> list[Any]:
         """What comes of these, in their order; appends that follow one another are made together."""
         results: list[Any] = []
-        for appends, group in groupby(items, lambda item: type(item.work) is Append):
+        for appends, group in groupby(items, lambda item: type(item.work) is AppendItem):
             if appends:
                 results += self.insert(connection, [item.work for item in group])  # type: ignore[misc]  # they are
             else:
                 results += [item.work(connection) for item in group]
         return results
 
-    def insert(self, connection: Connection, appends: list[Append]) -> list[Fresh | None]:
+    def insert(self, connection: BackendConnection, appends: list[AppendItem]) -> list[Fresh | None]:
         """Insert what is not there yet; that is what is read off afterwards."""
         there = _there(connection, {append.incident for append in appends})
         rows: list[Row] = []
@@ -227,7 +229,7 @@ _KNOWN: Final = "SELECT n FROM event WHERE incident = ? AND n >= ?"
 _WIDTHS: Final = (1, 8, 64, 512)  # of a question about many: few statements, which the store keeps ready
 
 
-def _there(connection: Connection, incidents: set[str]) -> dict[str, tuple[int, int]]:
+def _there(connection: BackendConnection, incidents: set[str]) -> dict[str, tuple[int, int]]:
     """How many events there are of each, and the last one's place; of most there are none."""
     width = next(width for width in _WIDTHS if width >= len(incidents))
     names = [*incidents, *[""] * (width - len(incidents))]
@@ -236,7 +238,7 @@ def _there(connection: Connection, incidents: set[str]) -> dict[str, tuple[int, 
     return {name: (count, last) for name, count, last in connection.execute(asked, names)}
 
 
-def _insert(connection: Connection, rows: list[Row]) -> None:
+def _insert(connection: BackendConnection, rows: list[Row]) -> None:
     """Insert these events, and forget them."""
     if rows:
         connection.many("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows.copy())

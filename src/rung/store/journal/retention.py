@@ -9,7 +9,7 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.events import Status
 
 if TYPE_CHECKING:
-    from rung.store.backends.port import Connection
+    from rung.store.backends.port import BackendConnection
     from rung.store.journal.journal import Journal
 
 BATCH: Final = 200  # incidents in one transaction: other writers wait no longer than that takes
@@ -21,14 +21,14 @@ _SIZED: Final = """
     SELECT touched_at FROM incident WHERE ended_at IS NOT NULL ORDER BY touched_at LIMIT 1 OFFSET ?"""
 
 
-class Pruned(NamedTuple):
+class PruneResult(NamedTuple):
     """What was taken out."""
 
     incidents: int
     events: int
 
 
-class Finding(NamedTuple):
+class IntegrityFinding(NamedTuple):
     """Something that was looked at, whether it is as it should be, and what was seen."""
 
     what: str
@@ -43,7 +43,7 @@ def prune(
     max_bytes: int | None = None,
     project: str | None = None,
     batch: int = BATCH,
-) -> Pruned:
+) -> PruneResult:
     """Take out closed incidents: those last touched before a moment, and the oldest until it is small enough.
 
     Their events, attempts, questions, requests and how their prompts began go with them; counts, groups and sessions stay. An open
@@ -51,10 +51,10 @@ def prune(
     """
     if older_than is None and max_bytes is None:
         raise ConfigError("prune", None, "an age, a size, or both")
-    gone = Pruned(0, 0) if older_than is None else _before(journal, older_than, project, batch)
+    gone = PruneResult(0, 0) if older_than is None else _before(journal, older_than, project, batch)
     if max_bytes is not None:
         more = _down_to(journal, max_bytes, project)
-        gone = Pruned(gone.incidents + more.incidents, gone.events + more.events)
+        gone = PruneResult(gone.incidents + more.incidents, gone.events + more.events)
     return gone
 
 
@@ -80,14 +80,14 @@ def was_pruned(journal: Journal) -> bool:
     return bool(counted > told)
 
 
-def check(journal: Journal) -> list[Finding]:
+def check(journal: Journal) -> list[IntegrityFinding]:
     """Is the file sound, and does what was read off the events add up?"""
     found = []
     connection = journal.backend.connect(write=False)
     try:
         if _is_sqlite(connection):
             said = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
-            found.append(Finding("the file", said == ["ok"], "; ".join(said)))
+            found.append(IntegrityFinding("the file", said == ["ok"], "; ".join(said)))
         ((*numbers,),) = connection.execute(_SUMS)  # one statement: nobody writes between two of its counts
     finally:
         connection.close()
@@ -95,15 +95,15 @@ def check(journal: Journal) -> list[Finding]:
         int(n) for n in numbers
     )
     found += [
-        Finding("attempts", told == attempts, f"{attempts} rows, {told} in events"),
+        IntegrityFinding("attempts", told == attempts, f"{attempts} rows, {told} in events"),
         _counts("hours", hours, attempts, "attempts"),
-        Finding("days", days == hours, f"{days} counted, {hours} by hour"),
-        Finding("patterns", patterns == hours, f"{patterns} counted, {hours} by hour"),
-        Finding("latencies", latencies == hours, f"{latencies} counted, {hours} by hour"),
-        Finding("messages", messages == bad, f"{messages} counted, {bad} failures by hour"),
+        IntegrityFinding("days", days == hours, f"{days} counted, {hours} by hour"),
+        IntegrityFinding("patterns", patterns == hours, f"{patterns} counted, {hours} by hour"),
+        IntegrityFinding("latencies", latencies == hours, f"{latencies} counted, {hours} by hour"),
+        IntegrityFinding("messages", messages == bad, f"{messages} counted, {bad} failures by hour"),
         _counts("ends", ends, closed, "closed incidents"),
-        Finding("incidents", lost == 0, f"{lost} have events and no row; {closed} closed, {opened} open"),
-        Finding("order", gaps == 0, f"{gaps} incidents lack an event between two others"),
+        IntegrityFinding("incidents", lost == 0, f"{lost} have events and no row; {closed} closed, {opened} open"),
+        IntegrityFinding("order", gaps == 0, f"{gaps} incidents lack an event between two others"),
     ]
     return found
 
@@ -124,13 +124,13 @@ _SUMS: Final = f"""
            (SELECT count(*) FROM incident WHERE ended_at IS NULL)"""  # noqa: S608  # our own names
 
 
-def _counts(what: str, counted: int, rows: int, noun: str) -> Finding:
+def _counts(what: str, counted: int, rows: int, noun: str) -> IntegrityFinding:
     """Counts may know of more than there is: of what was pruned. Never of less."""
     more = f", {counted - rows} of them pruned since" if counted > rows else ""
-    return Finding(what, counted >= rows, f"{counted} counted, {rows} {noun} kept{more}")
+    return IntegrityFinding(what, counted >= rows, f"{counted} counted, {rows} {noun} kept{more}")
 
 
-def _before(journal: Journal, moment: float, project: str | None, batch: int) -> Pruned:
+def _before(journal: Journal, moment: float, project: str | None, batch: int) -> PruneResult:
     incidents = events = 0
     for status in Status:  # one at a time: so the index knows which are next
         while True:
@@ -141,10 +141,12 @@ def _before(journal: Journal, moment: float, project: str | None, batch: int) ->
             incidents, events = incidents + gone.incidents, events + gone.events
             if gone.incidents < batch:
                 break
-    return Pruned(incidents, events)
+    return PruneResult(incidents, events)
 
 
-def _take_out(connection: Connection, status: str, moment: float, project: str | None, batch: int) -> Pruned:
+def _take_out(
+    connection: BackendConnection, status: str, moment: float, project: str | None, batch: int
+) -> PruneResult:
     """One batch, whole. A request goes when nobody has made it since."""
     whose, values = ("", []) if project is None else (" AND project = ?", [project])
     rows = connection.execute(
@@ -163,10 +165,10 @@ def _take_out(connection: Connection, status: str, moment: float, project: str |
         for table in _PARTS:
             connection.execute(f"DELETE FROM {table} WHERE incident = ?", (incident,))  # noqa: S608  # our own names
         connection.execute("DELETE FROM incident WHERE id = ?", (incident,))
-    return Pruned(len(rows), events)
+    return PruneResult(len(rows), events)
 
 
-def _down_to(journal: Journal, max_bytes: int, project: str | None) -> Pruned:
+def _down_to(journal: Journal, max_bytes: int, project: str | None) -> PruneResult:
     """The oldest, by their share of the size, until it is small enough or nothing closed is left."""
     if max_bytes < 0:
         raise ConfigError("max_bytes", max_bytes, "0 or more")
@@ -184,8 +186,8 @@ def _down_to(journal: Journal, max_bytes: int, project: str | None) -> Pruned:
             break
     else:
         vacuum(journal)
-    return Pruned(incidents, events)
+    return PruneResult(incidents, events)
 
 
-def _is_sqlite(connection: Connection) -> bool:
+def _is_sqlite(connection: BackendConnection) -> bool:
     return type(connection).__name__ == "SqliteConnection"

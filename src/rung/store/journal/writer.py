@@ -9,15 +9,15 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.domain.errors import Busy, Fenced
+from rung.core.domain.errors import LeaseLost, StoreUnavailable
 from rung.store.backends.durable_future import tell
-from rung.store.backends.port import Ticket
+from rung.store.backends.port import DurableFuture
 from rung.store.journal.fork_and_exit import attend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.store.backends.port import Backend, Connection
+    from rung.store.backends.port import BackendConnection, StoreBackend
 
 BATCH: Final = 512
 SPOOL: Final = 20_000  # items that wait while the store cannot take them
@@ -26,20 +26,20 @@ LINGER: Final = 0.05  # seconds in which good calls gather: nobody waits for the
 PAUSES: Final = (0.05, 0.2, 1.0, 5.0)  # between tries of a store that is in trouble
 
 
-class Item(NamedTuple):
+class WriteItem(NamedTuple):
     """Something to write, and how to see whether it was written when a commit's outcome is unknown."""
 
-    work: Callable[[Connection], Any]
-    present: Callable[[Connection], bool]
-    ticket: Ticket[Any] | None
+    work: Callable[[BackendConnection], Any]
+    present: Callable[[BackendConnection], bool]
+    ticket: DurableFuture[Any] | None
     patient: bool  # may wait in the spool, its caller told that it goes on without it
 
 
-class _Stir:
+class _Wake:
     """There are notes."""
 
 
-STIR: Final = _Stir()
+STIR: Final = _Wake()
 
 
 class Writer:
@@ -47,12 +47,12 @@ class Writer:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: StoreBackend,
         tell: Callable[[str], object],
-        do: Callable[[Connection, list[Item]], list[Any]],
-        finish: Callable[[Connection, list[Any]], object],
+        do: Callable[[BackendConnection, list[WriteItem]], list[Any]],
+        finish: Callable[[BackendConnection, list[Any]], object],
         undone: Callable[[], object] = lambda: None,
-        unfold: Callable[[Any], Item] | None = None,
+        unfold: Callable[[Any], WriteItem] | None = None,
         *,
         room: int = NOTES,
         spool: int = SPOOL,
@@ -72,30 +72,34 @@ class Writer:
         self._fresh()
 
     def _fresh(self) -> None:
-        self._queue: SimpleQueue[Item | _Stir | None] = SimpleQueue()
+        self._queue: SimpleQueue[WriteItem | _Wake | None] = SimpleQueue()
         self._notes: deque[Any] = deque()  # of good calls, to be unfolded here
         self._taken = 0  # notes, so far
         self._stirred = False  # the thread knows, or is about to see, that there are notes
         self._busy = False  # it has just written something
-        self._hand: list[Item] = []  # taken from the queue to be written
-        self._spool: deque[Item] = deque()
+        self._hand: list[WriteItem] = []  # taken from the queue to be written
+        self._spool: deque[WriteItem] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._connection: Connection | None = None
+        self._connection: BackendConnection | None = None
 
-    def put(self, work: Callable[[Connection], Any], present: Callable[[Connection], bool]) -> Ticket[Any]:
+    def put(
+        self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool]
+    ) -> DurableFuture[Any]:
         """Write this; the ticket is good when it is durable, and fails when it cannot be."""
         return self._put(work, present, patient=False)
 
-    def put_patiently(self, work: Callable[[Connection], Any], present: Callable[[Connection], bool]) -> Ticket[Any]:
+    def put_patiently(
+        self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool]
+    ) -> DurableFuture[Any]:
         """Write this as soon as it can be: while the store is in trouble it waits, and nobody else does."""
         return self._put(work, present, patient=True)
 
     def _put(
-        self, work: Callable[[Connection], Any], present: Callable[[Connection], bool], *, patient: bool
-    ) -> Ticket[Any]:
-        ticket: Ticket[Any] = Ticket()
-        self._hand_over(Item(work, present, ticket, patient))
+        self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool], *, patient: bool
+    ) -> DurableFuture[Any]:
+        ticket: DurableFuture[Any] = DurableFuture()
+        self._hand_over(WriteItem(work, present, ticket, patient))
         return ticket
 
     def note(self, note: Any, *, always: bool = False) -> None:
@@ -133,7 +137,7 @@ class Writer:
             if thread.is_alive():
                 self._say(f"the journal could not be written within {seconds:.0f} seconds: what is left may be lost")
 
-    def _hand_over(self, item: Item | _Stir) -> None:
+    def _hand_over(self, item: WriteItem | _Wake) -> None:
         self._queue.put(item)
         if self._thread is None:
             self._begin()
@@ -152,7 +156,7 @@ class Writer:
         theirs = [*self._hand, *self._spool]
         with suppress(Empty):
             while True:
-                theirs += [item] if isinstance(item := self._queue.get_nowait(), Item) else []
+                theirs += [item] if isinstance(item := self._queue.get_nowait(), WriteItem) else []
         self._fresh()
         for item in theirs:
             _release(item, "it was handed over before a fork")
@@ -184,7 +188,7 @@ class Writer:
         with suppress(Empty):
             item = self._next()
             while item is not None:
-                if isinstance(item, Item):
+                if isinstance(item, WriteItem):
                     self._hand.append(item)
                     if len(self._hand) >= BATCH:
                         return False
@@ -196,7 +200,7 @@ class Writer:
             return True
         return False
 
-    def _next(self) -> Item | _Stir | None:
+    def _next(self) -> WriteItem | _Wake | None:
         """The next that is handed over. Where one comes another soon does: for a while notes need not wake us."""
         if self._busy:
             self._busy, self._stirred = False, True
@@ -237,7 +241,7 @@ class Writer:
         until = monotonic() + pause
         with suppress(Empty):
             while (item := self._queue.get(timeout=max(0.0, until - monotonic()))) is not None:
-                if isinstance(item, _Stir):
+                if isinstance(item, _Wake):
                     continue
                 if not item.patient:
                     self._hand.append(item)
@@ -266,18 +270,18 @@ class Writer:
             self._say(f"the journal can be written again, and what had waited is in it{lost}")
         return True
 
-    def _commit(self, items: list[Item]) -> None:
+    def _commit(self, items: list[WriteItem]) -> None:
         connection = self._connected()
-        done: list[tuple[Item, Any]] = []
+        done: list[tuple[WriteItem, Any]] = []
         try:
             try:
                 connection.begin()
                 results = self._do(connection, items)
                 self._finish(connection, results)
                 done = list(zip(items, results, strict=True))
-            except Busy:
+            except StoreUnavailable:
                 raise
-            except (Exception, Fenced):  # once more, each by itself: what is wrong with one is its own affair
+            except (Exception, LeaseLost):  # once more, each by itself: what is wrong with one is its own affair
                 connection.rollback()
                 self._undone()
                 connection.begin()
@@ -298,30 +302,30 @@ class Writer:
         answered = [item.ticket for item, result in done if item.ticket is not None and item.ticket.settle(result)]
         tell(answered)
 
-    def _one(self, connection: Connection, item: Item, done: list[tuple[Item, Any]]) -> None:
+    def _one(self, connection: BackendConnection, item: WriteItem, done: list[tuple[WriteItem, Any]]) -> None:
         """One item in a savepoint: what is wrong with it is its own affair, unless the store is in trouble."""
         connection.execute("SAVEPOINT item")
         try:
             result = item.work(connection)
-        except Busy:
+        except StoreUnavailable:
             raise
-        except (Exception, Fenced) as error:
+        except (Exception, LeaseLost) as error:
             connection.execute("ROLLBACK TO SAVEPOINT item")
             connection.execute("RELEASE SAVEPOINT item")
             self._undone()
-            if not _answer(item, error) and not isinstance(error, Fenced):  # nobody waits for it any more
+            if not _answer(item, error) and not isinstance(error, LeaseLost):  # nobody waits for it any more
                 self._say(f"an event could not be kept: {type(error).__name__}: {error}")
             return
         connection.execute("RELEASE SAVEPOINT item")
         done.append((item, result))
         self._finish_one(connection, result)
 
-    def _finish_one(self, connection: Connection, result: Any) -> None:
+    def _finish_one(self, connection: BackendConnection, result: Any) -> None:
         """What is read off one item: where that cannot be written, the item itself is kept all the same."""
         connection.execute("SAVEPOINT reading")
         try:
             self._finish(connection, [result])
-        except Busy:
+        except StoreUnavailable:
             raise
         except Exception as error:
             connection.execute("ROLLBACK TO SAVEPOINT reading")
@@ -339,7 +343,7 @@ class Writer:
             else:
                 _release(item, reason)
 
-    def _keep(self, item: Item) -> None:
+    def _keep(self, item: WriteItem) -> None:
         """It waits in memory; whoever handed it over does not."""
         if not self._told:
             self._told = True
@@ -354,7 +358,7 @@ class Writer:
         with suppress(Exception):  # warnings may be errors; and a writer that dies lets all wait for ever
             self._tell(message)
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> BackendConnection:
         if self._connection is None:
             self._connection = self._backend.connect(write=True)
         return self._connection
@@ -366,12 +370,12 @@ class Writer:
                 connection.close()
 
 
-def _release(item: Item, why: str) -> None:
+def _release(item: WriteItem, why: str) -> None:
     """Nobody waits for it any longer, though it is not written: nobody's work waits for a disk."""
-    _answer(item, None if item.patient else Busy(why))
+    _answer(item, None if item.patient else StoreUnavailable(why))
 
 
-def _answer(item: Item, result: Any) -> bool:
+def _answer(item: WriteItem, result: Any) -> bool:
     """Give whoever waits for it its result or exception; False when nobody does."""
     if item.ticket is None:
         return False

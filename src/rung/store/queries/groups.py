@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rung.store.backends.port import Connection, Database
+    from rung.store.backends.port import BackendConnection, Database
 
 
-class State(StrEnum):
+class GroupState(StrEnum):
     """Where a group stands. Resolved and snoozed are a person's word; the others follow from what was seen."""
 
     OPEN = "open"
@@ -20,7 +20,7 @@ class State(StrEnum):
     REGRESSION = "regression"  # seen again after it was resolved
 
 
-class Group(NamedTuple):
+class FailureGroup(NamedTuple):
     """Failures that are the same trouble, in one project."""
 
     project: str
@@ -31,7 +31,7 @@ class Group(NamedTuple):
     first_at: float
     last_at: float
     seen: int  # times
-    state: State
+    state: GroupState
     said_at: float | None  # when a person last said something about it
     until: float | None  # of a snooze
 
@@ -46,13 +46,13 @@ _SAY: Final = """
     ON CONFLICT (project, fingerprint) DO UPDATE SET state = excluded.state, at = excluded.at, until = excluded.until"""
 
 
-def state_of(said: str | None, at: float | None, until: float | None, last_at: float, now: float) -> State:
+def state_of(said: str | None, at: float | None, until: float | None, last_at: float, now: float) -> GroupState:
     """Where a group stands now, from what a person said about it and when it was last seen."""
-    if said == State.RESOLVED and at is not None:
-        return State.REGRESSION if last_at > at else State.RESOLVED
-    if said == State.SNOOZED and until is not None and now < until:
-        return State.SNOOZED
-    return State.OPEN
+    if said == GroupState.RESOLVED and at is not None:
+        return GroupState.REGRESSION if last_at > at else GroupState.RESOLVED
+    if said == GroupState.SNOOZED and until is not None and now < until:
+        return GroupState.SNOOZED
+    return GroupState.OPEN
 
 
 def groups(
@@ -61,9 +61,9 @@ def groups(
     now: float,
     project: str | None = None,
     kind: str | None = None,
-    states: frozenset[State] = frozenset(State),
+    states: frozenset[GroupState] = frozenset(GroupState),
     limit: int = 100,
-) -> list[Group]:
+) -> list[FailureGroup]:
     """The groups, the last seen first."""
     terms, values = ["1 = 1"], []
     for column, value in (("g.project", project), ("g.kind", kind)):
@@ -75,7 +75,7 @@ def groups(
     return [group for group in found if group.state in states][:limit]
 
 
-def find(journal: Database, fingerprint: str, *, now: float, project: str | None = None) -> Group:
+def find(journal: Database, fingerprint: str, *, now: float, project: str | None = None) -> FailureGroup:
     """The one group whose fingerprint begins so."""
     terms, values = "substr(g.fingerprint, 1, ?) = ?", [len(fingerprint), fingerprint]
     if project is not None:
@@ -89,29 +89,29 @@ def find(journal: Database, fingerprint: str, *, now: float, project: str | None
     return _group(rows[0], now)
 
 
-def resolve(journal: Database, group: Group, *, now: float) -> Group:
+def resolve(journal: Database, group: FailureGroup, *, now: float) -> FailureGroup:
     """It is mended; when it is seen again it is a regression."""
-    return _say(journal, group, State.RESOLVED, now, None)
+    return _say(journal, group, GroupState.RESOLVED, now, None)
 
 
-def snooze(journal: Database, group: Group, *, until: float, now: float) -> Group:
+def snooze(journal: Database, group: FailureGroup, *, until: float, now: float) -> FailureGroup:
     """Nobody wants to hear of it before then."""
     if until <= now:
         raise ConfigError("until", until, f"a time after now ({now:.0f})")
-    return _say(journal, group, State.SNOOZED, now, until)
+    return _say(journal, group, GroupState.SNOOZED, now, until)
 
 
-def reopen(journal: Database, group: Group) -> Group:
+def reopen(journal: Database, group: FailureGroup) -> FailureGroup:
     """Nothing is said about it any more."""
     key = (group.project, group.fingerprint)
     journal.write(
         lambda connection: connection.execute("DELETE FROM group_state WHERE project = ? AND fingerprint = ?", key),
         lambda connection: not _said(connection, group),
     ).result()
-    return group._replace(state=State.OPEN, said_at=None, until=None)
+    return group._replace(state=GroupState.OPEN, said_at=None, until=None)
 
 
-def _say(journal: Database, group: Group, state: State, now: float, until: float | None) -> Group:
+def _say(journal: Database, group: FailureGroup, state: GroupState, now: float, until: float | None) -> FailureGroup:
     row = (group.project, group.fingerprint, state.value, now, until)
     journal.write(
         lambda connection: connection.execute(_SAY, row),
@@ -120,13 +120,13 @@ def _say(journal: Database, group: Group, state: State, now: float, until: float
     return group._replace(state=state_of(state, now, until, group.last_at, now), said_at=now, until=until)
 
 
-def _said(connection: Connection, group: Group) -> list[tuple[Any, ...]]:
+def _said(connection: BackendConnection, group: FailureGroup) -> list[tuple[Any, ...]]:
     return connection.execute(
         "SELECT state, at FROM group_state WHERE project = ? AND fingerprint = ?", (group.project, group.fingerprint)
     )
 
 
-def _group(row: tuple[Any, ...], now: float) -> Group:
+def _group(row: tuple[Any, ...], now: float) -> FailureGroup:
     project, mark, kind, message, example, first, last, seen, said, at, until = row
     state = state_of(said, at, until, last, now)
-    return Group(project, mark, kind, message, example, first, last, int(seen), state, at, until)
+    return FailureGroup(project, mark, kind, message, example, first, last, int(seen), state, at, until)

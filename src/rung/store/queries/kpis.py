@@ -10,7 +10,7 @@ from rung.core.domain.events import Status
 from rung.store.queries import reports
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.listing_rows import Figures, TopMessage
-from rung.store.queries.reports_sql import By, Filter
+from rung.store.queries.reports_sql import GroupBy, ReportFilter
 from rung.store.read_models.batch import DAY
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rung.store.queries.reports_rows import Rate
 
 
-def top_error_messages(journal: Database, where: Filter, *, now: float) -> list[TopMessage]:
+def top_error_messages(journal: Database, where: ReportFilter, *, now: float) -> list[TopMessage]:
     """The errors seen most, in the time asked for."""
     return [
         TopMessage(row.message, row.seen, row.share, row.kind, row.project, row.fingerprint)
@@ -28,17 +28,17 @@ def top_error_messages(journal: Database, where: Filter, *, now: float) -> list[
     ]
 
 
-def failure_rate_by_day(journal: Database, where: Filter) -> dict[str, Rate]:
+def failure_rate_by_day(journal: Database, where: ReportFilter) -> dict[str, Rate]:
     """Attempts and failures of every day on which anything was tried, by its date (UTC), in their order."""
-    return {rate.key: rate for rate in reports.failures(journal, where, By.DAY)}
+    return {rate.key: rate for rate in reports.failures(journal, where, GroupBy.DAY)}
 
 
-def success(journal: Database, where: Filter) -> Figures:
+def success(journal: Database, where: ReportFilter) -> Figures:
     """The four figures over all the time asked for."""
     return _figures("", _ends(journal, where))
 
 
-def success_by_day(journal: Database, where: Filter) -> list[Figures]:
+def success_by_day(journal: Database, where: ReportFilter) -> list[Figures]:
     """The four figures of each day on which an incident with a failure ended, in their order."""
     days: dict[int, list[Row]] = defaultdict(list)
     for row in _ends(journal, where):
@@ -46,7 +46,7 @@ def success_by_day(journal: Database, where: Filter) -> list[Figures]:
     return [_figures(datetime.fromtimestamp(day * DAY, UTC).date().isoformat(), days[day]) for day in sorted(days)]
 
 
-def _ends(journal: Database, where: Filter) -> list[Row]:
+def _ends(journal: Database, where: ReportFilter) -> list[Row]:
     source = sql.choose(where, sql.BY_END, sql.ENDS)
     clause, values = source.clause(where, also="kind <> ''")
     day = "day" if source is sql.BY_END else f"CAST(FLOOR(ended_at / {DAY}) AS BIGINT)"

@@ -73,7 +73,7 @@ _MARKS: Final = r"""
 _WAITING: Final = "EXISTS (SELECT 1 FROM ask WHERE ask.incident = incident.id AND ask.state = 'waiting')"
 
 
-class _Terms:
+class _ListingConditions:
     """Conditions with their values."""
 
     def __init__(self, **equal: str | None) -> None:
@@ -97,7 +97,7 @@ def sessions(
     after: str = "",
 ) -> Page[SessionRow]:  # fmt: skip
     """The sessions. `status` may also be `active`: not ended. `text` is looked for in names, model and the last failure's message."""
-    where = _Terms(project=project, model=model)
+    where = _ListingConditions(project=project, model=model)
     if status == ACTIVE:
         where.also("status IN ('working', 'recovering', 'waiting')")
     elif status is not None:
@@ -130,7 +130,7 @@ def incidents(
     `status` may also be `waiting`: for an answer. `text` is an incident's id, a session's name, or part of the message of its first failure (as it was first seen: numbers in it may be others).
     """
     same = {"project": project, "kind": kind, "session": session, "fingerprint": fingerprint, "parent": parent}
-    where = _Terms(**same, model=model, rung=rung)
+    where = _ListingConditions(**same, model=model, rung=rung)
     if tool is not None:
         where.also("id IN (SELECT incident FROM attempt WHERE tool = ? AND ok = 0)", tool)
     if prompt is not None:
@@ -166,27 +166,29 @@ def attempts(
     """The attempts of a session or an incident, the latest first."""
     if session is None and incident is None:
         raise ConfigError("attempts", None, "those of a session or of an incident")
-    where = _Terms(session=session, incident=incident)
+    where = _ListingConditions(session=session, incident=incident)
     rows, mark, total = _page(journal, "attempt", AttemptRow._fields, where, "at", limit, after, key=("incident", "n"))
     return Page([AttemptRow(*row)._replace(ok=bool(row[12])) for row in rows], mark, total)
 
 
 def levels(journal: Database, incident: str) -> list[LevelRow]:
     """The rungs an incident stood on, in their order."""
-    return [LevelRow(*row) for row in _all(journal, "level", LevelRow._fields, _Terms(incident=incident), "n")]
+    return [
+        LevelRow(*row) for row in _all(journal, "level", LevelRow._fields, _ListingConditions(incident=incident), "n")
+    ]
 
 
 def model_changes(
     journal: Database, *, session: str | None = None, incident: str | None = None
 ) -> list[ModelChangeRow]:
     """The hand-overs of a session or an incident, in their order."""
-    where = _Terms(session=session, incident=incident)
+    where = _ListingConditions(session=session, incident=incident)
     return [ModelChangeRow(*row) for row in _all(journal, "model_change", ModelChangeRow._fields, where, "at, n")]
 
 
 def model_uses(journal: Database, session: str) -> list[ModelUse]:
     """What each model did and cost in a session, the dearest first."""
-    where = _Terms(session=session)
+    where = _ListingConditions(session=session)
     return [ModelUse(*row) for row in _all(journal, "session_model", ModelUse._fields, where, "dollars DESC, model")]
 
 
@@ -195,7 +197,7 @@ def asks(
     incident: str | None = None, limit: int = LIMIT,
 ) -> list[AskRow]:  # fmt: skip
     """Questions to people, the oldest first; by default those that wait for an answer."""
-    where = _Terms(state=state, project=project, session=session, incident=incident)
+    where = _ListingConditions(state=state, project=project, session=session, incident=incident)
     rows = _all(journal, "ask", AskRow._fields, where, f"at, incident, n LIMIT {_checked(limit)}")
     return [AskRow(*row)._replace(options=[(one, words) for one, words in json.loads(row[6])]) for row in rows]
 
@@ -205,7 +207,7 @@ def crashes(
     limit: int = LIMIT,
 ) -> list[CrashRow]:  # fmt: skip
     """Hooks, listeners, checks and checkpoints that broke, the latest first."""
-    where = _Terms(project=project, session=session)
+    where = _ListingConditions(project=project, session=session)
     if since is not None:
         where.also("at >= ?", since)
     rows = _all(journal, "crash", CrashRow._fields, where, f"at DESC, incident, n LIMIT {_checked(limit)}")
@@ -214,7 +216,10 @@ def crashes(
 
 def projects(journal: Database) -> list[ProjectRow]:
     """All projects, the last touched first."""
-    return [ProjectRow(*row) for row in _all(journal, "project", ProjectRow._fields, _Terms(), "touched_at DESC, id")]
+    return [
+        ProjectRow(*row)
+        for row in _all(journal, "project", ProjectRow._fields, _ListingConditions(), "touched_at DESC, id")
+    ]
 
 
 # -- how ------------------------------------------------------------------------------------------------
@@ -225,12 +230,12 @@ def _incident(row: Row) -> IncidentRow:
     return made._replace(waiting=bool(made.waiting))
 
 
-def _all(journal: Database, table: str, columns: Sequence[str], where: _Terms, order: str) -> list[Row]:
+def _all(journal: Database, table: str, columns: Sequence[str], where: _ListingConditions, order: str) -> list[Row]:
     return journal.read(f"SELECT {', '.join(columns)} FROM {table}{where} ORDER BY {order}", where.values)  # noqa: S608  # our own names
 
 
 def _page(
-    journal: Database, table: str, columns: Sequence[str], where: _Terms, sort: str, limit: int, after: str,
+    journal: Database, table: str, columns: Sequence[str], where: _ListingConditions, sort: str, limit: int, after: str,
     key: tuple[str, ...] = ("id",),
 ) -> tuple[list[Row], str, int]:  # fmt: skip
     """A page of rows, the most first, the mark of its end, and how many there are on all pages."""
@@ -283,7 +288,7 @@ def _like(text: str) -> str:
     return "%" + text.lower().replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%"
 
 
-def _look_for(journal: Database, text: str, where: _Terms) -> None:
+def _look_for(journal: Database, text: str, where: _ListingConditions) -> None:
     """Narrow incidents to those a text names. Messages are looked for in the groups: there are few of them."""
     groups = journal.read(_MARKS, (_like(text), MARKS))
     # Joined with an empty text the column is not looked up in its index: where most match, the latest are soon found.

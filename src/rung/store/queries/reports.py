@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rung.core.domain.events import Status
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.groups import state_of
-from rung.store.queries.reports_rows import Latency, Message, Point, Rate, Recovery, Rescue, RungTime, Totals
-from rung.store.queries.reports_sql import By, Filter, Part
+from rung.store.queries.reports_rows import (
+    Latency,
+    MessageCountRow,
+    Rate,
+    Recovery,
+    RungEffect,
+    RungTime,
+    Totals,
+    TrendPoint,
+)
+from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
 from rung.store.read_models.batch import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -21,16 +30,16 @@ if TYPE_CHECKING:
     from rung.store.backends.port import Database, Row
 
 PATTERNS: Final = 1_000  # as many as a report shows at most: where every prompt is another, there is no end of them
-TELLING: Final = frozenset({By.KIND, By.TOOL})  # axes on which what went well has an empty key
+TELLING: Final = frozenset({GroupBy.KIND, GroupBy.TOOL})  # axes on which what went well has an empty key
 
 
-def failures(journal: Database, where: Filter, by: By = By.KIND) -> list[Rate]:
+def failures(journal: Database, where: ReportFilter, by: GroupBy = GroupBy.KIND) -> list[Rate]:
     """Attempts and failures by one thing. By kind or tool the attempts are all there were."""
-    if by is By.PROMPT:
+    if by is GroupBy.PROMPT:
         return _by_prompt(journal, where)
-    if by is By.PATTERN:
+    if by is GroupBy.PATTERN:
         return _by_pattern(journal, where)
-    times = by in {By.DAY, By.HOUR}
+    times = by in {GroupBy.DAY, GroupBy.HOUR}
     rows = _counted(journal, where, (by,))
     if by in TELLING:
         total = sum(n for _, n, _, _ in rows)
@@ -40,17 +49,19 @@ def failures(journal: Database, where: Filter, by: By = By.KIND) -> list[Rate]:
     return sorted(rates, key=lambda rate: rate.key if times else (-rate.failures, -rate.attempts, rate.key))
 
 
-def trend(journal: Database, where: Filter, by: By | None = None, *, hourly: bool = False) -> dict[str, list[Point]]:
+def trend(
+    journal: Database, where: ReportFilter, by: GroupBy | None = None, *, hourly: bool = False
+) -> dict[str, list[TrendPoint]]:
     """Attempts and failures over time, in the order of time; `by` tells several lines apart."""
-    unit, period = (By.HOUR, HOUR) if hourly else (By.DAY, DAY)
+    unit, period = (GroupBy.HOUR, HOUR) if hourly else (GroupBy.DAY, DAY)
     axes = (unit,) if by is None else (unit, by)
-    lines: dict[str, list[Point]] = defaultdict(list)
+    lines: dict[str, list[TrendPoint]] = defaultdict(list)
     for time, *key, n, bad, _ in _counted(journal, where, axes):
-        lines[str(key[0]) if key else ""].append(Point(float(int(time) * period), n, bad))
+        lines[str(key[0]) if key else ""].append(TrendPoint(float(int(time) * period), n, bad))
     return {key: sorted(points) for key, points in lines.items()}
 
 
-def messages(journal: Database, where: Filter, *, now: float) -> list[Message]:
+def messages(journal: Database, where: ReportFilter, *, now: float) -> list[MessageCountRow]:
     """The failures seen most, by fingerprint."""
     source = sql.choose(where, sql.BY_MESSAGE, sql.MESSAGES, but=("kind",))
     clause, values = source.clause(where, but=("kind",))
@@ -69,7 +80,7 @@ def messages(journal: Database, where: Filter, *, now: float) -> list[Message]:
         [*values, *kinds, where.limit],
     )
     return [
-        Message(
+        MessageCountRow(
             project, mark, named, text, int(n), int(n) / int(of), first, last, example,
             state_of(said, at, until, last, now),
         )
@@ -77,9 +88,9 @@ def messages(journal: Database, where: Filter, *, now: float) -> list[Message]:
     ]  # fmt: skip
 
 
-def recovery(journal: Database, where: Filter) -> list[Recovery]:
+def recovery(journal: Database, where: ReportFilter) -> list[Recovery]:
     """How incidents ended, by the kind of their first failure."""
-    found: dict[str, list[Ending]] = defaultdict(list)
+    found: dict[str, list[EndingCount]] = defaultdict(list)
     for end in _ends(journal, where):
         if end.kind:
             found[end.kind].append(end)
@@ -87,7 +98,7 @@ def recovery(journal: Database, where: Filter) -> list[Recovery]:
     return sorted(rows, key=lambda row: (-row.incidents, row.kind))
 
 
-def recovery_by_rung(journal: Database, where: Filter) -> list[RungTime]:
+def recovery_by_rung(journal: Database, where: ReportFilter) -> list[RungTime]:
     """How often each rung saved it, of how many tries; and of the recoveries it ended, the mean time since the failure."""
     source = sql.choose(where, sql.BY_END, sql.ENDS)
     clause, values = source.clause(where, also="status = 'recovered'")
@@ -99,19 +110,21 @@ def recovery_by_rung(journal: Database, where: Filter) -> list[RungTime]:
         )
     }
     rows = []
-    for rescue in rescues(journal, where, (Part.RUNG,)):
+    for rescue in rescues(journal, where, (ReportPart.RUNG,)):
         n, mean = times.get(rescue.rung, (0, None))
         rows.append(RungTime(rescue.rung, rescue.tried, rescue.saved, mean, n))
     return rows
 
 
 def rescues(
-    journal: Database, where: Filter, parts: Sequence[Part] = (Part.RUNG, Part.PROMPT, Part.MODEL)
-) -> list[Rescue]:
+    journal: Database,
+    where: ReportFilter,
+    parts: Sequence[ReportPart] = (ReportPart.RUNG, ReportPart.PROMPT, ReportPart.MODEL),
+) -> list[RungEffect]:
     """Which rung, prompt and model saved how many, at what cost; the most saved first."""
     source = sql.choose(where, sql.BY_RUNG, sql.TRIES)
     clause, values = source.clause(where)
-    chosen = [part for part in Part if part in parts]
+    chosen = [part for part in ReportPart if part in parts]
     columns = ", ".join(sql.PARTS[part] for part in chosen)
     rows = journal.read(
         f"SELECT {columns}, SUM(tried), SUM(saved), SUM(seconds), SUM(dollars)"  # noqa: S608  # our own names
@@ -121,12 +134,12 @@ def rescues(
     made = []
     for *names, tried, saved, seconds, dollars in rows:
         told = dict(zip(chosen, names, strict=True))
-        rung, prompt, model, kind = (told.get(part, "") for part in Part)
-        made.append(Rescue(rung, prompt, model, kind, int(tried), int(saved), float(seconds), float(dollars)))
+        rung, prompt, model, kind = (told.get(part, "") for part in ReportPart)
+        made.append(RungEffect(rung, prompt, model, kind, int(tried), int(saved), float(seconds), float(dollars)))
     return sorted(made, key=lambda row: (-row.saved, -row.tried, row[:4]))
 
 
-def latency(journal: Database, where: Filter) -> list[Latency]:
+def latency(journal: Database, where: ReportFilter) -> list[Latency]:
     """Percentiles of an attempt's time by model, the most used first."""
     source = sql.choose(where, sql.BY_LATENCY)
     clause, values = source.clause(where)
@@ -153,7 +166,7 @@ def percentile(counts: Sequence[tuple[int, int]], share: float) -> float:
     return 0.0
 
 
-def totals(journal: Database, where: Filter) -> Totals:
+def totals(journal: Database, where: ReportFilter) -> Totals:
     """Everything in one row."""
     ((n, bad, dollars),) = _counted(journal, where, ()) or [(0, 0, 0.0)]
     ends = _ends(journal, where)
@@ -179,7 +192,7 @@ def totals(journal: Database, where: Filter) -> Totals:
     )
 
 
-def _counted(journal: Database, where: Filter, axes: Sequence[By]) -> list[Row]:
+def _counted(journal: Database, where: ReportFilter, axes: Sequence[GroupBy]) -> list[Row]:
     """By each axis: attempts, failures (of the kind asked for), and dollars.
 
     An axis that is empty for what went well tells failures by itself: summing them apart would cost a third more.
@@ -187,7 +200,7 @@ def _counted(journal: Database, where: Filter, axes: Sequence[By]) -> list[Row]:
     source = sql.choose(where, sql.BY_HOUR, sql.ATTEMPTS)
     clause, values = source.clause(where, but=("kind",))
     table = source.table
-    if source is sql.BY_HOUR and By.HOUR not in axes:
+    if source is sql.BY_HOUR and GroupBy.HOUR not in axes:
         table, times = sql.in_days(where)
         clause, values = source.clause(replace(where, since=None, until=None), but=("kind",))
         values = [*times, *values]
@@ -207,14 +220,14 @@ def _counted(journal: Database, where: Filter, axes: Sequence[By]) -> list[Row]:
     ]
 
 
-def _by_prompt(journal: Database, where: Filter) -> list[Rate]:
+def _by_prompt(journal: Database, where: ReportFilter) -> list[Rate]:
     """Attempts given a recovery prompt, by its id; one without is none of them."""
-    found = (row for row in rescues(journal, where, (Part.PROMPT,)) if row.prompt)
+    found = (row for row in rescues(journal, where, (ReportPart.PROMPT,)) if row.prompt)
     rates = [Rate(row.prompt, row.tried, row.tried - row.saved, row.dollars) for row in found]
     return sorted(rates, key=lambda rate: (-rate.failures, -rate.attempts, rate.key))
 
 
-def _by_pattern(journal: Database, where: Filter) -> list[Rate]:
+def _by_pattern(journal: Database, where: ReportFilter) -> list[Rate]:
     """Attempts by how the caller's own prompt begins, the most failures first."""
     source = sql.choose(where, sql.BY_PATTERN, sql.PATTERNS)
     clause, values = source.clause(where, but=("kind",))
@@ -229,13 +242,13 @@ def _by_pattern(journal: Database, where: Filter) -> list[Rate]:
     return [Rate(str(key), int(n), int(failed), float(dollars)) for key, n, failed, dollars in rows]
 
 
-def _named(by: By, key: Any) -> str:
-    if by is By.DAY:
+def _named(by: GroupBy, key: Any) -> str:
+    if by is GroupBy.DAY:
         return datetime.fromtimestamp(int(key) * DAY, UTC).date().isoformat()
-    return datetime.fromtimestamp(int(key) * HOUR, UTC).strftime("%Y-%m-%dT%H:00Z") if by is By.HOUR else str(key)
+    return datetime.fromtimestamp(int(key) * HOUR, UTC).strftime("%Y-%m-%dT%H:00Z") if by is GroupBy.HOUR else str(key)
 
 
-def _ends(journal: Database, where: Filter) -> list[Ending]:
+def _ends(journal: Database, where: ReportFilter) -> list[EndingCount]:
     source = sql.choose(where, sql.BY_END, sql.ENDS)
     clause, values = source.clause(where)
     rows = journal.read(
@@ -243,10 +256,10 @@ def _ends(journal: Database, where: Filter) -> list[Ending]:
         f" FROM {source.table}{clause} GROUP BY kind, status",
         values,
     )
-    return [Ending(*row) for row in rows]
+    return [EndingCount(*row) for row in rows]
 
 
-class Ending(NamedTuple):
+class EndingCount(NamedTuple):
     """Incidents that began with one kind of failure and ended in one way."""
 
     kind: str
@@ -260,7 +273,7 @@ class Ending(NamedTuple):
     escalations: int
 
 
-def _ended(ends: Iterable[Ending]) -> tuple[int, int, int, int, int, float | None, float, int, int]:
+def _ended(ends: Iterable[EndingCount]) -> tuple[int, int, int, int, int, float | None, float, int, int]:
     """These ends added up: how many, four ways they ended, the mean time, dollars, asks, escalations."""
     n: dict[str, int] = defaultdict(int)
     took, dollars, asks, escalations = 0.0, 0.0, 0, 0

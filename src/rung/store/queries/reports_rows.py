@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rung.store.queries.groups import State
+    from rung.store.queries.groups import GroupState
 
 
 class Rate(NamedTuple):
@@ -22,7 +22,7 @@ class Rate(NamedTuple):
         return self.failures / self.attempts if self.attempts else 0.0
 
 
-class Point(NamedTuple):
+class TrendPoint(NamedTuple):
     """One hour or day: when it began, and what was counted in it."""
 
     at: float
@@ -30,7 +30,7 @@ class Point(NamedTuple):
     failures: int
 
 
-class Message(NamedTuple):
+class MessageCountRow(NamedTuple):
     """One failure seen again and again; `seen` and `share` are of the time asked for."""
 
     project: str
@@ -42,7 +42,7 @@ class Message(NamedTuple):
     first_at: float
     last_at: float
     example: str
-    state: State
+    state: GroupState
 
 
 class Recovery(NamedTuple):
@@ -75,7 +75,7 @@ class RungTime(NamedTuple):
     looked_at: int
 
 
-class Rescue(NamedTuple):
+class RungEffect(NamedTuple):
     """What a rung, prompt and model achieved together, at what price. Empty: not told apart, or none."""
 
     rung: str
@@ -103,7 +103,7 @@ class Latency(NamedTuple):
     p99: float
 
 
-class Spiral(NamedTuple):
+class StuckSession(NamedTuple):
     """A session stuck in recovery. `score`: of 100 attempts so many were the same failure once more."""
 
     session: str

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class ReportFilter:
     """What a report is about; what is left out is not narrowed. An empty text is a value: the unnamed project.
 
     `since` counts, `until` does not. Counts are kept by the hour or by the day (UTC): one of which a part is
@@ -37,7 +37,7 @@ class Filter:
             raise ConfigError("until", self.until, "a time after `since`")
 
 
-class By(StrEnum):
+class GroupBy(StrEnum):
     """What failures are counted by."""
 
     KIND = "kind"
@@ -50,7 +50,7 @@ class By(StrEnum):
     PATTERN = "pattern"  # how the caller's own prompt begins
 
 
-class Part(StrEnum):
+class ReportPart(StrEnum):
     """What the work of the rungs is told apart by."""
 
     RUNG = "rung"
@@ -60,22 +60,27 @@ class Part(StrEnum):
 
 
 # A choice to the SQL it stands for. `hour / 24` is a day: whole numbers divide to whole numbers in both stores.
-AXES: Final[Mapping[By, str]] = {
-    By.KIND: "kind",
-    By.MODEL: "model",
-    By.PROJECT: "project",
-    By.DAY: "hour / 24",
-    By.HOUR: "hour",
-    By.TOOL: "CASE WHEN kind = '' THEN '' WHEN tool = '' THEN 'no tool' ELSE tool END",
-    By.PROMPT: "prompt",
-    By.PATTERN: "pattern",
+AXES: Final[Mapping[GroupBy, str]] = {
+    GroupBy.KIND: "kind",
+    GroupBy.MODEL: "model",
+    GroupBy.PROJECT: "project",
+    GroupBy.DAY: "hour / 24",
+    GroupBy.HOUR: "hour",
+    GroupBy.TOOL: "CASE WHEN kind = '' THEN '' WHEN tool = '' THEN 'no tool' ELSE tool END",
+    GroupBy.PROMPT: "prompt",
+    GroupBy.PATTERN: "pattern",
 }
-PARTS: Final[Mapping[Part, str]] = {Part.RUNG: "rung", Part.PROMPT: "prompt", Part.MODEL: "model", Part.KIND: "kind"}
+PARTS: Final[Mapping[ReportPart, str]] = {
+    ReportPart.RUNG: "rung",
+    ReportPart.PROMPT: "prompt",
+    ReportPart.MODEL: "model",
+    ReportPart.KIND: "kind",
+}
 
 Field = str  # of Filter
 
 
-class Source(NamedTuple):
+class ReportSource(NamedTuple):
     """Where a report reads: a table of counts, or rows in its shape; which filters it knows, and how."""
 
     table: str
@@ -83,7 +88,7 @@ class Source(NamedTuple):
     clock: str  # the column in which time is kept
     columns: Mapping[Field, str]
 
-    def answers(self, where: Filter, *, but: tuple[Field, ...] = ()) -> bool:
+    def answers(self, where: ReportFilter, *, but: tuple[Field, ...] = ()) -> bool:
         """Does it know every filter that is set?"""
         return all(
             name in self.columns or name in but
@@ -91,7 +96,7 @@ class Source(NamedTuple):
             if getattr(where, name) is not None
         )
 
-    def clause(self, where: Filter, *, but: tuple[Field, ...] = (), also: str = "") -> tuple[str, list[Any]]:
+    def clause(self, where: ReportFilter, *, but: tuple[Field, ...] = (), also: str = "") -> tuple[str, list[Any]]:
         """The WHERE clause with its values; fields in `but` are the query's own affair."""
         terms, values = ([also] if also else []), []
         for sign, moment, whole in ((">=", where.since, floor), ("<", where.until, ceil)):
@@ -110,15 +115,15 @@ def _same(*names: Field) -> Mapping[Field, str]:
     return {name: name for name in names}
 
 
-BY_HOUR: Final = Source("by_hour", HOUR, "hour", _same("project", "model", "kind"))
-BY_PATTERN: Final = Source("by_pattern", DAY, "day", _same("project"))
-BY_LATENCY: Final = Source("by_latency", DAY, "day", _same("project", "model"))
-BY_MESSAGE: Final = Source("by_message", DAY, "day", _same("project"))
-BY_RUNG: Final = Source("by_rung", DAY, "day", _same("project", "model", "kind"))
-BY_END: Final = Source("by_end", DAY, "day", _same("project", "model", "kind"))
+BY_HOUR: Final = ReportSource("by_hour", HOUR, "hour", _same("project", "model", "kind"))
+BY_PATTERN: Final = ReportSource("by_pattern", DAY, "day", _same("project"))
+BY_LATENCY: Final = ReportSource("by_latency", DAY, "day", _same("project", "model"))
+BY_MESSAGE: Final = ReportSource("by_message", DAY, "day", _same("project"))
+BY_RUNG: Final = ReportSource("by_rung", DAY, "day", _same("project", "model", "kind"))
+BY_END: Final = ReportSource("by_end", DAY, "day", _same("project", "model", "kind"))
 
 # The same shapes read off the rows themselves, for filters that the counts do not know: a session, mostly.
-ATTEMPTS: Final = Source(
+ATTEMPTS: Final = ReportSource(
     """(SELECT at, CAST(FLOOR(at / 3600) AS BIGINT) AS hour, project, model, session, kind, 1 AS n, seconds, dollars,
                tool
           FROM attempt) AS attempts""",
@@ -126,20 +131,20 @@ ATTEMPTS: Final = Source(
     "at",
     _same("project", "model", "kind", "session"),
 )
-PATTERNS: Final = Source(
+PATTERNS: Final = ReportSource(
     """(SELECT a.at, a.project, a.model, a.session, a.kind, i.pattern, 1 AS n, 1 - a.ok AS failures, a.dollars
           FROM attempt a JOIN incident i ON i.id = a.incident) AS patterns""",
     0,
     "at",
     _same("project", "model", "kind", "session"),
 )
-MESSAGES: Final = Source(
+MESSAGES: Final = ReportSource(
     "(SELECT at, project, model, session, fingerprint, 1 AS n FROM attempt WHERE ok = 0) AS messages",
     0,
     "at",
     _same("project", "model", "session"),
 )
-TRIES: Final = Source(
+TRIES: Final = ReportSource(
     """(SELECT a.at, a.project, a.model, a.session, i.kind, a.rung, a.prompt, 1 AS tried,
                CASE WHEN a.ok = 1 AND i.status = 'recovered' THEN 1 ELSE 0 END AS saved, a.seconds, a.dollars
           FROM attempt a JOIN incident i ON i.id = a.incident
@@ -148,7 +153,7 @@ TRIES: Final = Source(
     "at",
     _same("project", "model", "kind", "session"),
 )
-ENDS: Final = Source(
+ENDS: Final = ReportSource(
     """(SELECT ended_at, project, first_model AS model, session, kind, status, 1 AS n,
                CASE WHEN kind = '' THEN '' ELSE last_rung END AS rung, own_dollars AS dollars,
                COALESCE(ended_at - failed_at, 0) AS recovery, asks, CASE WHEN asks > 0 THEN 1 ELSE 0 END AS asked,
@@ -163,7 +168,7 @@ ENDS: Final = Source(
 _ARM: Final = "SELECT {time} AS hour, project, model, tool, kind, n, dollars FROM {table}{clause}"
 
 
-def in_days(where: Filter) -> tuple[str, list[Any]]:
+def in_days(where: ReportFilter) -> tuple[str, list[Any]]:
     """`by_hour` over this time with a row for each whole day in it: as exact, and a twentieth of the rows."""
     first = None if where.since is None else floor(where.since / HOUR)
     last = None if where.until is None else ceil(where.until / HOUR)
@@ -186,7 +191,7 @@ def in_days(where: Filter) -> tuple[str, list[Any]]:
     return f"({' UNION ALL '.join(arms)}) AS days", values
 
 
-def choose(where: Filter, *sources: Source, but: tuple[Field, ...] = ()) -> Source:
+def choose(where: ReportFilter, *sources: ReportSource, but: tuple[Field, ...] = ()) -> ReportSource:
     """The first source that can answer; none: which filter is in the way is said."""
     for source in sources:
         if source.answers(where, but=but):

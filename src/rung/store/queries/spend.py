@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from rung.core.policy.spend_limits import Allowance, month_begins
+from rung.core.policy.spend_limits import SpendLimits, month_begins
 from rung.store.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rung.store.backends.port import Connection, Database, Readable
+    from rung.store.backends.port import BackendConnection, Database, Readable
 
 NAME: Final = "budgets"  # of the setting that people change
 _KEY: Final = "spent/"
 _MOST: Final = 500  # sessions asked for at once
 
 
-def allowance(journal: Database, file: Allowance | None = None) -> Allowance:
+def allowance(journal: Database, file: SpendLimits | None = None) -> SpendLimits:
     """The limits people have set, over those of a file."""
-    return (file or Allowance()).set_over(setting(journal, NAME).body or {})
+    return (file or SpendLimits()).set_over(setting(journal, NAME).body or {})
 
 
 def spent_in_month(journal: Database, now: float) -> dict[str, float]:
@@ -59,7 +59,7 @@ def spent_by_keys(journal: Database) -> dict[str, float]:
 def charge_keys(journal: Database, charges: Mapping[str, float], now: float) -> None:
     """Add to what keys have spent: several gateways may share a journal."""
 
-    def work(connection: Connection) -> None:
+    def work(connection: BackendConnection) -> None:
         for key, dollars in charges.items():
             rows = connection.execute("SELECT body FROM message WHERE topic = ?", (_KEY + key,))
             before = float(json.loads(rows[0][0])["dollars"]) if rows else 0.0
@@ -69,7 +69,7 @@ def charge_keys(journal: Database, charges: Mapping[str, float], now: float) -> 
                 (_KEY + key, json.dumps({"dollars": before + dollars}), now),
             )
 
-    def present(connection: Connection) -> bool:
+    def present(connection: BackendConnection) -> bool:
         key = next(iter(charges))
         return bool(connection.execute("SELECT 1 FROM message WHERE topic = ? AND at = ?", (_KEY + key, now)))
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from rung.store.queries import reports_sql as sql
-from rung.store.queries.reports_rows import Spiral
-from rung.store.queries.reports_sql import Filter
+from rung.store.queries.reports_rows import StuckSession
+from rung.store.queries.reports_sql import ReportFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,11 +18,11 @@ SUSPECTS: Final = 100  # sessions with the most failures, among which the spiral
 AGAIN: Final = 3  # times the same failure must have come in a session
 
 
-def spirals(journal: Database, where: Filter) -> list[Spiral]:
+def spirals(journal: Database, where: ReportFilter) -> list[StuckSession]:
     """Sessions in which the same failure came again and again, the worst first."""
-    sessions = sql.Source("session", 0, "touched_at", {"project": "project", "session": "id"})
+    sessions = sql.ReportSource("session", 0, "touched_at", {"project": "project", "session": "id"})
     clause, values = sessions.clause(
-        Filter(since=where.since, project=where.project, session=where.session), also="failures >= ?"
+        ReportFilter(since=where.since, project=where.project, session=where.session), also="failures >= ?"
     )
     suspects = journal.read(
         f"SELECT id, project FROM session{clause} ORDER BY failures DESC, id LIMIT ?",  # noqa: S608  # our own names
@@ -30,7 +30,7 @@ def spirals(journal: Database, where: Filter) -> list[Spiral]:
     )
     if not suspects:
         return []
-    attempts = sql.Source("attempt", 0, "at", {"model": "model"})
+    attempts = sql.ReportSource("attempt", 0, "at", {"model": "model"})
     among = f"session IN ({', '.join('?' * len(suspects))})"
     clause, values = attempts.clause(where, also=among)
     rows = journal.read(
@@ -42,7 +42,7 @@ def spirals(journal: Database, where: Filter) -> list[Spiral]:
     return sorted(found, key=lambda row: (-row.score * (row.repeats - 1), row.session))[: where.limit]
 
 
-def _worst(rows: Iterable[Row], projects: dict[str, str], kind: str | None) -> Iterable[Spiral]:
+def _worst(rows: Iterable[Row], projects: dict[str, str], kind: str | None) -> Iterable[StuckSession]:
     """Of each session the failure that came most often, if it came often enough; an empty mark is a good attempt."""
     by_session: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -54,7 +54,7 @@ def _worst(rows: Iterable[Row], projects: dict[str, str], kind: str | None) -> I
             continue
         attempts, again = sum(int(row[4]) for row in found), int(worst[4])
         _, mark, named, text, _, seconds, dollars, first, last = worst
-        yield Spiral(
+        yield StuckSession(
             session, projects[session], mark, named, text, again,
             sum(int(row[4]) for row in found if row[1]), attempts, float(seconds), float(dollars), first, last,
             round(100 * (again - 1) / attempts, 1),

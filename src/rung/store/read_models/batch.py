@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rung.store.backends.port import Connection
+    from rung.store.backends.port import BackendConnection
 
 HOUR: Final = 3_600
 DAY: Final = 86_400
@@ -78,7 +78,7 @@ READ_MODELS: Final = (*ROWS, *COUNTS, "failure_group", "session")
 _WIDTHS: Final = {table: len(key) for table, key in KEYS.items()}
 
 
-class Alike(NamedTuple):
+class AttemptBucket(NamedTuple):
     """Attempts that count in the same places."""
 
     day: int
@@ -93,7 +93,7 @@ class Alike(NamedTuple):
     failed: bool
 
 
-class Changes:
+class ReadModelBatch:
     """What a number of events change: rows by key, counts by key, groups and sessions."""
 
     def __init__(self) -> None:
@@ -101,9 +101,11 @@ class Changes:
         self.counts: dict[str, dict[tuple[Any, ...], list[float]]] = {}
         self.groups: dict[tuple[str, str], list[Any]] = {}
         self.sessions: dict[str, list[Any]] = {}
-        self.attempts: dict[Alike, list[float]] = {}  # how many, their seconds and dollars, the first and the last
+        self.attempts: dict[
+            AttemptBucket, list[float]
+        ] = {}  # how many, their seconds and dollars, the first and the last
 
-    def attempt(self, alike: Alike, seconds: float, dollars: float, at: float) -> None:
+    def attempt(self, alike: AttemptBucket, seconds: float, dollars: float, at: float) -> None:
         """One more attempt like these; where they count is said once for all of them."""
         known = self.attempts.get(alike)
         if known is None:
@@ -150,7 +152,7 @@ class Changes:
         else:
             counts[key] = [way(one, more) for way, one, more in zip(_ways(table), known, amounts, strict=True)]
 
-    def take(self, other: Changes) -> None:
+    def take(self, other: ReadModelBatch) -> None:
         """Add another's changes to these."""
         other._count_attempts()
         for table, rows in other.rows.items():
@@ -192,7 +194,7 @@ class Changes:
         for index in range(_TEXTS + 2, len(known)):
             known[index] += told[index]
 
-    def write(self, connection: Connection) -> None:
+    def write(self, connection: BackendConnection) -> None:
         """Bring the tables up to date."""
         self._count_attempts()
         for table, rows in self.rows.items():

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Phase, short_hash
 from rung.core.domain.incident import Incident
-from rung.store.read_models.batch import DAY, HOUR, MESSAGE, ROWS, Alike, Changes
+from rung.store.read_models.batch import DAY, HOUR, MESSAGE, ROWS, AttemptBucket, ReadModelBatch
 from rung.store.read_models.prompt_templates import pattern
-from rung.store.read_models.rung_history import Levels
+from rung.store.read_models.rung_history import RungHistory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ _OWN: Final = ROWS["incident"].index("own_dollars")
 _RESTORED: Final = ROWS["model_change"].index("restored_at")
 
 
-class Story:
+class IncidentProjector:
     """What a row about an incident needs that a single event does not say.
 
     An attempt that was refused (the circuit was open, the time was up) is a failure, but no attempt: it leads to a
@@ -47,7 +47,7 @@ class Story:
         self.due_at: float | None = None
         self.last_rung = ""
         self.highest = -1
-        self.levels = Levels(name)
+        self.levels = RungHistory(name)
         self.prompt = ""
         self.asked: tuple[int, float, ev.Ask] | None = None  # what waits for an answer
         self.asks = 0
@@ -57,7 +57,9 @@ class Story:
         self.inner = 0.0  # dollars that recoveries within the running attempt have spent
         self.tried_at = 0.0  # when the last attempt ended
 
-    def take(self, n: int, event: ev.Event, changes: Changes, keep: Callable[[Request, str, float], object]) -> bool:
+    def take(
+        self, n: int, event: ev.Event, changes: ReadModelBatch, keep: Callable[[Request, str, float], object]
+    ) -> bool:
         """One more event: fold it, and say what it changes; True when it was the end. `keep` stores a request."""
         before, over = self.incident.request, self.ended_at is not None
         self.due_at = None
@@ -93,13 +95,13 @@ class Story:
             self._ended(event.at, changes)
         return not over and self.ended_at is not None
 
-    def put_row(self, changes: Changes) -> None:
+    def put_row(self, changes: ReadModelBatch) -> None:
         """The row about it, as it is now: once for all events that are told together."""
         changes.put("incident", *self._row())
 
     # -- one kind of event each -----------------------------------------------------------------------
 
-    def _opened(self, event: ev.Opened, changes: Changes, keep: Callable[[Request, str, float], object]) -> None:
+    def _opened(self, event: ev.Opened, changes: ReadModelBatch, keep: Callable[[Request, str, float], object]) -> None:
         self._about_session(changes, event.at, status="working", incidents=1)
         changes.add("project", (self.project,), 1, 0, 0, 0.0, event.at, event.at)
         if event.request is not None:
@@ -109,7 +111,7 @@ class Story:
                 changes.put("pattern", self.pattern, text, event.at)
             keep(event.request, self.digest, event.at)
 
-    def _failed(self, n: int, event: ev.AttemptFailed, changes: Changes) -> None:
+    def _failed(self, n: int, event: ev.AttemptFailed, changes: ReadModelBatch) -> None:
         failure = event.failure
         mark = failure.fingerprint
         if self.first is None:
@@ -129,7 +131,7 @@ class Story:
         )  # fmt: skip
 
     def _attempt(
-        self, n: int, event: ev.AttemptFailed | ev.AttemptSucceeded, changes: Changes, failure: Failure | None, mark: str
+        self, n: int, event: ev.AttemptFailed | ev.AttemptSucceeded, changes: ReadModelBatch, failure: Failure | None, mark: str
     ) -> float:  # fmt: skip
         """An attempt that was made: its row, and everywhere it counts but for the session. What it spent itself."""
         at, seconds = event.at, event.seconds
@@ -146,14 +148,16 @@ class Story:
             model, self.agent, self.last_rung, self.prompt, int(failure is None), kind, rule, phase, tool, mark, message,
         )  # fmt: skip
         day, bucket = int(at // DAY), round(4 * log2(max(seconds * 1_000, 1)))
-        alike = Alike(
+        alike = AttemptBucket(
             day, int(at // HOUR), terms.project, terms.session, model, tool, kind, self.pattern, bucket, failure is not None
         )  # fmt: skip
         changes.attempt(alike, seconds, own, at)
         self._helped(day, event, own, changes)
         return own
 
-    def _helped(self, day: int, event: ev.AttemptFailed | ev.AttemptSucceeded, own: float, changes: Changes) -> None:
+    def _helped(
+        self, day: int, event: ev.AttemptFailed | ev.AttemptSucceeded, own: float, changes: ReadModelBatch
+    ) -> None:
         """What it did for the failure before it. A forced last turn looks good, and has mended nothing."""
         saved = int(isinstance(event, ev.AttemptSucceeded) and self.incident.status is ev.Status.RECOVERED)
         if self.last_rung and self.first is not None:
@@ -167,7 +171,7 @@ class Story:
             self.handed[_RESTORED - 1] += event.dollars
             changes.put("model_change", *self.handed)
 
-    def _decided(self, n: int, event: ev.Decided, changes: Changes, model: str) -> None:
+    def _decided(self, n: int, event: ev.Decided, changes: ReadModelBatch, model: str) -> None:
         decision = event.decision
         names = self.incident.terms.rungs
         name = names[decision.rung] if decision.rung < len(names) else str(decision.rung)
@@ -193,7 +197,7 @@ class Story:
             ]  # fmt: skip
             changes.put("model_change", *self.handed)
 
-    def _put_ask(self, changes: Changes, state: str, answer: str, at: float | None) -> None:
+    def _put_ask(self, changes: ReadModelBatch, state: str, answer: str, at: float | None) -> None:
         if self.asked is not None:
             n, asked_at, ask = self.asked
             options = json.dumps([list(option) for option in ask.options], ensure_ascii=False)
@@ -203,7 +207,7 @@ class Story:
             )  # fmt: skip
 
     def _ended(
-        self, at: float, changes: Changes, result: str = "", *, attempts: int = 0, dollars: float = 0.0
+        self, at: float, changes: ReadModelBatch, result: str = "", *, attempts: int = 0, dollars: float = 0.0
     ) -> None:  # fmt: skip
         if self.ended_at is not None:  # something more was told of it: it ended once
             if attempts:
@@ -230,7 +234,7 @@ class Story:
         self._about_session(changes, at, status=status, attempts=attempts, dollars=dollars)
 
     def _about_session(
-        self, changes: Changes, at: float, *, status: str = "", kind: str = "", message: str = "", incidents: int = 0,
+        self, changes: ReadModelBatch, at: float, *, status: str = "", kind: str = "", message: str = "", incidents: int = 0,
         attempts: int = 0, failures: int = 0, dollars: float = 0.0,
     ) -> None:  # fmt: skip
         if self.session:
@@ -281,7 +285,7 @@ def _tool(failure: Failure) -> str:
     return failure.evidence.tool[:TOOL] or ("tool" if failure.evidence.phase is Phase.TOOL else "")
 
 
-class Told(NamedTuple):
+class SequencedEvent(NamedTuple):
     """An event with its place."""
 
     incident: str
@@ -290,21 +294,21 @@ class Told(NamedTuple):
 
 
 def replay(
-    events: Iterable[Told],
-    keep: Callable[[Request, str, float, Changes], object],
-    earlier: Callable[[str, int], Iterable[Told]] = lambda *_: (),
-) -> Changes:
+    events: Iterable[SequencedEvent],
+    keep: Callable[[Request, str, float, ReadModelBatch], object],
+    earlier: Callable[[str, int], Iterable[SequencedEvent]] = lambda *_: (),
+) -> ReadModelBatch:
     """All that can be read off these events, which are all there are, in their order.
 
     A story is put away when it has ended; `earlier` has the first so many of its events, when more is told of it.
     """
-    changes = Changes()
-    stories: dict[str, Story] = {}
+    changes = ReadModelBatch()
+    stories: dict[str, IncidentProjector] = {}
     over: dict[str, int] = {}  # events of those that have ended
     for incident, n, event in events:
         story = stories.get(incident)
         if story is None:
-            story = stories[incident] = Story(incident)
+            story = stories[incident] = IncidentProjector(incident)
             if incident in over:
                 own = changes.rows["incident"][(incident,)][_OWN]
                 story = stories[incident] = again(incident, earlier(incident, over[incident]), own)
@@ -319,9 +323,9 @@ def replay(
     return changes
 
 
-def again(incident: str, events: Iterable[Told], own: float) -> Story:
+def again(incident: str, events: Iterable[SequencedEvent], own: float) -> IncidentProjector:
     """A story told before, told again: nothing is counted, and what it spent itself is known."""
-    story, nothing = Story(incident), Changes()
+    story, nothing = IncidentProjector(incident), ReadModelBatch()
     for _, n, event in events:
         story.take(n, event, nothing, lambda *_: None)
     story.own = own

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 from rung.store.read_models.batch import ROWS
 
 if TYPE_CHECKING:
-    from rung.store.read_models.batch import Changes
+    from rung.store.read_models.batch import ReadModelBatch
 
 _PLACE, _LEFT, _TRIES, _SECONDS, _DOLLARS, _RESULT = (
     ROWS["level"].index(name) for name in ("place", "left_at", "tries", "seconds", "dollars", "result")
 )
 
 
-class Levels:
+class RungHistory:
     """The rung an incident is on now; each change of its row is said."""
 
     def __init__(self, incident: str) -> None:
         self.incident = incident
         self.row: list[Any] | None = None
 
-    def enter(self, n: int, place: int, name: str, kind: str, at: float, result: str, changes: Changes) -> None:
+    def enter(self, n: int, place: int, name: str, kind: str, at: float, result: str, changes: ReadModelBatch) -> None:
         """A decision leads to this rung; to the one we are on, it goes on there."""
         row = self.row
         if row is not None and row[_PLACE] == place and row[_LEFT] is None:
@@ -33,7 +33,7 @@ class Levels:
         self.row = [self.incident, n, place, name, kind, at, None, 0, 0.0, 0.0, result]
         changes.put("level", *self.row)
 
-    def tried(self, seconds: float, dollars: float, changes: Changes) -> None:
+    def tried(self, seconds: float, dollars: float, changes: ReadModelBatch) -> None:
         """An attempt was made on it."""
         if self.row is not None:
             self.row[_TRIES] += 1
@@ -42,19 +42,19 @@ class Levels:
             self.row[_RESULT] = "open"
             changes.put("level", *self.row)
 
-    def skip(self, place: int, at: float, changes: Changes) -> None:
+    def skip(self, place: int, at: float, changes: ReadModelBatch) -> None:
         """It could not do its part."""
         if self.row is not None and self.row[_PLACE] == place and self.row[_LEFT] is None:
             self.row[_RESULT], self.row[_LEFT] = "skipped", at
             changes.put("level", *self.row)
 
-    def end(self, at: float, result: str, changes: Changes) -> None:
+    def end(self, at: float, result: str, changes: ReadModelBatch) -> None:
         """The incident is over; a result is what its last attempt brought on this rung."""
         if self.row is not None and self.row[_LEFT] is None:
             self.row[_RESULT] = result or self.row[_RESULT]
             self._leave(at, changes)
 
-    def _leave(self, at: float, changes: Changes) -> None:
+    def _leave(self, at: float, changes: ReadModelBatch) -> None:
         row = self.row
         if row is not None and row[_LEFT] is None:
             row[_LEFT] = at

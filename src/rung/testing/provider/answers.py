@@ -13,8 +13,8 @@ from rung.testing.provider.schema_samples import sample
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rung.testing.provider.parsed_request import Asked, Tool
-    from rung.testing.provider.script import Script
+    from rung.testing.provider.parsed_request import ParsedRequest, ParsedTool
+    from rung.testing.provider.script import LabScript
 
 PIECE: Final = 8  # characters of JSON in a token
 _COUNT: Final = re.compile(r"count to (\d{1,6})(?: as ([A-Za-z]{1,20}))?", re.IGNORECASE)
@@ -22,7 +22,7 @@ _GO_ON: Final = re.compile(r"continu|resum|left off|cut off|interrupted|where yo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class AnswerBlock:
     """Part of an answer in the tokens it comes in: text, thinking, refusal, or a tool's arguments."""
 
     kind: str
@@ -38,10 +38,10 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ScriptedAnswer:
     """What the model says, and why it stopped: end, limit, tool, refusal."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[AnswerBlock, ...]
     stop: str = "end"
 
     @property
@@ -49,7 +49,7 @@ class Answer:
         """How many tokens it is."""
         return sum(len(block.tokens) for block in self.blocks)
 
-    def cut(self, tokens: int, stop: str = "limit") -> Answer:
+    def cut(self, tokens: int, stop: str = "limit") -> ScriptedAnswer:
         """The same, ended after so many tokens; itself when it is no longer than that."""
         if self.tokens <= tokens:
             return self
@@ -59,7 +59,7 @@ class Answer:
             if left > 0:
                 kept.append(replace(block, tokens=block.tokens[:left], whole=len(block.tokens) <= left))
             left -= len(block.tokens)
-        return Answer(blocks=tuple(kept), stop=stop)
+        return ScriptedAnswer(blocks=tuple(kept), stop=stop)
 
 
 def words(number: int, word: str = "word", first: int = 1) -> str:
@@ -77,19 +77,19 @@ def pieces(text: str) -> tuple[str, ...]:
     return tuple(text[at : at + PIECE] for at in range(0, len(text), PIECE)) or ("",)
 
 
-def answer(asked: Asked, script: Script) -> Answer:
+def answer(asked: ParsedRequest, script: LabScript) -> ScriptedAnswer:
     """What the model says to this, within the limit it was given."""
     thought = (thinking(asked, script.thinking),) if asked.thinking and script.thinking else ()
     said = _scripted(asked, script) or _called(asked, script)
     if said is None:
-        said = Answer(blocks=(_text(asked, script),))
+        said = ScriptedAnswer(blocks=(_text(asked, script),))
     said = replace(said, blocks=(*thought, *said.blocks))
     return said if asked.limit is None else said.cut(asked.limit)
 
 
-def thinking(asked: Asked, number: int) -> Block:
+def thinking(asked: ParsedRequest, number: int) -> AnswerBlock:
     """What the model thinks first, signed for itself alone."""
-    return Block(kind="thinking", tokens=word_tokens(number, "thought"), signature=signature(asked.model))
+    return AnswerBlock(kind="thinking", tokens=word_tokens(number, "thought"), signature=signature(asked.model))
 
 
 def signature(model: str) -> str:
@@ -97,31 +97,31 @@ def signature(model: str) -> str:
     return b64encode(f"signed by {model}".encode()).decode()
 
 
-def tool_call(name: str, arguments: Mapping[str, Any]) -> Block:
+def tool_call(name: str, arguments: Mapping[str, Any]) -> AnswerBlock:
     """A tool called with these arguments."""
-    return Block(kind="tool", name=name, tokens=pieces(json.dumps(arguments, separators=(",", ":"))))
+    return AnswerBlock(kind="tool", name=name, tokens=pieces(json.dumps(arguments, separators=(",", ":"))))
 
 
-def some_tool(asked: Asked) -> Block | None:
+def some_tool(asked: ParsedRequest) -> AnswerBlock | None:
     """A call of the tool that must be called, else of the first there is."""
     tool = _named(asked.tools, asked.forced or "") or (asked.tools[0] if asked.tools else None)
     return None if tool is None else tool_call(tool.name, sample(tool.schema) or {})
 
 
-def _named(tools: Sequence[Tool], name: str) -> Tool | None:
+def _named(tools: Sequence[ParsedTool], name: str) -> ParsedTool | None:
     return next((tool for tool in tools if tool.name == name), None)
 
 
-def _scripted(asked: Asked, script: Script) -> Answer | None:
+def _scripted(asked: ParsedRequest, script: LabScript) -> ScriptedAnswer | None:
     """The turn the script has for this point of the conversation; what asks without tools is not that conversation."""
     if not script.turns or not asked.tools:
         return None
     turn = script.turns[min(asked.calls, len(script.turns) - 1)]
-    blocks = [Block(kind="text", tokens=_said(turn.text))] if turn.text else []
+    blocks = [AnswerBlock(kind="text", tokens=_said(turn.text))] if turn.text else []
     calls = [tool_call(name, given) for name, given in turn.tools if _named(asked.tools, name)]
     if not blocks and not calls:
         return None
-    return Answer(blocks=(*blocks, *calls), stop="tool" if calls else "end")
+    return ScriptedAnswer(blocks=(*blocks, *calls), stop="tool" if calls else "end")
 
 
 def _said(text: str) -> tuple[str, ...]:
@@ -129,25 +129,25 @@ def _said(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\s*\S+|\s+", text))
 
 
-def _called(asked: Asked, script: Script) -> Answer | None:
+def _called(asked: ParsedRequest, script: LabScript) -> ScriptedAnswer | None:
     if asked.forced is None and asked.calls >= script.calls:
         return None
     call = some_tool(asked)
-    return None if call is None else Answer(blocks=(call,), stop="tool")
+    return None if call is None else ScriptedAnswer(blocks=(call,), stop="tool")
 
 
-def _text(asked: Asked, script: Script) -> Block:
+def _text(asked: ParsedRequest, script: LabScript) -> AnswerBlock:
     if asked.schema is not None:
-        return Block(kind="text", tokens=pieces(json.dumps(sample(asked.schema))))
+        return AnswerBlock(kind="text", tokens=pieces(json.dumps(sample(asked.schema))))
     number, word = _length(asked, script)
     first = 1
     said = _so_far(asked, word, number)
     if said:
         first = max(1, min(said + 1, number + 1) - script.overlap)
-    return Block(kind="text", tokens=word_tokens(number, word, first))
+    return AnswerBlock(kind="text", tokens=word_tokens(number, word, first))
 
 
-def _length(asked: Asked, script: Script) -> tuple[int, str]:
+def _length(asked: ParsedRequest, script: LabScript) -> tuple[int, str]:
     """How long an answer was asked for ("count to 60 as apple"), else the script's length."""
     for turn in reversed(asked.turns):
         found = _COUNT.findall(turn.text) if turn.role != "assistant" else []
@@ -157,7 +157,7 @@ def _length(asked: Asked, script: Script) -> tuple[int, str]:
     return script.words, "word"
 
 
-def _so_far(asked: Asked, word: str, number: int) -> int:
+def _so_far(asked: ParsedRequest, word: str, number: int) -> int:
     """The last word already said, where the last turn asks to go on: quoted there, or said in the turn before."""
     if not asked.turns or asked.turns[-1].role != "user":
         return 0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.testing.provider.messages import MARK
 from rung.testing.provider.parsed_request import (
-    Asked,
-    Invalid,
-    Tool,
-    Turn,
-    Wire,
+    InvalidRequest,
+    LabWire,
+    ParsedRequest,
+    ParsedTool,
+    ParsedTurn,
     as_list,
     as_table,
     count,
@@ -22,21 +22,21 @@ from rung.testing.provider.parsed_request import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rung.testing.provider.answers import Answer, Block
+    from rung.testing.provider.answers import AnswerBlock, ScriptedAnswer
 
 STOPS: Final = {"end": "stop", "limit": "length", "tool": "tool_calls", "refusal": "content_filter"}
 CREATED: Final = 1_790_000_000
 DONE: Final = b"data: [DONE]\n\n"
 
 
-def read(body: dict[str, Any]) -> Asked:
+def read(body: dict[str, Any]) -> ParsedRequest:
     """A request, if it is one OpenAI would answer."""
     if not isinstance(body.get("model"), str) or not body["model"]:
-        raise Invalid("you must provide a model parameter")
+        raise InvalidRequest("you must provide a model parameter")
     if not isinstance(body.get("messages"), list):
-        raise Invalid("Missing required parameter: 'messages'.", "messages", "missing_required_parameter")
+        raise InvalidRequest("Missing required parameter: 'messages'.", "messages", "missing_required_parameter")
     if not body["messages"]:
-        raise Invalid(
+        raise InvalidRequest(
             "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
             "messages",
             "empty_array",
@@ -45,15 +45,15 @@ def read(body: dict[str, Any]) -> Asked:
     _paired(turns)
     choice = body.get("tool_choice")
     wanted = as_table(body, "response_format")
-    return Asked(
-        wire=Wire.CHAT,
+    return ParsedRequest(
+        wire=LabWire.CHAT,
         model=body["model"],
         stream=bool(body.get("stream")),
         limit=whole(body, "max_completion_tokens", "max_tokens"),
         tokens=count([body["messages"], body.get("tools")]) + 4 * len(turns),
         turns=turns,
         tools=tuple(
-            Tool(name=function["name"], schema=function.get("parameters") or {})
+            ParsedTool(name=function["name"], schema=function.get("parameters") or {})
             for tool in as_list(body.get("tools"))
             if isinstance(function := tool.get("function"), dict) and isinstance(function.get("name"), str)
         ),
@@ -76,16 +76,16 @@ def forced(choice: Any) -> str | None:
     return "" if choice == "required" else None
 
 
-def _turn(message: Any, at: int) -> Turn:
+def _turn(message: Any, at: int) -> ParsedTurn:
     role = message.get("role") if isinstance(message, dict) else None
     if role not in ("system", "developer", "user", "assistant", "tool", "function"):
-        raise Invalid(
+        raise InvalidRequest(
             f"Invalid value: {role!r}. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and "
             "'developer'.",
             f"messages[{at}].role",
             "invalid_value",
         )
-    return Turn(
+    return ParsedTurn(
         role=role,
         text=joined(as_list(message.get("content"))),
         calls=tuple(str(call.get("id")) for call in as_list(message.get("tool_calls"))),
@@ -93,20 +93,20 @@ def _turn(message: Any, at: int) -> Turn:
     )
 
 
-def _paired(turns: tuple[Turn, ...]) -> None:
+def _paired(turns: tuple[ParsedTurn, ...]) -> None:
     """Every call is answered before anybody else speaks, and no answer is without its call."""
     waiting: list[str] = []
-    for at, turn in enumerate([*turns, Turn(role="user")]):
+    for at, turn in enumerate([*turns, ParsedTurn(role="user")]):
         if turn.role == "tool":
             if turn.results[0] not in waiting:
-                raise Invalid(
+                raise InvalidRequest(
                     "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
                     "'tool_calls'.",
                     f"messages.[{at}].role",
                 )
             waiting.remove(turn.results[0])
         elif waiting:
-            raise Invalid(
+            raise InvalidRequest(
                 "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
                 f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(waiting)}",
                 f"messages.[{min(at, len(turns) - 1)}].role",
@@ -115,7 +115,7 @@ def _paired(turns: tuple[Turn, ...]) -> None:
             waiting = list(turn.calls)
 
 
-def whole_body(asked: Asked, answer: Answer) -> dict[str, Any]:
+def whole_body(asked: ParsedRequest, answer: ScriptedAnswer) -> dict[str, Any]:
     """An answer in one piece."""
     message: dict[str, Any] = {
         "role": "assistant", "content": _joined(answer, "text") or None, "refusal": _joined(answer, "refusal") or None,
@@ -128,16 +128,16 @@ def whole_body(asked: Asked, answer: Answer) -> dict[str, Any]:
     return {**_head(asked, "chat.completion"), "choices": [choice], "usage": _usage(asked, answer)}
 
 
-def _stop(answer: Answer) -> str:
+def _stop(answer: ScriptedAnswer) -> str:
     refused = any(block.kind == "refusal" for block in answer.blocks)
     return "stop" if refused and answer.stop == "refusal" else STOPS[answer.stop]
 
 
-def _joined(answer: Answer, kind: str) -> str:
+def _joined(answer: ScriptedAnswer, kind: str) -> str:
     return "".join(block.text for block in answer.blocks if block.kind == kind)
 
 
-def events(asked: Asked, answer: Answer) -> Iterator[tuple[bytes, int]]:
+def events(asked: ParsedRequest, answer: ScriptedAnswer) -> Iterator[tuple[bytes, int]]:
     """An answer as a stream: each chunk, and how many tokens it brings."""
     yield _chunk(asked, {"role": "assistant", "content": "", "refusal": None}), 0
     place = 0
@@ -163,31 +163,31 @@ def data(chunk: dict[str, Any]) -> bytes:
     return f"data: {json.dumps(chunk, separators=(',', ':'))}\n\n".encode()
 
 
-def _chunk(asked: Asked, delta: dict[str, Any], finish: str | None = None) -> bytes:
+def _chunk(asked: ParsedRequest, delta: dict[str, Any], finish: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
     chunk = {**_head(asked, "chat.completion.chunk"), "choices": [choice]}
     return data({**chunk, "usage": None} if asked.usage else chunk)
 
 
-def _delta(block: Block, token: str, place: int) -> dict[str, Any]:
+def _delta(block: AnswerBlock, token: str, place: int) -> dict[str, Any]:
     if block.kind == "tool":
         return {"tool_calls": [{"index": place, "function": {"arguments": token}}]}
     return {"refusal" if block.kind == "refusal" else "content": token}
 
 
-def _call(block: Block, at: int) -> dict[str, Any]:
+def _call(block: AnswerBlock, at: int) -> dict[str, Any]:
     function = {"name": block.name, "arguments": block.text}
     return {"id": f"call_lab{MARK}_{at}", "type": "function", "function": function}
 
 
-def _head(asked: Asked, name: str) -> dict[str, Any]:
+def _head(asked: ParsedRequest, name: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-lab{MARK}", "object": name, "created": CREATED, "model": asked.model,
         "service_tier": "default", "system_fingerprint": "fp_lab",
     }  # fmt: skip
 
 
-def _usage(asked: Asked, answer: Answer) -> dict[str, Any]:
+def _usage(asked: ParsedRequest, answer: ScriptedAnswer) -> dict[str, Any]:
     thought = sum(len(block.tokens) for block in answer.blocks if block.kind == "thinking")
     return {
         "prompt_tokens": asked.tokens, "completion_tokens": answer.tokens, "total_tokens": asked.tokens + answer.tokens,

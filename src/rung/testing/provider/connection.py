@@ -8,13 +8,13 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from rung.testing.provider.reply import Ending
+from rung.testing.provider.reply import ReplyEnding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.testing.provider.reply import Reply
-    from rung.testing.provider.request_log import Record
+    from rung.testing.provider.reply import LabReply
+    from rung.testing.provider.request_log import RequestRecord
 
 LARGEST_HEAD: Final = 64 * 1024
 LARGEST_BODY: Final = 32 * 2**20  # Anthropic's own limit
@@ -33,28 +33,28 @@ class HttpRequest:
     too_large: bool = False
 
 
-class Answers(Protocol):
+class RequestHandler(Protocol):
     """Who answers requests: `take` is given the connection to answer on."""
 
-    def take(self, request: HttpRequest, connection: Connection) -> None:
+    def take(self, request: HttpRequest, connection: LabConnection) -> None:
         """Answer, now or later."""
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: LabConnection) -> None:
         """Somebody connected."""
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: LabConnection) -> None:
         """Somebody left."""
 
     def date(self) -> bytes:
         """The date's header."""
 
 
-class Connection(asyncio.Protocol):
+class LabConnection(asyncio.Protocol):
     """One client: reads requests one after another, writes answers, breaks off when told."""
 
     transport: asyncio.Transport
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: RequestHandler) -> None:
         self.answers = answers
         self.buffer = bytearray()
         self.request: HttpRequest | None = None
@@ -62,8 +62,8 @@ class Connection(asyncio.Protocol):
         self.last = False  # the client wants no other request answered here
         self.busy = False
         self.task: asyncio.Task[None] | None = None
-        self.record: Record | None = None
-        self.finish: Callable[[Record, str], None] | None = None
+        self.record: RequestRecord | None = None
+        self.finish: Callable[[RequestRecord, str], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Somebody connected."""
@@ -174,13 +174,17 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def deliver(
-        self, reply: Reply, mark: tuple[bytes, bytes], record: Record, finish: Callable[[Record, str], None]
+        self,
+        reply: LabReply,
+        mark: tuple[bytes, bytes],
+        record: RequestRecord,
+        finish: Callable[[RequestRecord, str], None],
     ) -> None:
         """Send an answer part by part, with its waits and its ending."""
         self.record, self.finish = record, finish
         self.task = asyncio.get_running_loop().create_task(self._deliver(reply, mark, record))
 
-    async def _deliver(self, reply: Reply, mark: tuple[bytes, bytes], record: Record) -> None:
+    async def _deliver(self, reply: LabReply, mark: tuple[bytes, bytes], record: RequestRecord) -> None:
         if reply.delay:
             await asyncio.sleep(reply.delay)
         if reply.head:
@@ -196,7 +200,7 @@ class Connection(asyncio.Protocol):
             await self._stall(reply)
         await self._end(reply)
 
-    async def _stall(self, reply: Reply) -> None:
+    async def _stall(self, reply: LabReply) -> None:
         if not reply.ping:
             await asyncio.sleep(reply.stall)
             return
@@ -206,17 +210,17 @@ class Connection(asyncio.Protocol):
             left -= 1.0
             self.transport.write(b"%x\r\n%b\r\n" % (len(reply.ping), reply.ping))
 
-    async def _end(self, reply: Reply) -> None:
-        if reply.ending is not Ending.END and reply.head:
+    async def _end(self, reply: LabReply) -> None:
+        if reply.ending is not ReplyEnding.END and reply.head:
             await asyncio.sleep(BEFORE_BREAKING)
         record, self.record = self.record, None
         if record is not None and self.finish is not None:
-            self.finish(record, "complete" if reply.ending is Ending.END else str(reply.ending))
+            self.finish(record, "complete" if reply.ending is ReplyEnding.END else str(reply.ending))
         self.task = None
-        if reply.ending is Ending.END:
+        if reply.ending is ReplyEnding.END:
             self.write_whole(reply.end_bytes)
             self.read_on()
-        elif reply.ending is Ending.CLOSE:
+        elif reply.ending is ReplyEnding.CLOSE:
             self.transport.close()
         else:
             self.reset()

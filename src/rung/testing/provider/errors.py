@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.testing.provider.parsed_request import Wire
+from rung.testing.provider.parsed_request import LabWire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rung.testing.provider.parsed_request import Invalid
+    from rung.testing.provider.parsed_request import InvalidRequest
 
 
-class Words(NamedTuple):
+class ErrorBody(NamedTuple):
     """An error of Anthropic's: `type` and `message` of its body."""
 
     status: int
@@ -23,7 +23,7 @@ class Words(NamedTuple):
     message: str
 
 
-class OpenWords(NamedTuple):
+class OpenAIErrorBody(NamedTuple):
     """An error of OpenAI's: the four fields of its body."""
 
     status: int
@@ -42,41 +42,43 @@ _ORIGIN: Final = (
     "<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n"
 )
 
-ANTHROPIC: Final[Mapping[str, Words]] = {
-    "bad_request": Words(400, "invalid_request_error", "messages.0.content.0.text.text: Field required"),
-    "quota": Words(
+ANTHROPIC: Final[Mapping[str, ErrorBody]] = {
+    "bad_request": ErrorBody(400, "invalid_request_error", "messages.0.content.0.text.text: Field required"),
+    "quota": ErrorBody(
         400,
         "invalid_request_error",
         "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or "
         "purchase credits.",
     ),
-    "spend_limit": Words(
+    "spend_limit": ErrorBody(
         400,
         "invalid_request_error",
         "You have reached your specified API usage limits. You will regain access on 2027-01-01 at 00:00 UTC.",
     ),
-    "unauthorized": Words(401, "authentication_error", "invalid x-api-key"),
-    "payment": Words(402, "billing_error", "There is an issue with your billing or payment information."),
-    "forbidden": Words(403, "permission_error", "Your API key does not have permission to use the specified resource."),
-    "not_found": Words(404, "not_found_error", "Not Found"),
-    "model_gone": Words(404, "not_found_error", "model: {model}"),
-    "request_timeout": Words(408, "timeout_error", "Request timed out"),
-    "too_large": Words(413, "request_too_large", "Request exceeds the maximum size"),
-    "unprocessable": Words(422, "invalid_request_error", "Unprocessable Entity"),
-    "rate_limit": Words(
+    "unauthorized": ErrorBody(401, "authentication_error", "invalid x-api-key"),
+    "payment": ErrorBody(402, "billing_error", "There is an issue with your billing or payment information."),
+    "forbidden": ErrorBody(
+        403, "permission_error", "Your API key does not have permission to use the specified resource."
+    ),
+    "not_found": ErrorBody(404, "not_found_error", "Not Found"),
+    "model_gone": ErrorBody(404, "not_found_error", "model: {model}"),
+    "request_timeout": ErrorBody(408, "timeout_error", "Request timed out"),
+    "too_large": ErrorBody(413, "request_too_large", "Request exceeds the maximum size"),
+    "unprocessable": ErrorBody(422, "invalid_request_error", "Unprocessable Entity"),
+    "rate_limit": ErrorBody(
         429,
         "rate_limit_error",
         "This request would exceed your organization's rate limit of 50 requests per minute (model: {model}). For "
         "details, refer to: https://docs.claude.com/en/api/rate-limits.",
     ),
-    "server_error": Words(500, "api_error", "Internal server error"),
-    "gateway_timeout": Words(504, "timeout_error", "The request took too long to process."),
-    "overloaded": Words(529, "overloaded_error", "Overloaded"),
+    "server_error": ErrorBody(500, "api_error", "Internal server error"),
+    "gateway_timeout": ErrorBody(504, "timeout_error", "The request took too long to process."),
+    "overloaded": ErrorBody(529, "overloaded_error", "Overloaded"),
 }
 
 _SERVER: Final = "The server had an error while processing your request. Sorry about that!"
-OPENAI: Final[Mapping[str, OpenWords]] = {
-    "bad_request": OpenWords(
+OPENAI: Final[Mapping[str, OpenAIErrorBody]] = {
+    "bad_request": OpenAIErrorBody(
         400,
         "invalid_request_error",
         "Invalid type for 'messages[0].content': expected one of a string or array of objects, but got an integer "
@@ -84,7 +86,7 @@ OPENAI: Final[Mapping[str, OpenWords]] = {
         "messages[0].content",
         "invalid_type",
     ),
-    "quota": OpenWords(
+    "quota": OpenAIErrorBody(
         429,
         "insufficient_quota",
         "You exceeded your current quota, please check your plan and billing details. For more information on this "
@@ -92,28 +94,28 @@ OPENAI: Final[Mapping[str, OpenWords]] = {
         None,
         "insufficient_quota",
     ),
-    "spend_limit": OpenWords(
+    "spend_limit": OpenAIErrorBody(
         429, "invalid_request_error", "Billing hard limit has been reached.", None, "billing_hard_limit_reached"
     ),
-    "unauthorized": OpenWords(401, "invalid_request_error", _KEY, None, "invalid_api_key"),
-    "payment": OpenWords(402, "billing_error", "Insufficient credits. Add more to go on.", None, "402"),
-    "forbidden": OpenWords(
+    "unauthorized": OpenAIErrorBody(401, "invalid_request_error", _KEY, None, "invalid_api_key"),
+    "payment": OpenAIErrorBody(402, "billing_error", "Insufficient credits. Add more to go on.", None, "402"),
+    "forbidden": OpenAIErrorBody(
         403,
         "invalid_request_error",
         "You have insufficient permissions for this operation. Missing scopes: model.request.",
     ),
-    "not_found": OpenWords(404, "invalid_request_error", "Invalid URL (POST {path})"),
-    "model_gone": OpenWords(
+    "not_found": OpenAIErrorBody(404, "invalid_request_error", "Invalid URL (POST {path})"),
+    "model_gone": OpenAIErrorBody(
         404,
         "invalid_request_error",
         "The model `{model}` does not exist or you do not have access to it.",
         None,
         "model_not_found",
     ),
-    "request_timeout": OpenWords(408, "server_error", "Request timed out.", None, "request_timeout"),
-    "too_large": OpenWords(413, "invalid_request_error", "Request entity too large", None, "request_too_large"),
-    "unprocessable": OpenWords(422, "invalid_request_error", "Unprocessable Entity"),
-    "rate_limit": OpenWords(
+    "request_timeout": OpenAIErrorBody(408, "server_error", "Request timed out.", None, "request_timeout"),
+    "too_large": OpenAIErrorBody(413, "invalid_request_error", "Request entity too large", None, "request_too_large"),
+    "unprocessable": OpenAIErrorBody(422, "invalid_request_error", "Unprocessable Entity"),
+    "rate_limit": OpenAIErrorBody(
         429,
         "requests",
         "Rate limit reached for {model} in organization org-lab on requests per min (RPM): Limit 3, Used 3, Requested "
@@ -121,9 +123,9 @@ OPENAI: Final[Mapping[str, OpenWords]] = {
         None,
         "rate_limit_exceeded",
     ),
-    "server_error": OpenWords(500, "server_error", _SERVER),
-    "gateway_timeout": OpenWords(504, "server_error", "Gateway Timeout"),
-    "overloaded": OpenWords(
+    "server_error": OpenAIErrorBody(500, "server_error", _SERVER),
+    "gateway_timeout": OpenAIErrorBody(504, "server_error", "Gateway Timeout"),
+    "overloaded": OpenAIErrorBody(
         503, "server_error", "The engine is currently overloaded, please try again later", None, "server_overloaded"
     ),
 }
@@ -140,7 +142,7 @@ _TITLES: Final = {
 }  # fmt: skip
 
 
-class Refusal(NamedTuple):
+class RejectedRequest(NamedTuple):
     """An answer that is an error: its status, its headers beyond the usual, its type and its bytes."""
 
     status: int
@@ -149,23 +151,25 @@ class Refusal(NamedTuple):
     body: bytes
 
 
-def error(wire: Wire, name: str, given: Mapping[str, Any], *, model: str = "", path: str = "") -> Refusal:
+def error(wire: LabWire, name: str, given: Mapping[str, Any], *, model: str = "", path: str = "") -> RejectedRequest:
     """This error as that provider sends it; `given` may say its status, its wait and the wait's form."""
     headers, said_wait = _wait(wire, given)
     status = given.get("status")
     if name == "bad_gateway" or (name == "status" and status in _TITLES and status not in STATUSES):
         status = status or 502
-        return Refusal(status, headers, "text/html", _ORIGIN.format(title=_TITLES.get(status, str(status))).encode())
+        return RejectedRequest(
+            status, headers, "text/html", _ORIGIN.format(title=_TITLES.get(status, str(status))).encode()
+        )
     if name == "unavailable":
-        return Refusal(status or 503, headers, "text/plain", _ENVOY.encode())
+        return RejectedRequest(status or 503, headers, "text/plain", _ENVOY.encode())
     if name == "status":
         name = STATUSES.get(status or 500, "bad_request" if (status or 500) < 500 else "server_error")  # noqa: PLR2004  # the codes' own line
         return error(wire, name, given, model=model, path=path)
-    table: Mapping[str, Words | OpenWords] = ANTHROPIC if wire is Wire.MESSAGES else OPENAI
+    table: Mapping[str, ErrorBody | OpenAIErrorBody] = ANTHROPIC if wire is LabWire.MESSAGES else OPENAI
     words = table[name]
     message = given.get("message") or _filled(words.message, model, path, said_wait)
-    body = _anthropic(words.type, message) if isinstance(words, Words) else _openai(words._replace(message=message))
-    return Refusal(status or words.status, headers, "application/json", body)
+    body = _anthropic(words.type, message) if isinstance(words, ErrorBody) else _openai(words._replace(message=message))
+    return RejectedRequest(status or words.status, headers, "application/json", body)
 
 
 def _filled(message: str, model: str, path: str, wait: str) -> str:
@@ -173,20 +177,20 @@ def _filled(message: str, model: str, path: str, wait: str) -> str:
     return filled.replace("{wait}", wait) if "{wait}" in message else filled + wait
 
 
-def invalid(wire: Wire, problem: Invalid, status: int = 400) -> Refusal:
+def invalid(wire: LabWire, problem: InvalidRequest, status: int = 400) -> RejectedRequest:
     """The answer to a request that is none."""
-    if wire is Wire.MESSAGES:
+    if wire is LabWire.MESSAGES:
         body = _anthropic("invalid_request_error", problem.message)
     else:
-        body = _openai(OpenWords(status, "invalid_request_error", problem.message, problem.param, problem.code))
-    return Refusal(status, (), "application/json", body)
+        body = _openai(OpenAIErrorBody(status, "invalid_request_error", problem.message, problem.param, problem.code))
+    return RejectedRequest(status, (), "application/json", body)
 
 
-def inside(wire: Wire, name: str, given: Mapping[str, Any], *, model: str = "") -> dict[str, Any]:
+def inside(wire: LabWire, name: str, given: Mapping[str, Any], *, model: str = "") -> dict[str, Any]:
     """The same error as it is put into an answer that began well."""
-    words = (ANTHROPIC if wire is Wire.MESSAGES else OPENAI)[name]
+    words = (ANTHROPIC if wire is LabWire.MESSAGES else OPENAI)[name]
     message = given.get("message") or _filled(words.message, model, "", "")
-    if isinstance(words, Words):
+    if isinstance(words, ErrorBody):
         found: dict[str, Any] = json.loads(_anthropic(words.type, message))
     else:
         found = json.loads(_openai(words._replace(message=message)))
@@ -198,12 +202,12 @@ def _anthropic(kind: str, message: str) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def _openai(words: OpenWords) -> bytes:
+def _openai(words: OpenAIErrorBody) -> bytes:
     fields = {"message": words.message, "type": words.type, "param": words.param, "code": words.code}
     return json.dumps({"error": fields}, indent=2).encode()
 
 
-def _wait(wire: Wire, given: Mapping[str, Any]) -> tuple[tuple[tuple[str, str], ...], str]:
+def _wait(wire: LabWire, given: Mapping[str, Any]) -> tuple[tuple[tuple[str, str], ...], str]:
     """How long to wait: as headers, and as words."""
     seconds = given.get("retry_after")
     if seconds is None:
@@ -222,9 +226,9 @@ def _wait(wire: Wire, given: Mapping[str, Any]) -> tuple[tuple[tuple[str, str], 
     return headers[form], ""
 
 
-def _reset(wire: Wire, seconds: float, then: datetime) -> tuple[tuple[str, str], ...]:
+def _reset(wire: LabWire, seconds: float, then: datetime) -> tuple[tuple[str, str], ...]:
     """Rate limits of which nothing is left, and when there will be."""
-    if wire is Wire.MESSAGES:
+    if wire is LabWire.MESSAGES:
         at = then.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         kind = "anthropic-ratelimit-requests"
         return ((f"{kind}-limit", "50"), (f"{kind}-remaining", "0"), (f"{kind}-reset", at))
@@ -236,17 +240,17 @@ def _reset(wire: Wire, seconds: float, then: datetime) -> tuple[tuple[str, str],
     )
 
 
-def overflow(wire: Wire, tokens: int, limit: int, window: int) -> Refusal:
+def overflow(wire: LabWire, tokens: int, limit: int, window: int) -> RejectedRequest:
     """More than the window holds: the numbers in that provider's words."""
     total = tokens + limit
-    if wire is Wire.MESSAGES:
+    if wire is LabWire.MESSAGES:
         said = f"prompt is too long: {tokens} tokens > {window} maximum"
         if tokens <= window:
             said = (
                 f"input length and `max_tokens` exceed context limit: {tokens} + {limit} > {window}, decrease input "
                 "length or `max_tokens` and try again"
             )
-        return Refusal(400, (), "application/json", _anthropic("invalid_request_error", said))
+        return RejectedRequest(400, (), "application/json", _anthropic("invalid_request_error", said))
     said = (
         f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
         "Please reduce the length of the messages."
@@ -257,23 +261,23 @@ def overflow(wire: Wire, tokens: int, limit: int, window: int) -> Refusal:
             f"in the messages, {limit} in the completion). Please reduce the length of the messages or completion."
         )
     param = "messages"
-    if wire is Wire.RESPONSES:
+    if wire is LabWire.RESPONSES:
         said = "Your input exceeds the context window of this model. Please adjust your input and try again."
         param = "input"
-    words = OpenWords(400, "invalid_request_error", said, param, "context_length_exceeded")
-    return Refusal(400, (), "application/json", _openai(words))
+    words = OpenAIErrorBody(400, "invalid_request_error", said, param, "context_length_exceeded")
+    return RejectedRequest(400, (), "application/json", _openai(words))
 
 
-def too_much_output(wire: Wire, model: str, limit: int, most: int) -> Refusal | None:
+def too_much_output(wire: LabWire, model: str, limit: int, most: int) -> RejectedRequest | None:
     """A larger output limit than the model has."""
     if limit <= most:
         return None
-    if wire is Wire.MESSAGES:
+    if wire is LabWire.MESSAGES:
         said = f"max_tokens: {limit} > {most}, which is the maximum allowed number of output tokens for {model}"
-        return Refusal(400, (), "application/json", _anthropic("invalid_request_error", said))
+        return RejectedRequest(400, (), "application/json", _anthropic("invalid_request_error", said))
     said = (
         f"max_tokens is too large: {limit}. This model supports at most {most} completion tokens, whereas you "
         f"provided {limit}."
     )
-    words = OpenWords(400, "invalid_request_error", said, "max_tokens", "invalid_value")
-    return Refusal(400, (), "application/json", _openai(words))
+    words = OpenAIErrorBody(400, "invalid_request_error", said, "max_tokens", "invalid_value")
+    return RejectedRequest(400, (), "application/json", _openai(words))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"\bword(\d+)\b")
 
 
-class Verdict(StrEnum):
+class FaultVerdict(StrEnum):
     """How a run under a fault went, from the best to the worst."""
 
     SURVIVED = "survived"  # the whole answer, as if nothing had happened
@@ -30,11 +30,11 @@ class Verdict(StrEnum):
     WRONG = "wrong"  # said that all was well, and it was not
 
 
-GOOD: Final = frozenset({Verdict.SURVIVED, Verdict.TOLD, Verdict.UNMET})
+GOOD: Final = frozenset({FaultVerdict.SURVIVED, FaultVerdict.TOLD, FaultVerdict.UNMET})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class FaultRun:
     """One run of the command: its exit code (None: it was ended), what it printed, how long it took."""
 
     exit_code: int | None
@@ -43,11 +43,11 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survival:
+class FaultReport:
     """One row of the table."""
 
     fault: str
-    verdict: Verdict
+    verdict: FaultVerdict
     exit_code: int | None
     answer: str
     attempts: int
@@ -72,18 +72,20 @@ def rule_for(name: str, given: Mapping[str, Any], times: int) -> dict[str, Any]:
     return rule
 
 
-def judge(fault: Fault, run: Run, usual: Run, *, struck: bool, attempts: int, expect: str = "") -> Survival:
+def judge(
+    fault: Fault, run: FaultRun, usual: FaultRun, *, struck: bool, attempts: int, expect: str = ""
+) -> FaultReport:
     """What became of a run, beside one without faults."""
     answer = compare(run.output, usual.output, expect)
     if run.exit_code is None:
-        verdict = Verdict.HUNG
+        verdict = FaultVerdict.HUNG
     elif not struck:
-        verdict = Verdict.UNMET
+        verdict = FaultVerdict.UNMET
     elif run.exit_code == usual.exit_code:
-        verdict = Verdict.SURVIVED if answer == "complete" else Verdict.WRONG
+        verdict = FaultVerdict.SURVIVED if answer == "complete" else FaultVerdict.WRONG
     else:
-        verdict = Verdict.FAILED if fault.repeatable else Verdict.TOLD
-    return Survival(
+        verdict = FaultVerdict.FAILED if fault.repeatable else FaultVerdict.TOLD
+    return FaultReport(
         fault=fault.name,
         verdict=verdict,
         exit_code=run.exit_code,

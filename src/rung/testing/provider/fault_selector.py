@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rung.testing.provider.parsed_request import Asked
-    from rung.testing.provider.script import Rule, Script
+    from rung.testing.provider.parsed_request import ParsedRequest
+    from rung.testing.provider.script import LabRule, LabScript
 
 
 @dataclass(slots=True)
-class _Use:
+class _FaultUse:
     """What became of a rule so far."""
 
     fitted: int = 0
@@ -25,14 +25,14 @@ class _Use:
 
 
 @dataclass(slots=True)
-class Chooser:
+class FaultSelector:
     """A script's rules at work."""
 
-    script: Script
+    script: LabScript
     began: float
-    uses: dict[int, _Use] = field(default_factory=dict)
+    uses: dict[int, _FaultUse] = field(default_factory=dict)
 
-    def choose(self, number: int, asked: Asked, headers: Mapping[str, str], now: float) -> Rule | None:
+    def choose(self, number: int, asked: ParsedRequest, headers: Mapping[str, str], now: float) -> LabRule | None:
         """The rule this request meets."""
         for place, rule in enumerate(self.script.rules):
             if _fits(rule, number, asked, headers):
@@ -41,8 +41,8 @@ class Chooser:
                     return found
         return self._by_chance(number, asked)
 
-    def _struck(self, place: int, rule: Rule, asked: Asked, now: float) -> Rule | None:
-        use = self.uses.setdefault(place, _Use())
+    def _struck(self, place: int, rule: LabRule, asked: ParsedRequest, now: float) -> LabRule | None:
+        use = self.uses.setdefault(place, _FaultUse())
         if rule.times is not None and use.struck >= rule.times:
             return None
         if not self._in_time(rule, use, now):
@@ -58,7 +58,7 @@ class Chooser:
         use.struck += 1
         return rule
 
-    def _in_time(self, rule: Rule, use: _Use, now: float) -> bool:
+    def _in_time(self, rule: LabRule, use: _FaultUse, now: float) -> bool:
         """From its start, else from the first request it fits, for as long as it lasts."""
         if rule.start is not None:
             use.since = self.began + rule.start
@@ -66,7 +66,7 @@ class Chooser:
             use.since = now
         return use.since <= now and (rule.lasts is None or now < use.since + rule.lasts)
 
-    def _by_chance(self, number: int, asked: Asked) -> Rule | None:
+    def _by_chance(self, number: int, asked: ParsedRequest) -> LabRule | None:
         script = self.script
         if not script.rate:
             return None
@@ -77,7 +77,7 @@ class Chooser:
         return rules[int.from_bytes(dice[8:]) % len(rules)] if rules else None
 
 
-def _overflow(rule: Rule, use: _Use, asked: Asked) -> dict[str, int] | None:
+def _overflow(rule: LabRule, use: _FaultUse, asked: ParsedRequest) -> dict[str, int] | None:
     """The window, where this request is too much for it; one that nobody told is set by the first request."""
     window = rule.given["window"]
     limit = asked.limit or 0
@@ -87,7 +87,7 @@ def _overflow(rule: Rule, use: _Use, asked: Asked) -> dict[str, int] | None:
     return {"window": window} if asked.tokens + limit > window else None
 
 
-def _fits(rule: Rule, number: int, asked: Asked, headers: Mapping[str, str]) -> bool:
+def _fits(rule: LabRule, number: int, asked: ParsedRequest, headers: Mapping[str, str]) -> bool:
     if rule.request and not any(first <= number <= last for first, last in rule.request):
         return False
     if rule.fault.needs == "stream" and not asked.stream:

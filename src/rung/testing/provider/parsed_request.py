@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CHARACTERS: Final = 4  # a token's worth of text; nobody's tokenizer, but the same on every machine
 
 
-class Wire(StrEnum):
+class LabWire(StrEnum):
     """The three ways to ask a model."""
 
     MESSAGES = "messages"
@@ -20,7 +20,7 @@ class Wire(StrEnum):
     RESPONSES = "responses"
 
 
-class Invalid(Exception):
+class InvalidRequest(Exception):
     """A request the provider would refuse: its words, and where its wire has them the parameter and the code."""
 
     def __init__(self, message: str, param: str | None = None, code: str | None = None) -> None:
@@ -31,7 +31,7 @@ class Invalid(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ParsedTurn:
     """One turn of the conversation: who, what words, the tools it calls or answers."""
 
     role: str
@@ -41,7 +41,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class ParsedTool:
     """A tool the model may call."""
 
     name: str
@@ -49,16 +49,16 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ParsedRequest:
     """A request, read: `limit` is of output tokens, `tokens` what the input counts."""
 
-    wire: Wire
+    wire: LabWire
     model: str
     stream: bool = False
     limit: int | None = None
     tokens: int = 0
-    turns: tuple[Turn, ...] = ()
-    tools: tuple[Tool, ...] = ()
+    turns: tuple[ParsedTurn, ...] = ()
+    tools: tuple[ParsedTool, ...] = ()
     forced: str | None = None  # the tool that must be called; "" is any
     thinking: bool = False
     usage: bool = False  # the stream shall end with its usage
@@ -101,7 +101,7 @@ def as_table(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An object of the body; none is an empty one."""
     value = body.get(name)
     if value is not None and not isinstance(value, dict):
-        raise Invalid(f"{name}: Input should be an object", name, "invalid_type")
+        raise InvalidRequest(f"{name}: Input should be an object", name, "invalid_type")
     return value or {}
 
 

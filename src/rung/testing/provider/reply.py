@@ -9,20 +9,20 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.testing.provider import chat, errors, messages, responses
-from rung.testing.provider.answers import Answer, Block, answer, some_tool
-from rung.testing.provider.parsed_request import Asked, Wire
+from rung.testing.provider.answers import AnswerBlock, ScriptedAnswer, answer, some_tool
+from rung.testing.provider.parsed_request import LabWire, ParsedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rung.testing.provider.errors import Refusal
-    from rung.testing.provider.script import Rule, Script
+    from rung.testing.provider.errors import RejectedRequest
+    from rung.testing.provider.script import LabRule, LabScript
 
-WIRES: Final[Mapping[Wire, Any]] = {Wire.MESSAGES: messages, Wire.CHAT: chat, Wire.RESPONSES: responses}
+WIRES: Final[Mapping[LabWire, Any]] = {LabWire.MESSAGES: messages, LabWire.CHAT: chat, LabWire.RESPONSES: responses}
 PATHS: Final = {
-    Wire.MESSAGES: "/v1/messages",
-    Wire.CHAT: "/v1/chat/completions",
-    Wire.RESPONSES: "/v1/responses",
+    LabWire.MESSAGES: "/v1/messages",
+    LabWire.CHAT: "/v1/chat/completions",
+    LabWire.RESPONSES: "/v1/responses",
 }
 ELSEWHERE: Final = "http://127.0.0.1:9/elsewhere"  # nobody listens there
 EVENTS: Final = "text/event-stream; charset=utf-8"
@@ -30,7 +30,7 @@ PAGE: Final = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>
 _REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
-class Ending(StrEnum):
+class ReplyEnding(StrEnum):
     """How a connection is left: as it should, by a reset, or closed before the promised end."""
 
     END = "end"
@@ -39,7 +39,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class LabReply:
     """An answer in the parts it is sent in, and everything that goes wrong on the way."""
 
     status: int = 200
@@ -55,12 +55,12 @@ class Reply:
     stall_at: int | None = None  # before this part
     stall: float = 0.0
     ping: bytes = b""  # what is sent every second of a stall
-    ending: Ending = Ending.END
+    ending: ReplyEnding = ReplyEnding.END
 
     @property
     def at_once(self) -> bool:
         """Can it all be written now?"""
-        return self.ending is Ending.END and not self.delay and not self.gap and self.stall_at is None
+        return self.ending is ReplyEnding.END and not self.delay and not self.gap and self.stall_at is None
 
     def head_bytes(self) -> bytes:
         """The headers, up to where the date and the empty line follow."""
@@ -85,28 +85,28 @@ class Reply:
         return b"0\r\n\r\n" if self.stream else b""
 
 
-def refused(refusal: Refusal, wire: Wire | None = None) -> Reply:
+def refused(refusal: RejectedRequest, wire: LabWire | None = None) -> LabReply:
     """An error as an answer."""
     headers = (*refusal.headers, *request_id(wire))
-    return Reply(
+    return LabReply(
         status=refusal.status, headers=headers, content_type=refusal.content_type, parts=(refusal.body,), counts=(0,)
     )
 
 
-def request_id(wire: Wire | None) -> tuple[tuple[str, str], ...]:
+def request_id(wire: LabWire | None) -> tuple[tuple[str, str], ...]:
     """The header by which a provider's support finds a request."""
-    name = "request-id" if wire is Wire.MESSAGES else "x-request-id"
+    name = "request-id" if wire is LabWire.MESSAGES else "x-request-id"
     return ((name, f"req_lab{messages.MARK}"),)
 
 
-def rendered(asked: Asked, said: Answer) -> Reply:
+def rendered(asked: ParsedRequest, said: ScriptedAnswer) -> LabReply:
     """An answer on the wire it was asked over."""
     wire = WIRES[asked.wire]
     if not asked.stream:
         body = json.dumps(wire.whole_body(asked, said), separators=(",", ":")).encode()
-        return Reply(headers=request_id(asked.wire), parts=(body,), counts=(said.tokens,))
+        return LabReply(headers=request_id(asked.wire), parts=(body,), counts=(said.tokens,))
     events = tuple(wire.events(asked, said))
-    return Reply(
+    return LabReply(
         headers=request_id(asked.wire),
         content_type=EVENTS,
         parts=tuple(part for part, _ in events),
@@ -115,7 +115,7 @@ def rendered(asked: Asked, said: Answer) -> Reply:
     )
 
 
-def reply_to(asked: Asked, rule: Rule | None, script: Script) -> Reply:
+def reply_to(asked: ParsedRequest, rule: LabRule | None, script: LabScript) -> LabReply:
     """The answer to a request, with the fault it meets."""
     if rule is None:
         return rendered(asked, answer(asked, script))
@@ -132,39 +132,39 @@ def reply_to(asked: Asked, rule: Rule | None, script: Script) -> Reply:
     return _SENT[name](asked, rendered(asked, said), given)
 
 
-def _cut_off(_: Asked, said: Answer, given: Mapping[str, Any]) -> Answer:
+def _cut_off(_: ParsedRequest, said: ScriptedAnswer, given: Mapping[str, Any]) -> ScriptedAnswer:
     return said.cut(given["after"])
 
 
-def _refuses(asked: Asked, said: Answer, given: Mapping[str, Any]) -> Answer:
+def _refuses(asked: ParsedRequest, said: ScriptedAnswer, given: Mapping[str, Any]) -> ScriptedAnswer:
     after, message = given["after"], given["message"]
     begun = said.cut(after).blocks if after else ()
-    if asked.wire is Wire.MESSAGES:
-        return Answer(blocks=begun, stop="refusal")
+    if asked.wire is LabWire.MESSAGES:
+        return ScriptedAnswer(blocks=begun, stop="refusal")
     words = tuple(f"{' ' if at else ''}{word}" for at, word in enumerate(message.split()))
-    return Answer(blocks=(*begun, Block(kind="refusal", tokens=words)), stop="refusal")
+    return ScriptedAnswer(blocks=(*begun, AnswerBlock(kind="refusal", tokens=words)), stop="refusal")
 
 
-def _loops(asked: Asked, said: Answer, _: Mapping[str, Any]) -> Answer:
+def _loops(asked: ParsedRequest, said: ScriptedAnswer, _: Mapping[str, Any]) -> ScriptedAnswer:
     call = some_tool(asked)
-    return said if call is None else Answer(blocks=(call,), stop="tool")
+    return said if call is None else ScriptedAnswer(blocks=(call,), stop="tool")
 
 
-def _garbles(asked: Asked, said: Answer, _: Mapping[str, Any]) -> Answer:
+def _garbles(asked: ParsedRequest, said: ScriptedAnswer, _: Mapping[str, Any]) -> ScriptedAnswer:
     """The call the model would make, else any, its arguments ended too early."""
     call = next((block for block in said.blocks if block.kind == "tool"), None) or some_tool(asked)
     if call is None:
         return said
     *first, last = call.tokens
     broken = replace(call, tokens=(*first, last[: max(len(last) - 2, 0)] or "{"))
-    return Answer(blocks=(broken,), stop="tool")
+    return ScriptedAnswer(blocks=(broken,), stop="tool")
 
 
-def _says_nothing(*_: Any) -> Answer:
-    return Answer(blocks=())
+def _says_nothing(*_: Any) -> ScriptedAnswer:
+    return ScriptedAnswer(blocks=())
 
 
-_SAID: Final[Mapping[str, Callable[[Asked, Answer, Mapping[str, Any]], Answer]]] = {
+_SAID: Final[Mapping[str, Callable[[ParsedRequest, ScriptedAnswer, Mapping[str, Any]], ScriptedAnswer]]] = {
     "max_tokens": _cut_off,
     "refusal": _refuses,
     "loop": _loops,
@@ -173,7 +173,7 @@ _SAID: Final[Mapping[str, Callable[[Asked, Answer, Mapping[str, Any]], Answer]]]
 }
 
 
-def _place(reply: Reply, tokens: int) -> int:
+def _place(reply: LabReply, tokens: int) -> int:
     """Up to which part it takes for so many tokens: everything that comes before the next, never the last's end."""
     sent = 0
     for at, number in enumerate(reply.counts):
@@ -184,15 +184,15 @@ def _place(reply: Reply, tokens: int) -> int:
     return last + 1
 
 
-def _halved(reply: Reply) -> Reply:
+def _halved(reply: LabReply) -> LabReply:
     """A whole body in two parts, the length of both promised."""
     body = b"".join(reply.parts)
     half = len(body) // 2
     return replace(reply, parts=(body[:half], body[half:]), counts=(0, 0), length=len(body))
 
 
-def _breaks(_: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
-    ending = Ending(given["how"])
+def _breaks(_: ParsedRequest, reply: LabReply, given: Mapping[str, Any]) -> LabReply:
+    ending = ReplyEnding(given["how"])
     if not reply.stream:
         reply = _halved(reply)
         return replace(reply, parts=reply.parts[:1], counts=(0,), ending=ending)
@@ -200,19 +200,19 @@ def _breaks(_: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
     return replace(reply, parts=reply.parts[:at], counts=reply.counts[:at], ending=ending)
 
 
-def _stops(_: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
+def _stops(_: ParsedRequest, reply: LabReply, given: Mapping[str, Any]) -> LabReply:
     at = _place(reply, given["after"])
     return replace(reply, parts=reply.parts[:at], counts=reply.counts[:at])
 
 
-def _stalls(asked: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
-    ping = {Wire.MESSAGES: messages.PING}.get(asked.wire, b": ping\n\n") if given["pings"] and reply.stream else b""
+def _stalls(asked: ParsedRequest, reply: LabReply, given: Mapping[str, Any]) -> LabReply:
+    ping = {LabWire.MESSAGES: messages.PING}.get(asked.wire, b": ping\n\n") if given["pings"] and reply.stream else b""
     at = _place(reply, given["after"]) if reply.stream else 1
     reply = reply if reply.stream else _halved(reply)
     return replace(reply, stall_at=at, stall=given["seconds"], ping=ping)
 
 
-def _errs(asked: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
+def _errs(asked: ParsedRequest, reply: LabReply, given: Mapping[str, Any]) -> LabReply:
     body = errors.inside(asked.wire, given["error"], given, model=asked.model)
     if not reply.stream:
         return replace(reply, parts=(json.dumps(body).encode(),))
@@ -221,10 +221,10 @@ def _errs(asked: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
     return replace(reply, parts=parts, counts=reply.counts[:at] + (0,) * (len(parts) - at))
 
 
-def _error_events(asked: Asked, body: dict[str, Any], number: int) -> tuple[bytes, ...]:
-    if asked.wire is Wire.MESSAGES:
+def _error_events(asked: ParsedRequest, body: dict[str, Any], number: int) -> tuple[bytes, ...]:
+    if asked.wire is LabWire.MESSAGES:
         return (messages.event("error", body),)
-    if asked.wire is Wire.CHAT:
+    if asked.wire is LabWire.CHAT:
         return (chat.data(body),)
     error = body["error"]
     failed = responses.failed_body(asked, error["code"] or "server_error", error["message"])
@@ -234,7 +234,7 @@ def _error_events(asked: Asked, body: dict[str, Any], number: int) -> tuple[byte
     )
 
 
-def _breaks_off(_: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
+def _breaks_off(_: ParsedRequest, reply: LabReply, given: Mapping[str, Any]) -> LabReply:
     if not reply.stream:
         body = b"".join(reply.parts)
         return replace(reply, parts=(body[: len(body) // 2],))
@@ -244,13 +244,13 @@ def _breaks_off(_: Asked, reply: Reply, given: Mapping[str, Any]) -> Reply:
     return replace(reply, parts=parts, counts=(*reply.counts[:at], 0))
 
 
-_SENT: Final[Mapping[str, Callable[[Asked, Reply, Mapping[str, Any]], Reply]]] = {
-    "redirect": lambda _, reply, given: Reply(
+_SENT: Final[Mapping[str, Callable[[ParsedRequest, LabReply, Mapping[str, Any]], LabReply]]] = {
+    "redirect": lambda _, reply, given: LabReply(
         status=307, headers=(*reply.headers, ("location", given["to"] or ELSEWHERE))
     ),
-    "reset": lambda _, reply, __: replace(reply, head=False, parts=(), counts=(), ending=Ending.RESET),
+    "reset": lambda _, reply, __: replace(reply, head=False, parts=(), counts=(), ending=ReplyEnding.RESET),
     "reset_headers": lambda _, reply, __: replace(
-        reply, parts=(), counts=(), length=sum(map(len, reply.parts)), ending=Ending.RESET
+        reply, parts=(), counts=(), length=sum(map(len, reply.parts)), ending=ReplyEnding.RESET
     ),
     "slow": lambda _, reply, given: replace(reply, delay=given["seconds"]),
     "stall": _stalls,
@@ -258,5 +258,5 @@ _SENT: Final[Mapping[str, Callable[[Asked, Reply, Mapping[str, Any]], Reply]]] =
     "no_end": _stops,
     "stream_error": _errs,
     "truncated_json": _breaks_off,
-    "wrong_type": lambda _, __, ___: Reply(content_type="text/html; charset=utf-8", parts=(PAGE,), counts=(0,)),
+    "wrong_type": lambda _, __, ___: LabReply(content_type="text/html; charset=utf-8", parts=(PAGE,), counts=(0,)),
 }

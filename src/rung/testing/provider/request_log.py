@@ -17,7 +17,7 @@ SHOWN: Final = 4
 
 
 @dataclass(slots=True, kw_only=True)
-class Record:
+class RequestRecord:
     """One request: `number` counts those that ask a model, from 1; others have 0.
 
     `ended` is how it ended on our side: complete, left (the client went away), reset, close; "" while it runs.
@@ -63,16 +63,16 @@ def _hidden(value: str) -> str:
 
 
 @dataclass(slots=True)
-class Records:
+class RequestLog:
     """The last requests, and the count of all."""
 
     attempts: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    kept: deque[Record] = field(default_factory=deque)
-    bodies: deque[Record] = field(default_factory=deque)
+    kept: deque[RequestRecord] = field(default_factory=deque)
+    bodies: deque[RequestRecord] = field(default_factory=deque)
     held: int = 0
 
-    def add(self, record: Record) -> None:
+    def add(self, record: RequestRecord) -> None:
         """Keep one more; the oldest go."""
         self.kept.append(record)
         self.bodies.append(record)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.testing.provider.chat import CREATED, forced
 from rung.testing.provider.messages import MARK
 from rung.testing.provider.parsed_request import (
-    Asked,
-    Invalid,
-    Tool,
-    Turn,
-    Wire,
+    InvalidRequest,
+    LabWire,
+    ParsedRequest,
+    ParsedTool,
+    ParsedTurn,
     as_list,
     as_table,
     count,
@@ -23,30 +23,30 @@ from rung.testing.provider.parsed_request import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rung.testing.provider.answers import Answer, Block
+    from rung.testing.provider.answers import AnswerBlock, ScriptedAnswer
 
 _INCOMPLETE: Final = {"limit": "max_output_tokens", "refusal": "content_filter"}
 
 
-def read(body: dict[str, Any]) -> Asked:
+def read(body: dict[str, Any]) -> ParsedRequest:
     """A request, if it is one OpenAI would answer."""
     for name in ("model", "input"):
         if not body.get(name):
-            raise Invalid(f"Missing required parameter: '{name}'.", name, "missing_required_parameter")
+            raise InvalidRequest(f"Missing required parameter: '{name}'.", name, "missing_required_parameter")
     given = body["input"]
     items = [{"role": "user", "content": given}] if isinstance(given, str) else as_list(given)
     turns = tuple(map(_turn, items))
     _paired(turns)
     wanted = as_table(as_table(body, "text"), "format")
-    return Asked(
-        wire=Wire.RESPONSES,
+    return ParsedRequest(
+        wire=LabWire.RESPONSES,
         model=str(body["model"]),
         stream=bool(body.get("stream")),
         limit=whole(body, "max_output_tokens"),
         tokens=count([given, body.get("instructions"), body.get("tools")]) + 4 * len(turns),
         turns=turns,
         tools=tuple(
-            Tool(name=tool["name"], schema=tool.get("parameters") or {})
+            ParsedTool(name=tool["name"], schema=tool.get("parameters") or {})
             for tool in as_list(body.get("tools"))
             if tool.get("type") == "function" and isinstance(tool.get("name"), str)
         ),
@@ -57,28 +57,28 @@ def read(body: dict[str, Any]) -> Asked:
     )
 
 
-def _turn(item: dict[str, Any]) -> Turn:
+def _turn(item: dict[str, Any]) -> ParsedTurn:
     kind = item.get("type", "message")
     if kind == "function_call":
-        return Turn(role="assistant", calls=(str(item.get("call_id")),))
+        return ParsedTurn(role="assistant", calls=(str(item.get("call_id")),))
     if kind == "function_call_output":
-        return Turn(role="tool", results=(str(item.get("call_id")),))
+        return ParsedTurn(role="tool", results=(str(item.get("call_id")),))
     if kind != "message":
-        return Turn(role="assistant")
-    return Turn(role=str(item.get("role", "user")), text=joined(as_list(item.get("content"))))
+        return ParsedTurn(role="assistant")
+    return ParsedTurn(role=str(item.get("role", "user")), text=joined(as_list(item.get("content"))))
 
 
-def _paired(turns: tuple[Turn, ...]) -> None:
+def _paired(turns: tuple[ParsedTurn, ...]) -> None:
     """Every call has its output somewhere after it, and no output is without its call."""
     called = {call for turn in turns for call in turn.calls}
     answered = {result for turn in turns for result in turn.results}
     for missing in sorted(called - answered):
-        raise Invalid(f"No tool output found for function call {missing}.", "input")
+        raise InvalidRequest(f"No tool output found for function call {missing}.", "input")
     for stray in sorted(answered - called):
-        raise Invalid(f"No tool call found for function call output with call_id {stray}.", "input")
+        raise InvalidRequest(f"No tool call found for function call output with call_id {stray}.", "input")
 
 
-def whole_body(asked: Asked, answer: Answer) -> dict[str, Any]:
+def whole_body(asked: ParsedRequest, answer: ScriptedAnswer) -> dict[str, Any]:
     """An answer in one piece."""
     reason = _INCOMPLETE.get("" if _refused(answer) else answer.stop)
     return {
@@ -90,22 +90,22 @@ def whole_body(asked: Asked, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _refused(answer: Answer) -> bool:
+def _refused(answer: ScriptedAnswer) -> bool:
     return any(block.kind == "refusal" for block in answer.blocks)
 
 
-def failed_body(asked: Asked, code: str, message: str) -> dict[str, Any]:
+def failed_body(asked: ParsedRequest, code: str, message: str) -> dict[str, Any]:
     """An answer that ended in an error, as the last event of its stream says it."""
     return {**_head(asked), "status": "failed", "error": {"code": code, "message": message}}
 
 
-def events(asked: Asked, answer: Answer) -> Iterator[tuple[bytes, int]]:
+def events(asked: ParsedRequest, answer: ScriptedAnswer) -> Iterator[tuple[bytes, int]]:
     """An answer as a stream: each event, and how many tokens it brings."""
     for number, (name, data, tokens) in enumerate(_events(asked, answer)):
         yield event(name, {**data, "sequence_number": number}), tokens
 
 
-def _events(asked: Asked, answer: Answer) -> Iterator[tuple[str, dict[str, Any], int]]:
+def _events(asked: ParsedRequest, answer: ScriptedAnswer) -> Iterator[tuple[str, dict[str, Any], int]]:
     begun = {**_head(asked), "status": "in_progress"}
     yield "response.created", {"response": begun}, 0
     yield "response.in_progress", {"response": begun}, 0
@@ -119,7 +119,7 @@ def _events(asked: Asked, answer: Answer) -> Iterator[tuple[str, dict[str, Any],
     yield f"response.{ended['status']}", {"response": ended}, 0
 
 
-def _inside(block: Block, at_item: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], int]]:
+def _inside(block: AnswerBlock, at_item: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], int]]:
     if block.kind == "tool":
         for token in block.tokens:
             yield "response.function_call_arguments.delta", {**at_item, "delta": token}, 1
@@ -144,7 +144,7 @@ _PARTS: Final = {
 }
 
 
-def _part(block: Block, text: str) -> dict[str, Any]:
+def _part(block: AnswerBlock, text: str) -> dict[str, Any]:
     if block.kind == "thinking":
         return {"type": "summary_text", "text": text}
     if block.kind == "refusal":
@@ -157,7 +157,7 @@ def event(name: str, data: dict[str, Any]) -> bytes:
     return f"event: {name}\ndata: {json.dumps({'type': name, **data}, separators=(',', ':'))}\n\n".encode()
 
 
-def _item(block: Block, at: int) -> dict[str, Any]:
+def _item(block: AnswerBlock, at: int) -> dict[str, Any]:
     status = "completed" if block.whole else "incomplete"
     if block.kind == "tool":
         return {
@@ -179,7 +179,7 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
     return {key: empty.get(key, value) for key, value in item.items()}
 
 
-def _head(asked: Asked) -> dict[str, Any]:
+def _head(asked: ParsedRequest) -> dict[str, Any]:
     return {
         "id": f"resp_lab{MARK}", "object": "response", "created_at": CREATED, "status": "completed", "error": None,
         "incomplete_details": None, "max_output_tokens": asked.limit, "model": asked.model, "output": [],
@@ -189,7 +189,7 @@ def _head(asked: Asked) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _usage(asked: Asked, answer: Answer) -> dict[str, Any]:
+def _usage(asked: ParsedRequest, answer: ScriptedAnswer) -> dict[str, Any]:
     thought = sum(len(block.tokens) for block in answer.blocks if block.kind == "thinking")
     return {
         "input_tokens": asked.tokens, "input_tokens_details": {"cached_tokens": 0},

@@ -6,61 +6,61 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.testing.provider import chat, errors, messages, responses
-from rung.testing.provider.parsed_request import Asked, Invalid, Wire
-from rung.testing.provider.reply import Reply, refused, reply_to
+from rung.testing.provider.parsed_request import InvalidRequest, LabWire, ParsedRequest
+from rung.testing.provider.reply import LabReply, refused, reply_to
 
 if TYPE_CHECKING:
     from rung.testing.provider.connection import HttpRequest
-    from rung.testing.provider.script import Script
+    from rung.testing.provider.script import LabScript
 
-READERS: Final = {Wire.MESSAGES: messages.read, Wire.CHAT: chat.read, Wire.RESPONSES: responses.read}
+READERS: Final = {LabWire.MESSAGES: messages.read, LabWire.CHAT: chat.read, LabWire.RESPONSES: responses.read}
 MODELS: Final = ("lab-small", "lab-large")
 
 
-class Prepared(NamedTuple):
+class PreparedReply(NamedTuple):
     """A request read once: what it asks, or why not; and its answer, ready to be sent."""
 
-    asked: Asked | None
-    refusal: Reply | None
+    asked: ParsedRequest | None
+    refusal: LabReply | None
     head: bytes
     body: bytes
-    reply: Reply | None
+    reply: LabReply | None
 
 
-def wire_of(path: str) -> Wire | None:
+def wire_of(path: str) -> LabWire | None:
     """Which of the three wires a path belongs to, whatever stands before it."""
     if path.endswith("/v1/messages"):
-        return Wire.MESSAGES
+        return LabWire.MESSAGES
     if path.endswith("/chat/completions"):
-        return Wire.CHAT
-    return Wire.RESPONSES if path.endswith("/responses") else None
+        return LabWire.CHAT
+    return LabWire.RESPONSES if path.endswith("/responses") else None
 
 
-def prepare(wire: Wire, request: HttpRequest, script: Script) -> Prepared:
+def prepare(wire: LabWire, request: HttpRequest, script: LabScript) -> PreparedReply:
     """Read a request and make its answer."""
     try:
         if request.too_large:
             return _refused(errors.error(wire, "too_large", {}), wire)
         body = json.loads(request.body)
         if not isinstance(body, dict):
-            raise Invalid("The request body is not a JSON object")  # noqa: TRY301  # answered like the others
+            raise InvalidRequest("The request body is not a JSON object")  # noqa: TRY301  # answered like the others
         asked = READERS[wire](body)
     except ValueError as error:
-        return _refused(errors.invalid(wire, Invalid(f"The request body is not valid JSON: {error}")), wire)
-    except Invalid as problem:
+        return _refused(errors.invalid(wire, InvalidRequest(f"The request body is not valid JSON: {error}")), wire)
+    except InvalidRequest as problem:
         return _refused(errors.invalid(wire, problem), wire)
     refusal = _limited(asked, script)
     if refusal is not None:
         return _refused(refusal, wire, asked)
     reply = reply_to(asked, None, script)
-    return Prepared(asked, None, reply.head_bytes(), b"".join(reply.framed()) + reply.end_bytes, reply)
+    return PreparedReply(asked, None, reply.head_bytes(), b"".join(reply.framed()) + reply.end_bytes, reply)
 
 
-def _refused(refusal: errors.Refusal, wire: Wire, asked: Asked | None = None) -> Prepared:
-    return Prepared(asked, refused(refusal, wire), b"", b"", None)
+def _refused(refusal: errors.RejectedRequest, wire: LabWire, asked: ParsedRequest | None = None) -> PreparedReply:
+    return PreparedReply(asked, refused(refusal, wire), b"", b"", None)
 
 
-def _limited(asked: Asked, script: Script) -> errors.Refusal | None:
+def _limited(asked: ParsedRequest, script: LabScript) -> errors.RejectedRequest | None:
     """Why this model cannot take it: there is none, it has less room, it says less."""
     limits = script.limits(asked.model)
     if limits is None:
@@ -72,9 +72,9 @@ def _limited(asked: Asked, script: Script) -> errors.Refusal | None:
     return None
 
 
-def aside(request: HttpRequest, path: str, script: Script) -> Reply:
+def aside(request: HttpRequest, path: str, script: LabScript) -> LabReply:
     """The answer to what does not ask a model: a count, the models there are, a sign of life."""
-    wire = Wire.MESSAGES if "anthropic-version" in request.headers else Wire.CHAT
+    wire = LabWire.MESSAGES if "anthropic-version" in request.headers else LabWire.CHAT
     if request.method == "POST" and path.endswith("/messages/count_tokens"):
         return _counted(request)
     if request.method in {"GET", "HEAD"}:
@@ -86,26 +86,26 @@ def aside(request: HttpRequest, path: str, script: Script) -> Reply:
     return refused(errors.error(wire, "not_found", {}, path=path), wire)
 
 
-def _plain(body: Any) -> Reply:
-    return Reply(parts=(json.dumps(body).encode(),), counts=(0,))
+def _plain(body: Any) -> LabReply:
+    return LabReply(parts=(json.dumps(body).encode(),), counts=(0,))
 
 
-def _counted(request: HttpRequest) -> Reply:
+def _counted(request: HttpRequest) -> LabReply:
     try:
         body = json.loads(request.body)
         asked = messages.read(body if isinstance(body, dict) else {}, counting=True)
     except ValueError as error:
-        problem = Invalid(f"The request body is not valid JSON: {error}")
-        return refused(errors.invalid(Wire.MESSAGES, problem), Wire.MESSAGES)
-    except Invalid as problem:
-        return refused(errors.invalid(Wire.MESSAGES, problem), Wire.MESSAGES)
+        problem = InvalidRequest(f"The request body is not valid JSON: {error}")
+        return refused(errors.invalid(LabWire.MESSAGES, problem), LabWire.MESSAGES)
+    except InvalidRequest as problem:
+        return refused(errors.invalid(LabWire.MESSAGES, problem), LabWire.MESSAGES)
     return _plain({"input_tokens": asked.tokens})
 
 
-def _models(wire: Wire, name: str, known: tuple[str, ...]) -> Reply:
+def _models(wire: LabWire, name: str, known: tuple[str, ...]) -> LabReply:
     if name and name not in known:
         return refused(errors.error(wire, "model_gone", {}, model=name), wire)
-    if wire is Wire.MESSAGES:
+    if wire is LabWire.MESSAGES:
         rows: list[dict[str, Any]] = [
             {"type": "model", "id": each, "display_name": each, "created_at": "2026-01-01T00:00:00Z"} for each in known
         ]

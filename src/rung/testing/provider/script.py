@@ -26,7 +26,7 @@ from rung.core.domain.settings_schema import (
     settings,
 )
 from rung.testing.provider.faults import COMMON, Fault, named, told
-from rung.testing.provider.parsed_request import Wire
+from rung.testing.provider.parsed_request import LabWire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def _spans(given: Any, key: str) -> tuple[tuple[int, int], ...]:
 
 
 @settings
-class Rule:
+class LabRule:
     """A fault, the requests it is meant for, and how often and how long it strikes."""
 
     fault: Fault
@@ -55,7 +55,7 @@ class Rule:
         Type('a number from 1, a span like "2-4", or a list of them', parse=_spans), "Requests by number.", default=()
     )
     model: str = setting(ANY_TEXT._replace(allowed="a model's name, * for any letters"), "Model.", default="")
-    wire: str = setting(one_of(("", *Wire)), "API.", default="")
+    wire: str = setting(one_of(("", *LabWire)), "API.", default="")
     stream: bool | None = setting(optional(FLAG), "Whether the response is streamed.", default=None)
     tools: bool | None = setting(optional(FLAG), "Whether the request has tools.", default=None)
     contains: str = setting(ANY_TEXT, "Text in the body.", default="")
@@ -69,7 +69,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidTurn:
+class ScriptedTurn:
     """What the model says at one point of the conversation: words, and the tools it calls."""
 
     text: str = ""
@@ -77,46 +77,46 @@ class SaidTurn:
 
 
 @settings
-class Limits:
+class LabLimits:
     """Limits of one model, in tokens."""
 
     window: int | None = setting(optional(COUNT), "Context window.", default=None)
     max_output: int | None = setting(optional(COUNT), "Largest output.", default=None)
 
 
-def _read_models(given: Any, key: str) -> dict[str, Limits]:
+def _read_models(given: Any, key: str) -> dict[str, LabLimits]:
     if isinstance(given, list | tuple):
-        return {name: Limits() for name in TEXTS.read(given, key)}
+        return {name: LabLimits() for name in TEXTS.read(given, key)}
     if not isinstance(given, dict):
         raise ConfigError(key, given, "a list of names, or a table of tables with window and max_output")
     return {
-        name: limits if isinstance(limits, Limits) else read_settings(Limits, limits, f"{key}.{name}")
+        name: limits if isinstance(limits, LabLimits) else read_settings(LabLimits, limits, f"{key}.{name}")
         for name, limits in given.items()
     }
 
 
-def _read_turn(given: Any, key: str) -> SaidTurn:
-    if isinstance(given, SaidTurn):
+def _read_turn(given: Any, key: str) -> ScriptedTurn:
+    if isinstance(given, ScriptedTurn):
         return given
     if isinstance(given, str):
-        return SaidTurn(text=given)
+        return ScriptedTurn(text=given)
     if not isinstance(given, dict) or not set(given) <= {"text", "tool", "input", "tools"}:
         raise ConfigError(key, given, "a text, or a table with text, tool and input, or tools")
     calls = [given] if "tool" in given else given.get("tools", [])
     tools = tuple((str(call.get("tool", "")), call.get("input") or {}) for call in calls)
-    return SaidTurn(text=str(given.get("text", "")), tools=tools)
+    return ScriptedTurn(text=str(given.get("text", "")), tools=tools)
 
 
-def _read_rule(given: Any, key: str) -> Rule:
+def _read_rule(given: Any, key: str) -> LabRule:
     """A rule from its table, or from the name of a fault alone."""
-    if isinstance(given, Rule):
+    if isinstance(given, LabRule):
         return given
     table = {"fault": given} if isinstance(given, str) else given
     if not isinstance(table, dict) or "fault" not in table:
         raise ConfigError(key, given, "a fault's name, or a table with fault")
     try:
         fault = named(table["fault"])
-        known = [each.name for each in declared(Rule)]
+        known = [each.name for each in declared(LabRule)]
         check_keys(table, ("fault", *known, *fault.takes))
         parameters = told(fault, {name: table[name] for name in table if name not in ("fault", *known)})
     except ConfigError as error:
@@ -124,14 +124,14 @@ def _read_rule(given: Any, key: str) -> Rule:
     rule = {name: table[name] for name in known if name in table}
     if fault.name == "wall":
         rule.setdefault("lasts", WALL)
-    return read_settings(Rule, rule, key, fault=fault, given=parameters)
+    return read_settings(LabRule, rule, key, fault=fault, given=parameters)
 
 
 _RULES: Final = list_of(Type("a rule", parse=_read_rule))
 
 
 @settings
-class Script:
+class LabScript:
     """Everything that can be said about a lab."""
 
     words: int = setting(WHOLE, "Words of an answer.", default=40)
@@ -142,33 +142,33 @@ class Script:
     gap: float = setting(SECONDS, "Seconds between two pieces.", default=0.0)
     window: int | None = setting(optional(COUNT), "Context window in tokens.", default=None)
     max_output: int | None = setting(optional(COUNT), "Largest output in tokens.", default=None)
-    models: Mapping[str, Limits] = setting(
+    models: Mapping[str, LabLimits] = setting(
         Type("a list of names, or a table of tables", parse=_read_models), "Models that exist.", default_factory=dict
     )
     keys: tuple[str, ...] = setting(TEXTS, "API keys that are accepted. Empty: any.", default=())
-    rules: tuple[Rule, ...] = setting(_RULES, "Faults and the requests they strike.", default=())
-    turns: tuple[SaidTurn, ...] = setting(
+    rules: tuple[LabRule, ...] = setting(_RULES, "Faults and the requests they strike.", default=())
+    turns: tuple[ScriptedTurn, ...] = setting(
         list_of(Type("a turn", parse=_read_turn)), "Answers, turn by turn.", default=()
     )
     rate: float = setting(
         Type("from 0 to 1", lambda value: is_number(value) and value <= 1), "Share of requests that fail.", default=0.0
     )
     seed: int = setting(WHOLE, "Seed of random faults.", default=0)
-    faults: tuple[Rule, ...] = setting(_RULES, "Faults that strike at random.", default=())
+    faults: tuple[LabRule, ...] = setting(_RULES, "Faults that strike at random.", default=())
 
-    def limits(self, model: str) -> Limits | None:
+    def limits(self, model: str) -> LabLimits | None:
         """What this model can take and give; None when there is no such model."""
         if not self.models:
-            return Limits(window=self.window, max_output=self.max_output)
+            return LabLimits(window=self.window, max_output=self.max_output)
         found = self.models.get(model)
         if found is None:
             return None
-        return Limits(window=found.window or self.window, max_output=found.max_output or self.max_output)
+        return LabLimits(window=found.window or self.window, max_output=found.max_output or self.max_output)
 
 
-def script_from(given: Any, **settings: Any) -> Script:
+def script_from(given: Any, **settings: Any) -> LabScript:
     """A script from a file's path, a table, a list of rules or nothing; settings by name go before it."""
-    if isinstance(given, Script):
+    if isinstance(given, LabScript):
         given = {each.name: getattr(given, each.name) for each in fields(given)}
     elif isinstance(given, str | Path):
         given = read_script(given)
@@ -179,9 +179,9 @@ def script_from(given: Any, **settings: Any) -> Script:
     if not isinstance(given, dict):
         raise ConfigError("script", given, "a table, a list of rules, or the path of a TOML or JSON file")
     table = {"faults": COMMON, **given, **{key: value for key, value in settings.items() if value is not None}}
-    check_keys(table, [each.name for each in declared(Script)])
-    return Script(
-        **{each.name: each.type.read(table[each.name], each.name) for each in declared(Script) if each.name in table}
+    check_keys(table, [each.name for each in declared(LabScript)])
+    return LabScript(
+        **{each.name: each.type.read(table[each.name], each.name) for each in declared(LabScript) if each.name in table}
     )
 
 

@@ -13,14 +13,14 @@ from urllib.parse import parse_qs, urlsplit
 
 from rung.core.domain.errors import ConfigError
 from rung.testing.provider import errors, messages
-from rung.testing.provider.connection import Connection, HttpRequest
-from rung.testing.provider.fault_selector import Chooser
+from rung.testing.provider.connection import HttpRequest, LabConnection
+from rung.testing.provider.fault_selector import FaultSelector
 from rung.testing.provider.faults import FAULTS
-from rung.testing.provider.parsed_request import Wire
-from rung.testing.provider.reply import Reply, refused, reply_to
-from rung.testing.provider.request_log import Record, Records
-from rung.testing.provider.routes import Prepared, aside, prepare, wire_of
-from rung.testing.provider.script import Script, script_from
+from rung.testing.provider.parsed_request import LabWire
+from rung.testing.provider.reply import LabReply, refused, reply_to
+from rung.testing.provider.request_log import RequestLog, RequestRecord
+from rung.testing.provider.routes import PreparedReply, aside, prepare, wire_of
+from rung.testing.provider.script import LabScript, script_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -39,7 +39,7 @@ class Lab:
 
     def __init__(
         self,
-        script: Script | dict[str, Any] | list[Any] | str | Path | None = None,
+        script: LabScript | dict[str, Any] | list[Any] | str | Path | None = None,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -49,9 +49,9 @@ class Lab:
         self.host = host
         self.port = port
         self.clock = clock
-        self.records = Records()
-        self._prepared: dict[tuple[str, bytes], Prepared] = {}
-        self._connections: set[Connection] = set()
+        self.records = RequestLog()
+        self._prepared: dict[tuple[str, bytes], PreparedReply] = {}
+        self._connections: set[LabConnection] = set()
         self._server: asyncio.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -65,10 +65,10 @@ class Lab:
 
     def forget(self) -> None:
         """Start counting anew: no requests so far, no rule spent."""
-        self.records = Records()
+        self.records = RequestLog()
         self.began = self.clock()
         self._prepared = {}
-        self._chooser = Chooser(self.script, self.began)
+        self._chooser = FaultSelector(self.script, self.began)
         self._choosing = bool(self.script.rules or self.script.rate)
 
     @property
@@ -85,12 +85,12 @@ class Lab:
         }  # fmt: skip
 
     @property
-    def requests(self) -> list[Record]:
+    def requests(self) -> list[RequestRecord]:
         """What it was asked, the last 20,000 of it."""
         return list(self.records.kept)
 
     @property
-    def calls(self) -> list[Record]:
+    def calls(self) -> list[RequestRecord]:
         """Those of the requests that asked a model."""
         return [record for record in self.requests if record.number]
 
@@ -101,21 +101,21 @@ class Lab:
 
     # Answering
 
-    def take(self, request: HttpRequest, connection: Connection) -> None:
+    def take(self, request: HttpRequest, connection: LabConnection) -> None:
         """Answer one request; a fault of our own is told, not hung on."""
         try:
             self._take(request, connection)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client shall know
-            reply = Reply(status=500, parts=(json.dumps({"error": f"the lab itself failed: {error!r}"}).encode(),))
+            reply = LabReply(status=500, parts=(json.dumps({"error": f"the lab itself failed: {error!r}"}).encode(),))
             connection.write_whole(reply.head_bytes() + self.date() + reply.parts[0])
 
-    def _take(self, request: HttpRequest, connection: Connection) -> None:
+    def _take(self, request: HttpRequest, connection: LabConnection) -> None:
         path = urlsplit(request.target).path
         if path.startswith("/lab/"):
             self._control(request, path, connection)
             return
         wire = wire_of(path)
-        record = Record(
+        record = RequestRecord(
             number=0, at=self.clock() - self.began, method=request.method, path=request.target,
             headers=request.headers, body=request.body,
         )  # fmt: skip
@@ -131,7 +131,7 @@ class Lab:
         records.add(record)
         self._answer(prepared, record, connection)
 
-    def _answer(self, prepared: Prepared, record: Record, connection: Connection) -> None:
+    def _answer(self, prepared: PreparedReply, record: RequestRecord, connection: LabConnection) -> None:
         asked = prepared.asked
         rule = None
         if asked is not None:
@@ -159,7 +159,7 @@ class Lab:
                 prepared.head.replace(MARK, number) + self.date() + prepared.body.replace(MARK, number)
             )
 
-    def _send(self, reply: Reply, record: Record, connection: Connection) -> None:
+    def _send(self, reply: LabReply, record: RequestRecord, connection: LabConnection) -> None:
         record.status = reply.status
         if self.script.delay or self.script.gap:
             reply = replace(reply, delay=max(reply.delay, self.script.delay), gap=self.script.gap)
@@ -173,18 +173,18 @@ class Lab:
         head = reply.head_bytes().replace(MARK, number) + self.date()
         connection.write_whole(head if record.method == "HEAD" else head + body.replace(MARK, number))
 
-    def _finished(self, record: Record, ended: str) -> None:
+    def _finished(self, record: RequestRecord, ended: str) -> None:
         record.ended = ended
         record.seconds = self.clock() - self.began - record.at
 
-    def _unwelcome(self, record: Record) -> Reply | None:
+    def _unwelcome(self, record: RequestRecord) -> LabReply | None:
         """The answer to a key that is not among those known."""
         if not self.script.keys or _key(record) in self.script.keys:
             return None
-        wire = Wire(record.wire)
+        wire = LabWire(record.wire)
         return refused(errors.error(wire, "unauthorized", {}), wire)
 
-    def _prepare(self, wire: Wire, request: HttpRequest) -> Prepared:
+    def _prepare(self, wire: LabWire, request: HttpRequest) -> PreparedReply:
         key = (wire.value, request.body)
         found = self._prepared.get(key)
         if found is None:
@@ -202,9 +202,9 @@ class Lab:
 
     # What a test in another process asks for
 
-    def _control(self, request: HttpRequest, path: str, connection: Connection) -> None:
+    def _control(self, request: HttpRequest, path: str, connection: LabConnection) -> None:
         status, body = self._controlled(request, path)
-        reply = Reply(status=status, parts=(json.dumps(body).encode(),))
+        reply = LabReply(status=status, parts=(json.dumps(body).encode(),))
         connection.write_whole(reply.head_bytes() + self.date() + reply.parts[0])
 
     def _controlled(self, request: HttpRequest, path: str) -> tuple[int, Any]:
@@ -236,11 +236,11 @@ class Lab:
 
     # Starting and stopping
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: LabConnection) -> None:
         """Somebody connected."""
         self._connections.add(connection)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: LabConnection) -> None:
         """Somebody left."""
         self._connections.discard(connection)
 
@@ -248,7 +248,7 @@ class Lab:
         """Listen, on the loop that runs."""
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(lambda: Connection(self), self.host, self.port, backlog=1024)
+            self._server = await loop.create_server(lambda: LabConnection(self), self.host, self.port, backlog=1024)
         except OSError as error:
             raise ConfigError("port", self.port, f"one that is free ({error.strerror or error})") from None
         self.port = self._server.sockets[0].getsockname()[1]
@@ -306,6 +306,6 @@ def _last(target: str) -> int | None:
     return int(said) if said.isdecimal() else None
 
 
-def _key(record: Record) -> str:
+def _key(record: RequestRecord) -> str:
     given = record.headers.get("x-api-key") or record.headers.get("authorization", "")
     return given.removeprefix("Bearer ")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from rung.core.classify.rule_index import Rule
+from rung.core.classify.rule_index import ClassifyRule
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 NO_GATEWAY: Final = (None, *range(100, 502))
 BROKEN: Final = (None, 200, *range(500, 600))
 
 OURS: Final = (
-    Rule(
+    ClassifyRule(
         id="attempt-time-up",
         kind=Kind.TIMEOUT,
         retryable=True,
@@ -23,7 +23,7 @@ OURS: Final = (
 
 # How an answer ended, in the words of those who gave it.
 ENDINGS: Final = (
-    Rule(
+    ClassifyRule(
         id="output-cut",
         kind=Kind.OUTPUT_LIMIT,
         why="The answer was cut at its length limit; the same limit cuts it again.",
@@ -40,14 +40,14 @@ ENDINGS: Final = (
             "response/answer/output was truncated/cut", "response/answer/output truncated",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="context-full",
         kind=Kind.CONTEXT_LIMIT,
         why="The answer stopped because the context window was full.",
         example=Evidence(text='{"stop_reason": "model_context_window_exceeded"}', phase=Phase.RESULT),
         code=("model_context_window_exceeded",),
     ),
-    Rule(
+    ClassifyRule(
         id="turns-spent",
         kind=Kind.TURNS_EXHAUSTED,
         why="The agent used all the turns it was given.",
@@ -56,14 +56,14 @@ ENDINGS: Final = (
         exception=("MaxTurnsExceeded", "GraphRecursionError", "AgentMaxTurnsError"),
         message_has=("reached max/maximum * turns/iterations/steps", "maximum number of turns", "recursion limit of"),
     ),
-    Rule(
+    ClassifyRule(
         id="budget-spent",
         kind=Kind.BUDGET_EXHAUSTED,
         why="The agent used all the money it was given for this.",
         example=Evidence(text='{"type": "result", "subtype": "error_max_budget_usd"}', phase=Phase.RESULT),
         code=("error_max_budget_usd",),
     ),
-    Rule(
+    ClassifyRule(
         id="filtered",
         kind=Kind.CONTENT_FILTER,
         why="A filter of the service stopped the request or the answer; the same words meet it again.",
@@ -84,7 +84,7 @@ ENDINGS: Final = (
         ),
         except_if=("is not supported",),
     ),
-    Rule(
+    ClassifyRule(
         id="refused",
         kind=Kind.REFUSAL,
         why="The model said no; asked in the same words it says no again.",
@@ -92,7 +92,7 @@ ENDINGS: Final = (
         code=("refusal",),
         message_has=("refused this request", "refused to answer", "model refused"),
     ),
-    Rule(
+    ClassifyRule(
         id="refused-in-words",
         kind=Kind.REFUSAL,
         why="An answer that is a refusal and nothing else.",
@@ -105,14 +105,14 @@ ENDINGS: Final = (
             "i have to decline", "无法给到", "无法提供", "不能提供", "无法回答", "无法协助", "i wont be able to help/assist", "not comfortable * with this/that/helping",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="turn-paused",
         kind=Kind.PARTIAL_OUTPUT,
         why="The service paused a long turn; sent back as it is, it goes on.",
         example=Evidence(text='{"stop_reason": "pause_turn"}', phase=Phase.RESULT),
         code=("pause_turn",),
     ),
-    Rule(
+    ClassifyRule(
         id="call-malformed",
         kind=Kind.MALFORMED_OUTPUT,
         retryable=True,
@@ -132,7 +132,7 @@ ENDINGS: Final = (
 
 # What is used up, what does not fit.
 LIMITS: Final = (
-    Rule(
+    ClassifyRule(
         id="request-too-large",
         kind=Kind.CONTEXT_LIMIT,
         why="This one request is larger than what may be sent in a minute, or at all: waiting does not shrink it.",
@@ -146,7 +146,7 @@ LIMITS: Final = (
             "request * exceeds the limit of * bytes", "content length * too large",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="over-the-limit",
         kind=Kind.CONTEXT_LIMIT,
         why="Called a rate limit, but its numbers ask for more than the whole limit: waiting does not shrink it.",
@@ -155,7 +155,7 @@ LIMITS: Final = (
         message_has=("rate limit reached", "tokens per minute", "tokens per min"),
         over_limit=True,
     ),
-    Rule(
+    ClassifyRule(
         id="context-words",
         kind=Kind.CONTEXT_LIMIT,
         why="The service says the input does not fit its window; the same input never will.",
@@ -181,7 +181,7 @@ LIMITS: Final = (
         ),
         except_if=("per minute", "per min", "rate limit", "please wait before trying again"),
     ),
-    Rule(
+    ClassifyRule(
         id="quota-code",
         kind=Kind.QUOTA_EXHAUSTED,
         why="The service's own code for money, credits or plan that are used up.",
@@ -195,7 +195,7 @@ LIMITS: Final = (
         ),
         exception=("BudgetExceededError", "QuotaExceededError", "InsufficientQuotaError"),
     ),
-    Rule(
+    ClassifyRule(
         id="google-rate",
         kind=Kind.RATE_LIMIT,
         retryable=True,
@@ -208,7 +208,7 @@ LIMITS: Final = (
         contains=("perminute", "per minute", "per_minute", "persecond", "per_base_model"),
         except_if=("per day", "perday"),
     ),
-    Rule(
+    ClassifyRule(
         id="short-wait",
         kind=Kind.RATE_LIMIT,
         retryable=True,
@@ -219,7 +219,7 @@ LIMITS: Final = (
         wait_under=3_600.0,
         except_if=("request too large",),
     ),
-    Rule(
+    ClassifyRule(
         id="quota-day",
         kind=Kind.QUOTA_EXHAUSTED,
         why="A quota by the day or longer is used up; a short wait does not bring it back.",
@@ -229,7 +229,7 @@ LIMITS: Final = (
         contains=("perday", "per_day", "permonth", "requests per day", "tokens per day", "(rpd)", "(tpd)", "tpd rate", "credits_balance", "rpd rate"),
         status=(None, 402, 403, 429),
     ),
-    Rule(
+    ClassifyRule(
         id="google-exhausted",
         kind=Kind.RATE_LIMIT,
         retryable=True,
@@ -237,7 +237,7 @@ LIMITS: Final = (
         example=Evidence(status=429, text="Resource has been exhausted (e.g. check quota)."),
         message_has=("resource has been exhausted", "resource exhausted"),
     ),
-    Rule(
+    ClassifyRule(
         id="quota",
         kind=Kind.QUOTA_EXHAUSTED,
         why="Money, credits or plan are used up; waiting a little does not bring them back.",
@@ -256,7 +256,7 @@ LIMITS: Final = (
         ),
         except_if=("not your usage limit", "not your account limit", "not your plan limit"),  # then it is the service's own
     ),
-    Rule(
+    ClassifyRule(
         id="long-wait",
         kind=Kind.QUOTA_EXHAUSTED,
         why="Called a rate limit, but the wait is longer than a day: a plan is used up.",
@@ -264,7 +264,7 @@ LIMITS: Final = (
         message_has=("rate limited/limit/limits", "too many requests", "limit reached/exceeded"),
         wait_over=86_401.0,
     ),
-    Rule(
+    ClassifyRule(
         id="memory-short",
         kind=Kind.RESOURCE_EXHAUSTED,
         why="The machine that runs the model has no memory for it.",
@@ -278,7 +278,7 @@ LIMITS: Final = (
 
 # Who we are, what we may use.
 ACCESS: Final = (
-    Rule(
+    ClassifyRule(
         id="no-key",
         kind=Kind.MISSING_CREDENTIALS,
         why="There is no key at all: a person has to give one.",
@@ -302,7 +302,7 @@ ACCESS: Final = (
         ),
         except_if=("api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
     ),
-    Rule(
+    ClassifyRule(
         id="abroad",
         kind=Kind.PERMISSION_DENIED,
         why="The service does not serve this place or network; no key changes that.",
@@ -310,7 +310,7 @@ ACCESS: Final = (
         code=("unsupported_country_region_territory",),
         message_has=("country region or territory not supported", "location is not supported", "region is not supported", "virtual network firewall rules", "ip address * not allowed/authorized"),
     ),
-    Rule(
+    ClassifyRule(
         id="bad-key",
         kind=Kind.AUTH_ERROR,
         why="The service refuses this key, token or login; it will refuse it again.",
@@ -338,7 +338,7 @@ ACCESS: Final = (
         ),
         except_if=("access to the model", "access to model"),
     ),
-    Rule(
+    ClassifyRule(
         id="bad-login",
         kind=Kind.AUTH_ERROR,
         why="The other side does not accept this key or login.",
@@ -351,7 +351,7 @@ ACCESS: Final = (
             "unauthorized authentication required", "support for password authentication was removed",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="no-such-model",
         kind=Kind.MODEL_UNAVAILABLE,
         why="This model does not exist for us, or no longer; another one may.",
@@ -375,7 +375,7 @@ ACCESS: Final = (
         ),
         except_if=("does not support", "doesnt support", "at capacity", "overloaded", "high demand", "is loading", "currently loading", "context length", "temporarily"),
     ),
-    Rule(
+    ClassifyRule(
         id="model-named",
         kind=Kind.MODEL_UNAVAILABLE,
         why="Not found, and what was not found is the model that is named.",
@@ -383,7 +383,7 @@ ACCESS: Final = (
         code=("not_found_error",),
         contains=("model:",),
     ),
-    Rule(
+    ClassifyRule(
         id="no-role",
         kind=Kind.PERMISSION_DENIED,
         why="The key is good, but its owner lacks the role for this.",
@@ -397,7 +397,7 @@ ACCESS: Final = (
 
 # The other side has no room, breaks, or cannot be reached.
 TROUBLE: Final = (
-    Rule(
+    ClassifyRule(
         id="service-down",
         kind=Kind.SERVICE_DOWN,
         retryable=True,
@@ -407,7 +407,7 @@ TROUBLE: Final = (
         message_has=("web server is down", "error 521", "error code 521", "http code 521", "origin is unreachable"),
         output_has=("web server is down", "http code 521"),
     ),
-    Rule(
+    ClassifyRule(
         id="http-521",
         kind=Kind.SERVICE_DOWN,
         retryable=True,
@@ -415,7 +415,7 @@ TROUBLE: Final = (
         example=Evidence(status=521, text="error"),
         status=(521, 522, 523, 525, 526, 530),
     ),
-    Rule(
+    ClassifyRule(
         id="maintenance",
         kind=Kind.SERVICE_DOWN,
         why="The service is shut for maintenance; it says when, or nobody knows.",
@@ -425,7 +425,7 @@ TROUBLE: Final = (
             "services/service will be down", "major outage", "service has been discontinued", "services down",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="lock-held",
         kind=Kind.TOOL_ERROR,
         retryable=True,
@@ -438,7 +438,7 @@ TROUBLE: Final = (
         ),
         except_if=("permission denied",),
     ),
-    Rule(
+    ClassifyRule(
         id="overloaded",
         kind=Kind.OVERLOADED,
         retryable=True,
@@ -460,7 +460,7 @@ TROUBLE: Final = (
         ),
         except_if=("free tier is not",),
     ),
-    Rule(
+    ClassifyRule(
         id="stream-cut",
         kind=Kind.STREAM_INTERRUPTED,
         retryable=True,
@@ -476,7 +476,7 @@ TROUBLE: Final = (
         ),
         except_if=("error sending request",),  # then it never began
     ),
-    Rule(
+    ClassifyRule(
         id="tool-unreached",
         kind=Kind.NETWORK,
         retryable=True,
@@ -485,7 +485,7 @@ TROUBLE: Final = (
         phase=(Phase.TOOL,),
         output_has=("connection/connect timed out", "etimedout", "connect/connection timeout"),
     ),
-    Rule(
+    ClassifyRule(
         id="timed-out",
         kind=Kind.TIMEOUT,
         retryable=True,
@@ -506,7 +506,7 @@ TROUBLE: Final = (
             "within the deadline", "read timeout", "timeout awaiting", "etimedout", "connect/connection timeout", "connection timed out", "请求超时",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="tls-refused",
         kind=Kind.NETWORK,
         why="The certificate is not trusted: no number of tries makes it so.",
@@ -517,7 +517,7 @@ TROUBLE: Final = (
             "hostname mismatch", "ssl certificate problem", "x509 certificate", "unable to verify the first certificate", "depth zero self signed cert",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="no-route",
         kind=Kind.NETWORK,
         retryable=True,
@@ -543,7 +543,7 @@ TROUBLE: Final = (
         ),
         status=NO_GATEWAY,  # a gateway's own status says more than why it could not reach the next one
     ),
-    Rule(
+    ClassifyRule(
         id="rate-limited",
         kind=Kind.RATE_LIMIT,
         retryable=True,
@@ -567,7 +567,7 @@ TROUBLE: Final = (
 
 # The request is wrong, or the way we are set up.
 REQUEST: Final = (
-    Rule(
+    ClassifyRule(
         id="orphan-tool-call",
         kind=Kind.INVALID_REQUEST,
         why="The history holds a tool call without its result, or the other way round: it can be repaired.",
@@ -579,7 +579,7 @@ REQUEST: Final = (
             "tool call id * not found in", "expected toolresult blocks", "role tool must be a response to a preceding",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="not-capable",
         kind=Kind.CONFIGURATION,
         why="This model or endpoint cannot do what is asked of it; another setting can.",
@@ -589,7 +589,7 @@ REQUEST: Final = (
             "provider not provided", "please use * api instead", "please run pip install", "is not a chat model", "auto tool choice requires", "only supported in",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="wrong-object",
         kind=Kind.CONFIGURATION,
         why="An object of another class than the library wants: how it is put together is wrong.",
@@ -597,7 +597,7 @@ REQUEST: Final = (
         exception=("ValidationError",),
         contains=("type_error.arbitrary_type", "type=is_instance_of", "type=is_subclass_of"),
     ),
-    Rule(
+    ClassifyRule(
         id="aborted-by-caller",
         kind=Kind.UNKNOWN,
         why="Whoever asked took it back: nothing failed, and nothing is to be repeated.",
@@ -606,7 +606,7 @@ REQUEST: Final = (
         message_has=("request was aborted", "aborted by user", "cancelled by user", "interrupted by user", "operation was aborted"),
         exit_code=(130,),
     ),
-    Rule(
+    ClassifyRule(
         id="service-broke",
         kind=Kind.SERVER_ERROR,
         retryable=True,
@@ -621,21 +621,21 @@ REQUEST: Final = (
 
 # What a bare status means, after all that its body says.
 STATUSES: Final = (
-    Rule(
+    ClassifyRule(
         id="http-401",
         kind=Kind.AUTH_ERROR,
         why="The service refuses this key; it will refuse it again.",
         example=Evidence(status=401, text="no"),
         status=(401, 407),
     ),
-    Rule(
+    ClassifyRule(
         id="http-402",
         kind=Kind.QUOTA_EXHAUSTED,
         why="402 Payment Required.",
         example=Evidence(status=402, text="no"),
         status=(402,),
     ),
-    Rule(
+    ClassifyRule(
         id="http-403-key",
         kind=Kind.AUTH_ERROR,
         why="Anthropic forbids a call where it does not accept the key for it.",
@@ -643,28 +643,28 @@ STATUSES: Final = (
         status=(403,),
         provider=("anthropic", "claude-code"),
     ),
-    Rule(
+    ClassifyRule(
         id="http-403",
         kind=Kind.PERMISSION_DENIED,
         why="Known, and not allowed.",
         example=Evidence(status=403, text="Forbidden"),
         status=(403,),
     ),
-    Rule(
+    ClassifyRule(
         id="http-404",
         kind=Kind.NOT_FOUND,
         why="What was asked for is not there.",
         example=Evidence(status=404, text="Not Found"),
         status=(404, 410),
     ),
-    Rule(
+    ClassifyRule(
         id="http-413",
         kind=Kind.CONTEXT_LIMIT,
         why="413: the request is too large to be taken.",
         example=Evidence(status=413, text="no"),
         status=(413,),
     ),
-    Rule(
+    ClassifyRule(
         id="http-429",
         kind=Kind.RATE_LIMIT,
         retryable=True,
@@ -672,7 +672,7 @@ STATUSES: Final = (
         example=Evidence(status=429, text="no"),
         status=(429,),
     ),
-    Rule(
+    ClassifyRule(
         id="http-timeout",
         kind=Kind.TIMEOUT,
         retryable=True,
@@ -680,7 +680,7 @@ STATUSES: Final = (
         example=Evidence(status=504, text="no"),
         status=(408, 504, 522, 524, 598),
     ),
-    Rule(
+    ClassifyRule(
         id="http-503",
         kind=Kind.OVERLOADED,
         retryable=True,
@@ -688,7 +688,7 @@ STATUSES: Final = (
         example=Evidence(status=503, text="no"),
         status=(503, 529),
     ),
-    Rule(
+    ClassifyRule(
         id="http-5xx",
         kind=Kind.SERVER_ERROR,
         retryable=True,
@@ -696,7 +696,7 @@ STATUSES: Final = (
         example=Evidence(status=500, text="no"),
         status=range(500, 600),
     ),
-    Rule(
+    ClassifyRule(
         id="http-409",
         kind=Kind.SERVER_ERROR,
         retryable=True,
@@ -704,7 +704,7 @@ STATUSES: Final = (
         example=Evidence(status=409, text="Conflict"),
         status=(409, 425),
     ),
-    Rule(
+    ClassifyRule(
         id="http-4xx",
         kind=Kind.INVALID_REQUEST,
         why="The request itself is wrong; repeating it does not mend it.",
@@ -715,14 +715,14 @@ STATUSES: Final = (
 
 # What an SDK's class means where nothing else was said.
 CLASSES: Final = (
-    Rule(
+    ClassifyRule(
         id="class-key",
         kind=Kind.AUTH_ERROR,
         why="The SDK's own class for a key that may not do this.",
         example=Evidence(exceptions=("openai.PermissionDeniedError",), text="no"),
         exception=("PermissionDeniedError", "Unauthorized", "Unauthenticated", "UnauthorizedError"),
     ),
-    Rule(
+    ClassifyRule(
         id="class-rate",
         kind=Kind.RATE_LIMIT,
         retryable=True,
@@ -731,7 +731,7 @@ CLASSES: Final = (
         exception=("RateLimitError", "ResourceExhausted", "RateLimitExceeded"),
         code=("resource_exhausted",),
     ),
-    Rule(
+    ClassifyRule(
         id="class-model",
         kind=Kind.NOT_FOUND,
         why="The SDK's own class for something that is not there.",
@@ -739,7 +739,7 @@ CLASSES: Final = (
         exception=("NotFoundError", "NotFound", "ResourceNotFoundException"),
         code=("not_found", "not_found_error", "resourcenotfoundexception"),
     ),
-    Rule(
+    ClassifyRule(
         id="class-request",
         kind=Kind.INVALID_REQUEST,
         why="The SDK's own class, or the service's own type, for a request that is wrong.",
@@ -752,7 +752,7 @@ CLASSES: Final = (
             "max tokens must be", "must be one of", "extra inputs are not permitted", "field required", "unknown parameter",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="class-server",
         kind=Kind.SERVER_ERROR,
         retryable=True,
@@ -760,7 +760,7 @@ CLASSES: Final = (
         example=Evidence(exceptions=("openai.InternalServerError",), text="no"),
         exception=("InternalServerError", "ServerError", "InternalServerException", "BadGatewayError", "EngineDeadError", "ServiceError"),
     ),
-    Rule(
+    ClassifyRule(
         id="class-connection",
         kind=Kind.NETWORK,
         retryable=True,

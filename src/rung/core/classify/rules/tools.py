@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno as codes
 from typing import Final
 
-from rung.core.classify.rule_index import Rule
+from rung.core.classify.rule_index import ClassifyRule
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 _TOOL: Final = (Phase.TOOL,)
 
 # Numbers and classes that say by themselves what it is.
 SYSTEM: Final = (
-    Rule(
+    ClassifyRule(
         id="no-space",
         kind=Kind.RESOURCE_EXHAUSTED,
         why="Disk, memory or file handles are used up on this machine.",
@@ -20,7 +20,7 @@ SYSTEM: Final = (
         errno=(codes.ENOSPC, codes.ENOMEM, codes.EMFILE, codes.ENFILE, codes.EDQUOT),
         exception=("MemoryError", "RecursionError", "OutOfMemoryError"),
     ),
-    Rule(
+    ClassifyRule(
         id="enoent",
         kind=Kind.NOT_FOUND,
         why="A path or command that is not there; another one may be.",
@@ -29,14 +29,14 @@ SYSTEM: Final = (
         # A server that cannot be started: that nothing answers is only what follows from it.
         output_has=("spawn * enoent", "failed to spawn * not found", "program not found", "executable file not found"),
     ),
-    Rule(
+    ClassifyRule(
         id="eacces",
         kind=Kind.PERMISSION_DENIED,
         why="The system does not let us; another place or right may.",
         example=Evidence(exceptions=("PermissionError", "OSError"), errno=codes.EACCES, text="[Errno 13] Permission denied"),
         errno=(codes.EACCES, codes.EPERM, codes.EROFS),
     ),
-    Rule(
+    ClassifyRule(
         id="port-taken",
         kind=Kind.CONFIGURATION,
         why="The address is in use; another port is free.",
@@ -44,7 +44,7 @@ SYSTEM: Final = (
         errno=(codes.EADDRINUSE, codes.EADDRNOTAVAIL),
         output_has=("address already in use", "eaddrinuse", "port is already allocated", "port * is already in use", "port * already in use"),
     ),
-    Rule(
+    ClassifyRule(
         id="errno-network",
         kind=Kind.NETWORK,
         retryable=True,
@@ -55,7 +55,7 @@ SYSTEM: Final = (
             codes.ENETDOWN, codes.ENOTCONN, codes.EHOSTDOWN, codes.ENETRESET,
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="errno-timeout",
         kind=Kind.TIMEOUT,
         retryable=True,
@@ -67,7 +67,7 @@ SYSTEM: Final = (
 
 # What a run of tests says outweighs everything its failing tests quote.
 TESTS: Final = (
-    Rule(
+    ClassifyRule(
         id="compiler",
         kind=Kind.TOOL_ERROR,
         why="A compiler points at a line of the source: what that line quotes is no failure of its own.",
@@ -75,7 +75,7 @@ TESTS: Final = (
         code=("source-error",),
         except_if=("no such file or directory", "file not found", "no module named"),
     ),
-    Rule(
+    ClassifyRule(
         id="edit-failed",
         kind=Kind.TOOL_ERROR,
         why="An edit did not fit the file: the file has to be read again, and the edit made anew.",
@@ -87,7 +87,7 @@ TESTS: Final = (
             "hunk failed", "hunks failed", "could not find the string", "found * matches of the string", "invalid context", "failed to find expected lines",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="edit-malformed",
         kind=Kind.MALFORMED_OUTPUT,
         retryable=True,
@@ -97,7 +97,7 @@ TESTS: Final = (
         exception=("InvalidEditBlock", "FormatError", "FunctionCallFormatError"),
         output_has=("malformed response", "invalideditblock", "conform to the edit format", "search replace block failed", "searchreplacenoexactmatch", "the exact chunk of search", "code parsing failed", "regex pattern * not found in it"),
     ),
-    Rule(
+    ClassifyRule(
         id="person-said-no",
         kind=Kind.PERMISSION_DENIED,
         why="A person did not allow it: that is an answer, not a fault.",
@@ -109,7 +109,7 @@ TESTS: Final = (
             "permission to use * has been denied", "havent granted", "not granted", "denied by policy",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="tests-failed",
         kind=Kind.TEST_FAILURE,
         why="A test run says that tests failed.",
@@ -126,7 +126,7 @@ TESTS: Final = (
 )  # fmt: skip
 
 WORDS: Final = (
-    Rule(
+    ClassifyRule(
         id="killed-at-limit",
         kind=Kind.TIMEOUT,
         retryable=True,
@@ -138,7 +138,7 @@ WORDS: Final = (
             "timeout expired", "timed out waiting", "exceeded the timeout", "operation timed out", "timeout * exceeded", "killed * timeout",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="too-many-clients",
         kind=Kind.RESOURCE_EXHAUSTED,
         retryable=True,
@@ -146,7 +146,7 @@ WORDS: Final = (
         example=Evidence(text="FATAL: sorry, too many clients already", phase=Phase.TOOL, exit_code=2),
         output_has=("too many clients", "too many connections", "remaining connection slots", "connection pool exhausted", "connection pool is full", "queuepool limit"),
     ),
-    Rule(
+    ClassifyRule(
         id="used-up",
         kind=Kind.RESOURCE_EXHAUSTED,
         why="The system's own words for memory, disk, handles or allowance that are used up.",
@@ -159,7 +159,7 @@ WORDS: Final = (
             "fork retry", "argument list too long", "not enough free disk space", "not enough free space", "disk full", "fatalprocessoutofmemory", "killed signal terminated program", "killed process * out of memory", "inotify watches", "database or disk is full", "heap limit",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="not-allowed",
         kind=Kind.PERMISSION_DENIED,
         why="The system, a tool or a site does not let us.",
@@ -174,7 +174,7 @@ WORDS: Final = (
         ),
         except_if=("exec format error",),
     ),
-    Rule(
+    ClassifyRule(
         id="no-version",
         kind=Kind.NOT_FOUND,
         why="The version that is wanted was never published.",
@@ -182,7 +182,7 @@ WORDS: Final = (
         output_has=("there is no version of", "could not find a version", "no matching version found", "no compatible version", "no matching distribution found", "no matching package", "etarget", "not found in the package registry"),
         except_if=("conflicting dependencies",),
     ),
-    Rule(
+    ClassifyRule(
         id="misused",
         kind=Kind.CONFIGURATION,
         why="A wrong option, parameter, tool name, setting or combination of versions.",
@@ -202,7 +202,7 @@ WORDS: Final = (
             "environment variable * is not set", "environment variable * required", "invalid syntax for option", "invalid tool parameters", "refusing to merge unrelated histories",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="test-import",
         kind=Kind.TEST_FAILURE,
         why="A test run broke before its first test.",
@@ -210,7 +210,7 @@ WORDS: Final = (
         phase=_TOOL,
         output_has=("while importing test module", "error collecting"),
     ),
-    Rule(
+    ClassifyRule(
         id="not-there",
         kind=Kind.NOT_FOUND,
         why="The system's own words for a file, command, module, package or version that is not there.",
@@ -228,7 +228,7 @@ WORDS: Final = (
         ),
         except_if=("exec format error", "cmake error", "cannot be opened for loading", "no replacement was performed", "merge conflict", "did not appear verbatim"),
     ),
-    Rule(
+    ClassifyRule(
         id="json-cut",
         kind=Kind.OUTPUT_LIMIT,
         why="JSON that ends in the middle of a string: the answer was cut.",
@@ -236,7 +236,7 @@ WORDS: Final = (
         phase=(Phase.RESULT,),
         message_has=("unterminated string in json", "unterminated string starting at", "unexpected end of json"),
     ),
-    Rule(
+    ClassifyRule(
         id="not-json",
         kind=Kind.MALFORMED_OUTPUT,
         retryable=True,
@@ -248,7 +248,7 @@ WORDS: Final = (
         message_has=("code parsing failed", "invalid json", "not valid json", "unexpected token * json", "unexpected end of json input", "json parse error", "failed to parse json"),
         except_if=("request body is not valid json",),
     ),
-    Rule(
+    ClassifyRule(
         id="prose-for-json",
         kind=Kind.MALFORMED_OUTPUT,
         retryable=True,
@@ -258,7 +258,7 @@ WORDS: Final = (
         message_has=("^here is * json", "^heres * json", "^sure heres", "^json"),
         code=("broken-json", "leaked-call"),
     ),
-    Rule(
+    ClassifyRule(
         id="program-broke",
         kind=Kind.TOOL_ERROR,
         why="The program or script itself is wrong, or ended badly: the same run ends the same way.",
@@ -270,7 +270,7 @@ WORDS: Final = (
         ),
         phase=_TOOL,
     ),
-    Rule(
+    ClassifyRule(
         id="bug",
         kind=Kind.TOOL_ERROR,
         why="A mistake in a program, wherever it shows: the same run ends the same way.",
@@ -280,7 +280,7 @@ WORDS: Final = (
             "ZeroDivisionError", "ImportError",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="tool-said-no",
         kind=Kind.TOOL_ERROR,
         why="A tool's own words for work that could not be done as asked.",
@@ -292,7 +292,7 @@ WORDS: Final = (
             "^err", "cannot format", "codec cant decode", "traceback most recent call last", "has terminated", "error loading", "panicked at", "^panic", "exception in thread", "goroutine 1", "^e", "^failed", "returned non zero exit status", "would be overwritten",
         ),
     ),
-    Rule(
+    ClassifyRule(
         id="tool-complained",
         kind=Kind.TOOL_ERROR,
         why="A tool says that something failed, and nothing else we know.",
@@ -300,7 +300,7 @@ WORDS: Final = (
         phase=_TOOL,
         output_has=("error", "errors", "errored", "exception", "failed", "failure"),
     ),
-    Rule(
+    ClassifyRule(
         id="tool-failed",
         kind=Kind.TOOL_ERROR,
         why="A command ended with an error and said nothing we know.",
