@@ -64,7 +64,7 @@ class World:
         else:
             attempt = attempt.attempt if isinstance(attempt, Script) else attempt
             outcome = asyncio.run(rung.recover(attempt, request, **ports))
-        OUTCOME.validate(outcome.contract())
+        OUTCOME.validate(outcome.to_dict())
         return outcome
 
 

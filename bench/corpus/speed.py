@@ -11,7 +11,7 @@ from statistics import median
 from time import process_time_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.classify.classifier import forget
+from rung.core.classify.classifier import clear_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def measure(classifier: Classifier, rows: list[Row]) -> Speed:
 
 def _rate(classifier: Classifier, troubles: list[Any], *, anew: bool) -> float:
     if anew:
-        forget()
+        clear_cache()
     return len(troubles) * 1e9 / _round(classifier.judge, troubles)
 
 
@@ -57,7 +57,7 @@ def _alone(classifier: Classifier, trouble: Any) -> float:
     """Nanoseconds of one, seen for the first time each time."""
     spent = 0
     for _ in range(_CALLS):
-        forget()
+        clear_cache()
         spent += _round(classifier.judge, [trouble])
     return spent / _CALLS
 

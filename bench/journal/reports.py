@@ -125,11 +125,11 @@ def _incident(
             at += 1.0
         elif number < 6:
             prompt = chance.choice(PROMPTS)
-            request = request.but(recovery=str(number), prompt=f"{request.prompt} {number}")
+            request = request.replace(recovery=str(number), prompt=f"{request.prompt} {number}")
             yield ev.Decided(at, ev.Change(1, Action.NUDGE, 0.0, way.kind.value))
             yield ev.Changed(at, request, request.digest(), ("prompt",), prompt)
         else:
-            request = request.but(model="opus", recovery="take over")
+            request = request.replace(model="opus", recovery="take over")
             yield ev.Decided(at, ev.HandOver(3, "opus", "", 0.5, way.kind.value))
             yield ev.Changed(at, request, request.digest(), ("model",), "handover.context")
     took = chance.lognormvariate(1.0, 0.8)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import rung
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
-from rung.engine.loop.run import name as failure_of
+from rung.engine.loop.run import classify_cached as failure_of
 from rung.store.backends.sqlite import SqliteBackend
 from rung.store.backends.sqlite_connection import SqliteConnection
 from rung.store.journal.journal import Journal
@@ -266,5 +266,5 @@ def handing_over(journal: Journal, calls: int) -> tuple[float, float]:
     last = iter([two for _, two in parts])
     return (
         _spent(lambda: journal.append(*next(first)), calls),
-        _spent(lambda: journal.append_last(*next(last)), calls),
+        _spent(lambda: journal.append_final(*next(last)), calls),
     )

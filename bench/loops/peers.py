@@ -29,7 +29,7 @@ class Ours:
         self.watch = SessionMonitor()
 
     def see(self, step: Step) -> str | None:
-        found = self.watch.see(step)
+        found = self.watch.check(step)
         return None if found is None else found.rule
 
 

@@ -56,7 +56,7 @@ def _seconds(steps: list[Step]) -> float:
     watch = SessionMonitor()
     start = time.process_time()
     for step in steps:
-        watch.see(step)
+        watch.check(step)
     return time.process_time() - start
 
 
@@ -70,7 +70,7 @@ def _memory(steps: list[Step]) -> tuple[int, int]:
     tracemalloc.start()
     watch = SessionMonitor()
     for step in steps:
-        watch.see(Step(step.tool, dict(step.args), step.result.encode().decode(), step.error))
+        watch.check(Step(step.tool, dict(step.args), step.result.encode().decode(), step.error))
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return len(json.dumps(watch.to_json())), held

@@ -66,7 +66,7 @@ def command(*, fast: bool) -> None:
 def _ending(outcome: Any, policy: Policy) -> str:
     if outcome.ok:
         return f"Result: {outcome.value}"
-    names = [policy.ladder.rungs[level - policy.ladder.first].name for level in outcome.path]
+    names = [policy.ladder.rungs[level - policy.ladder.base_level].name for level in outcome.path]
     return f"It went up {' → '.join(names)}. For you: {outcome.recommendation}"
 
 

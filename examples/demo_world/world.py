@@ -16,7 +16,7 @@ from examples.demo_world.crew import DemoCrew
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
-from rung.engine.attempt_api import spend
+from rung.engine.attempt_api import report_cost
 from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
@@ -132,7 +132,7 @@ class World:
     def _attempt(self, request: Request, random: Random, *, fails: float, pause: float) -> str:
         if pause:
             self._ended.wait(pause * random.uniform(0.4, 2.0))
-        spend(COSTS.get(request.model, 0.004) * random.uniform(0.5, 2.0))
+        report_cost(COSTS.get(request.model, 0.004) * random.uniform(0.5, 2.0))
         if random.random() < fails:
             weights, errors = zip(*_troubles(random), strict=True)
             raise random.choices(errors, weights)[0]
@@ -152,7 +152,7 @@ class World:
             for _ in range(random.randint(2, 5)):
                 if self._ended.wait(random.uniform(0.5, 4.0)):
                     return
-                ports: dict[str, Any] = {"ask": journal.asker(90.0)} if asks else {}
+                ports: dict[str, Any] = {"ask": journal.operator_prompt(90.0)} if asks else {}
                 with suppress(Exception):  # the stage must not fall down
                     recover_sync(
                         lambda request: self._attempt(request, random, fails=FAILS, pause=1.5),
@@ -182,7 +182,7 @@ class World:
 class Past(ProjectJournal):
     """What is over: nobody orders anything there."""
 
-    def order(self, incident: str) -> None:  # the port's signature
+    def intervention(self, incident: str) -> None:  # the port's signature
         """Nobody does."""
 
     def model_for(self, session: str) -> str:  # noqa: ARG002  # the port's signature

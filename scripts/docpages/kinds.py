@@ -8,7 +8,7 @@ from docpages.markdown import code, codes, numbered, page, table
 from rung.core.classify.classifier import RULES, classify
 from rung.core.classify.guide.work import GUIDES
 from rung.core.classify.rule_index import ClassifyRule, asked_by
-from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, NO_HEADERS, SERVICE_TROUBLE, Evidence, Failure, Kind
+from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, NO_HEADERS, PROVIDER_KINDS, Evidence, Failure, Kind
 from rung.core.domain.ladder import Action
 from rung.core.policy.policy import DEFAULT_RETRY
 from rung.core.policy.presets import LADDERS
@@ -37,7 +37,7 @@ def entries(ladder: Ladder, kind: Kind) -> Iterator[tuple[str, int]]:
         counts.insert(0, 0)
     last = None
     for repeats in counts:
-        index = ladder.enter(Failure(kind=kind, retryable=False, rule="", evidence=Evidence(repeats=repeats)))
+        index = ladder.entry_index(Failure(kind=kind, retryable=False, rule="", evidence=Evidence(repeats=repeats)))
         if index != last:
             yield (f"{repeats} or more repeats" if repeats else "", index)
         last = index
@@ -141,7 +141,7 @@ def _escalation_path(ladder: Ladder, kind: Kind, start: int) -> str:
 
 
 def _persistence_note(kind: Kind) -> str:
-    if kind not in SERVICE_TROUBLE:
+    if kind not in PROVIDER_KINDS:
         return ""
     entries_when_down = [
         f"{code(ladder.entry[Kind.SERVICE_DOWN])} ({ladder.name})"

@@ -57,7 +57,7 @@ def _uses() -> Mapping[str, Mapping[str, list[str]]]:
 def _prompt_id(action: Action, kind: Kind, missing: tuple[str, ...]) -> str:
     """Return the id of the prompt that an action uses for a kind; empty if it uses none."""
     incident = Incident()
-    incident.origin = incident.request = Request(prompt="the task", model="here")
+    incident.first_request = incident.request = Request(prompt="the task", model="here")
     failure = Failure(kind=kind, retryable=False, rule="", evidence=Evidence(missing=missing))
     decision: Change | HandOver = Change(rung=0, action=action, wait=0.0, reason="")
     if action in HAND_OVERS:

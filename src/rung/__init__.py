@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from rung.core.policy.budget import RetryBudget as RetryBudget
     from rung.core.policy.parser import policy as policy
     from rung.core.policy.policy import Policy as Policy
-    from rung.engine.attempt_api import completed as completed
-    from rung.engine.attempt_api import spend as spend
-    from rung.engine.attempt_api import touched as touched
+    from rung.engine.attempt_api import mark_side_effect as mark_side_effect
+    from rung.engine.attempt_api import report_cost as report_cost
+    from rung.engine.attempt_api import report_step as report_step
     from rung.engine.gather import GatherJob as GatherJob
     from rung.engine.gather import gather as gather
     from rung.engine.gather import gather_sync as gather_sync
@@ -65,9 +65,9 @@ _HOMES = {
     "recover_sync": "rung.engine.recover",
     "Session": "rung.engine.session",
     "BreakerRegistry": "rung.engine.loop.process_state",
-    "completed": "rung.engine.attempt_api",
-    "spend": "rung.engine.attempt_api",
-    "touched": "rung.engine.attempt_api",
+    "report_step": "rung.engine.attempt_api",
+    "report_cost": "rung.engine.attempt_api",
+    "mark_side_effect": "rung.engine.attempt_api",
     "journal": "rung.wiring.journals",
 }
 _NAMESPACES = ("crew", "detect", "durable", "errors", "policies", "rules", "testing")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rung
 from rung.core.domain.errors import AttemptError
 from rung.core.policy.parser import policy as make_policy
-from rung.engine.attempt_api import spend
+from rung.engine.attempt_api import report_cost
 from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
@@ -52,7 +52,7 @@ class Stage:
         """Run a recovery that fails once and then succeeds with the error in its prompt."""
 
         def attempt(request: rung.Request) -> str:
-            spend(0.02)
+            report_cost(0.02)
             if not request.recovery:
                 raise FileNotFoundError(2, "No such file or directory: 'cart.py'")
             return "found it"
@@ -82,12 +82,12 @@ class Stage:
         """Start a recovery that waits for confirmation of a more expensive model."""
 
         def attempt(request: rung.Request) -> str:
-            spend(0.01)
+            report_cost(0.01)
             if request.model == "small":
                 raise HttpError(400, "prompt is too long: 212411 tokens > 200000 maximum")
             return "done by the large one"
 
-        self._begin(attempt, session, ladder="model", confirm="always", ask=self.journal.asker(60.0))
+        self._begin(attempt, session, ladder="model", confirm="always", ask=self.journal.operator_prompt(60.0))
 
     def waits(self, session: str, seconds: float = 45.0) -> threading.Event:
         """Start a rate-limited recovery; the returned event is set by its second attempt."""

@@ -35,7 +35,7 @@ def record(path: Path, *script: Any, at: float = NOW, project: str = "", **setti
 
     def attempt(request: rung.Request) -> Any:
         clock.advance(2)
-        rung.spend(0.25)
+        rung.report_cost(0.25)
         return play(request)
 
     with open_journal(path, project=project) as journal:

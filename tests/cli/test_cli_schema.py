@@ -47,7 +47,7 @@ def outcomes() -> list[Outcome[Any]]:
     good, flaky = Script("fine"), Script(HttpError(529), "fine")
     down, no_key = Script(HttpError(529)), Script(HttpError(401))
     ran = [
-        recover_sync(script, Request(prompt="x"), policy=preset(ladder).but(report=""), clock=FakeClock())
+        recover_sync(script, Request(prompt="x"), policy=preset(ladder).replace(report=""), clock=FakeClock())
         for script, ladder in ((good, "task"), (flaky, "task"), (down, "task"), (no_key, "pipeline"), (down, "call"))
     ]
     assert {outcome.status for outcome in ran} == set(Status)
@@ -73,9 +73,9 @@ def test_a_schema_is_one(name: str) -> None:
 def test_outcomes_fulfil_theirs() -> None:
     """Every way to end has the form the outcome schema says, and the partial one the forced end's."""
     for outcome in outcomes():
-        validate("outcome", outcome.contract())
+        validate("outcome", outcome.to_dict())
         if outcome.status is Status.PARTIAL:
-            validate("partial", outcome.contract())
+            validate("partial", outcome.to_dict())
         if not outcome.ok:
             validate("pipeline-failure", outcome.pipeline_failure())
         for record in level_records(outcome.events, LADDERS[outcome.ladder]):
@@ -107,7 +107,7 @@ def test_the_forced_end_needs_all_of_it(key: str) -> None:
 
 def test_a_failed_outcome_needs_its_reason() -> None:
     """An outcome that is not good and says nothing about it is refused."""
-    contract = next(outcome for outcome in outcomes() if not outcome.ok).contract()
+    contract = next(outcome for outcome in outcomes() if not outcome.ok).to_dict()
     with pytest.raises(ValidationError):
         validate("outcome", {**contract, "recommendation": None})
 

@@ -123,7 +123,7 @@ def test_three_different_errors_are_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", Kind)
 def test_where_a_helpers_failure_enters(kind: Kind) -> None:
     """What passes is repeated, what can be told is corrected, and what neither helps goes to a person at once."""
-    rung = HELPER.rungs[HELPER.enter(Failure(kind, retryable=False, rule="test", evidence=Evidence()))].name
+    rung = HELPER.rungs[HELPER.entry_index(Failure(kind, retryable=False, rule="test", evidence=Evidence()))].name
     person = kind in GROUPS["crew"][4:] or kind in {
         Kind.SCOPE_CONFLICT,
         Kind.AUTH_ERROR,

@@ -38,7 +38,7 @@ def recorded(policy: Policy, *script: Any, seconds: float = 2.0, dollars: float 
 
     def attempt(request: rung.Request) -> Any:
         clock.advance(seconds)
-        rung.spend(dollars)
+        rung.report_cost(dollars)
         return play(request)
 
     quiet = {"breakers": rung.BreakerRegistry(), "retry_budget": None, "jitter": lambda: 0.5}
@@ -222,7 +222,7 @@ def test_a_process_that_died() -> None:
     events.append(ev.Decided(2e6, about_cut_off(incident, task())))
     policy = task(seconds=None)
     assert replay(events, policy).same
-    found = replay(events, policy.but(unattended=True))
+    found = replay(events, policy.replace(unattended=True))
     assert (found.status, found.was_status) == ("partial", None)
     assert found.words().endswith("as many attempts, partial instead of open")
 
@@ -265,7 +265,7 @@ def test_an_attempt_that_was_ended() -> None:
     events = recorded(short, AttemptTimeout(20), "done", seconds=20)
     assert replay(events, short).known
     for limit in (25, None):
-        found = replay(events, short.but(attempt_seconds=limit, budget=rung.policies.Budget(seconds=None)))
+        found = replay(events, short.replace(attempt_seconds=limit, budget=rung.policies.Budget(seconds=None)))
         assert found.doubts == ("attempt 1 was ended after 20 s, and would have had longer",)
 
 
@@ -346,7 +346,7 @@ def test_under_the_very_same_policy_it_is_always_the_same(
     world = Honest(script, answers, mends=mends)
     if hint is not None:
         world.hint = policy.ladder.rungs[hint % len(policy.ladder.rungs)].name
-        policy = policy.but(learn=True)
+        policy = policy.replace(learn=True)
     outcome = world.record(policy)
     found = replay(outcome.events, policy)
     assert found.same, found.words()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rung.core.conversation.compaction import RECENT, SAME, STUB, size
 from rung.core.domain import events as ev
-from rung.core.domain.failures import NOT_THE_WORK, Evidence, Failure, Kind
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import HAND_OVERS, Action
 from rung.core.domain.request import Request
@@ -18,7 +18,7 @@ from rung.core.policy.policy import Model, Policy, preset
 from rung.core.policy.prompts import render
 from rung.core.recovery.apply_rung import DEFAULT_OUTPUT, change, compact
 
-TASK = preset("task").but(models=(Model(name="small", max_tokens=500), Model(name="large")))
+TASK = preset("task").replace(models=(Model(name="small", max_tokens=500), Model(name="large")))
 TALK = ({"role": "user", "content": "do it"},)
 TELLING = [
     action for action in Action if action not in (Action.RAISE_LIMIT, Action.COMPACT, Action.REPAIR, *HAND_OVERS)
@@ -141,7 +141,7 @@ def test_hand_over(kind: Kind) -> None:
     decision = ev.HandOver(3, "large", "", None, "why")
     request, name = change(decision, incident(Request(prompt="do it", model="small"), failure, decision), failure, TASK)
     assert request.model == "large"
-    if kind in NOT_THE_WORK:
+    if kind in INFRASTRUCTURE_KINDS:
         assert (request, name) == (Request(prompt="do it", model="large"), "")
     else:
         assert name == "handover.context"
@@ -227,7 +227,7 @@ def test_words_alone_do_not_help_a_full_context(kind: Kind) -> None:
 
 def test_own_prompts_are_used() -> None:
     """A policy's own words are what the model reads."""
-    policy = TASK.but(prompts={"nudge.general": "Do better: {error}"})
+    policy = TASK.replace(prompts={"nudge.general": "Do better: {error}"})
     request, _ = changed(Action.NUDGE, Request(messages=TALK), policy=policy)
     assert request.recovery == "Do better: it broke"
     assert request.recovery == render("nudge.general", Incident(), failed(), policy.prompts)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify.classifier import RULES, classify, forget, is_retryable
+from rung.core.classify.classifier import RULES, classify, clear_cache, is_retryable
 from rung.core.domain.errors import AttemptError, AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind, Phase
 from rung.testing import HttpError
@@ -204,11 +204,11 @@ def test_a_subclass_of_evidence_is_evidence() -> None:
 
 def test_what_was_seen_before_has_its_name() -> None:
     """The same evidence is named once; other rules name it anew; other headers are other evidence."""
-    forget()
+    clear_cache()
     one = classify({"status": 429, "message": "slow down", "headers": {"retry-after": "3"}})
     assert classify({"status": 429, "message": "slow down", "headers": {"retry-after": "3"}}) is one
     assert classify({"status": 429, "message": "slow down", "headers": {"retry-after": "4"}}).retry_after == 4.0
-    forget()
+    clear_cache()
     assert classify({"status": 429, "message": "slow down", "headers": {"retry-after": "3"}}) is not one
     long = {"status": 500, "message": "x" * 10_000}
     assert classify(long) is not classify(long)

@@ -63,9 +63,9 @@ BAD: list[tuple[Any, str, Any]] = [
     (rungs(END), "ladder.rungs.name", "surface"),
     (rungs(name=5), "ladder.name", 5),
     (rungs(about=["x"]), "ladder.about", ["x"]),
-    (rungs(first="1"), "ladder.first", "1"),
-    (rungs(first=True), "ladder.first", True),
-    (rungs(first=1.0), "ladder.first", 1.0),
+    (rungs(base_level="1"), "ladder.base_level", "1"),
+    (rungs(base_level=True), "ladder.base_level", True),
+    (rungs(base_level=1.0), "ladder.base_level", 1.0),
     (rungs(default_entry="hope"), "ladder.default_entry", "hope"),
     (rungs(default_entry=0), "ladder.default_entry", 0),
     (rungs(entry=[]), "ladder.entry", []),
@@ -218,7 +218,7 @@ TABLES = [
     "rungs",
     "entry",
     "loops",
-    "first",
+    "base_level",
     "default_entry",
     "about",
     "action",
@@ -318,7 +318,7 @@ def test_every_key() -> None:
     }
     assert set(keys) == set(POLICY_KEYS) - {"budget"}
     base = preset("model", "conservative").with_tries(Action.RETRY, 5)
-    assert policy_from(keys) == base.but(
+    assert policy_from(keys) == base.replace(
         budget=Budget(attempts=8, seconds=90.5, dollars=2),
         name="mine",
         backoff=Backoff(base=3, cap=60),
@@ -370,7 +370,7 @@ def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
     table = {
         "name": ladder.name,
         "about": ladder.about,
-        "first": ladder.first,
+        "base_level": ladder.base_level,
         "default_entry": ladder.default_entry,
         "entry": {kind.value: rung for kind, rung in ladder.entry.items()},
         "loops": {str(count): rung for count, rung in ladder.loops},
@@ -398,7 +398,7 @@ def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
 def test_what_a_ladder_may_leave_out() -> None:
     """A ladder needs its rungs alone: kinds then enter at the first, and retry starts afresh after each climb."""
     ladder = ladder_from({"rungs": [{"action": "retry"}, {"action": "retry", "name": "once", "scope": "session"}, END]})
-    assert (ladder.name, ladder.default_entry, ladder.first, ladder.about) == ("custom", "retry", 1, "")
+    assert (ladder.name, ladder.default_entry, ladder.base_level, ladder.about) == ("custom", "retry", 1, "")
     assert [rung.scope for rung in ladder.rungs] == [RungScope.ACTION, RungScope.SESSION, RungScope.INCIDENT]
     assert not ladder.entry
 
@@ -469,7 +469,7 @@ def test_a_project_keeps_what_it_does_not_name() -> None:
     """What a project does not name stays, also inside the tables of backoff and prompts."""
     book = book_from(tomllib.loads(FILE))
     web = book.pick("web")
-    assert web == book.default.but(
+    assert web == book.default.replace(
         budget=Budget(attempts=8, seconds=3600, dollars=5),
         backoff=Backoff(base=3, cap=20),
         prompts={"nudge.test": "Mend it.", "nudge.path": "Look here."},
@@ -520,10 +520,10 @@ def test_upon_a_base() -> None:
     """Settings upon a policy that is there change what they name: its ladder, its template, one by one."""
     base = policy("task", attempts=7, models=["small"])
     assert policy_from({}, base=base) == base
-    assert policy_from({"ladder": "call"}, base=base) == base.but(ladder=LADDERS["call"])
+    assert policy_from({"ladder": "call"}, base=base) == base.replace(ladder=LADDERS["call"])
     unattended = policy_from({"template": "unattended"}, base=base)
     assert (unattended.name, unattended.unattended, unattended.budget.attempts) == ("unattended", True, 7)
-    assert policy_from({"prompts": {"nudge.test": "x"}}, base=base.but(prompts={"nudge.path": "y"})).prompts == {
+    assert policy_from({"prompts": {"nudge.test": "x"}}, base=base.replace(prompts={"nudge.path": "y"})).prompts == {
         "nudge.test": "x",
         "nudge.path": "y",
     }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rung.core.domain import events as ev
-from rung.core.domain.failures import Evidence, Failure, Kind, Phase, can_go_on
+from rung.core.domain.failures import Evidence, Failure, Kind, Phase, is_resumable
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
 from rung.core.policy.policy import Model, Policy
@@ -56,7 +56,7 @@ def test_resumptions_wait_longer_each_time() -> None:
 
 def test_a_ladder_that_does_not_resume_hands_nothing_over() -> None:
     """Where a ladder knows no resuming, a visible answer is not begun again elsewhere."""
-    _, decision = after(POLICY.but(ladder=MODEL), *[broken()] * 2)
+    _, decision = after(POLICY.replace(ladder=MODEL), *[broken()] * 2)
     assert not isinstance(decision, ev.HandOver)
 
 
@@ -71,4 +71,4 @@ def test_a_ladder_that_does_not_resume_hands_nothing_over() -> None:
 )
 def test_what_can_be_gone_on_with(failure: Failure, can: bool) -> None:
     """A service's trouble in the midst of words; not what had effects, nor what the model itself wanted."""
-    assert can_go_on(failure) is can
+    assert is_resumable(failure) is can

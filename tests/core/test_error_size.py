@@ -25,7 +25,7 @@ def failure(kind: Kind, text: str = "") -> Failure:
 
 def enters(kind: Kind, text: str = "") -> str:
     ladder = LADDERS["crew"]
-    return ladder.rungs[ladder.enter(failure(kind, text))].name
+    return ladder.rungs[ladder.entry_index(failure(kind, text))].name
 
 
 @pytest.mark.parametrize(

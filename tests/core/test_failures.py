@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rung.core.domain.failures import (
     GROUPS,
+    INFRASTRUCTURE_KINDS,
     NEVER_RETRYABLE,
-    NOT_THE_WORK,
-    SERVICE_TROUBLE,
+    PROVIDER_KINDS,
     TRANSIENT,
     Evidence,
     Failure,
@@ -91,8 +91,8 @@ def test_sets_of_kinds_fit_together() -> None:
     """What is never repeated is not transient, and trouble of the service is never the work's fault."""
     assert frozenset(GROUPS["transient"]) == TRANSIENT
     assert TRANSIENT.isdisjoint(NEVER_RETRYABLE)
-    assert SERVICE_TROUBLE < TRANSIENT
-    assert SERVICE_TROUBLE < NOT_THE_WORK
+    assert PROVIDER_KINDS < TRANSIENT
+    assert PROVIDER_KINDS < INFRASTRUCTURE_KINDS
     assert {"auth_error", "missing_credentials", "quota_exhausted", "invalid_request", "refusal"} <= NEVER_RETRYABLE
 
 

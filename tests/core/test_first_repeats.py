@@ -15,7 +15,7 @@ from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.parser import ladder_from
 from rung.core.policy.presets import LADDERS
-from rung.core.recovery.decide import FirstRepeats, decide
+from rung.core.recovery.decide import FirstRetryCache, decide
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
@@ -88,7 +88,7 @@ def incidents(draw: st.DrawFn, policy: Policy, failure: Failure) -> Incident:
 @given(data=st.data(), policy=policies(), now=AMOUNT, jitter=st.floats(0, 1, exclude_max=True))
 def test_the_same_decisions(data: st.DataObject, policy: Policy, now: float, jitter: float) -> None:
     """Whatever was decided before under a policy, the next decision is the one that `decide` makes."""
-    remembered = FirstRepeats(policy)
+    remembered = FirstRetryCache(policy)
     first = data.draw(failures())
     for failure in (first, data.draw(failures())._replace(kind=first.kind, retryable=first.retryable), first):
         incident = data.draw(incidents(policy, failure))

@@ -42,7 +42,7 @@ EVENTS: list[ev.Event] = [
     failed(made=False, may_retry=False),
     ev.AttemptSucceeded(12.0, 1.0, 0.5),
     *[decided(decision) for decision in (REPEAT, NUDGE, RESUME, HAND_OVER, LAST, ASK, LEAVE, FINISH)],
-    ev.Changed(13.0, REQUEST.but(prompt="other"), "d2", ("prompt",), "nudge.general"),
+    ev.Changed(13.0, REQUEST.replace(prompt="other"), "d2", ("prompt",), "nudge.general"),
     ev.Skipped(13.0, 2, "no change"),
     ev.StepCompleted(14.0, "built"),
     ev.Answered(15.0, "decline"),
@@ -82,7 +82,7 @@ def test_opened() -> None:
     incident = Incident.of([OPENED])
     assert (incident.id, incident.terms, incident.opened_at, incident.parent) == ("i1", TERMS, 10.0, "outer")
     assert (incident.deadline, incident.dollar_cap, incident.session_used) == (100.0, 2.5, (("fallback", 1),))
-    assert incident.origin is incident.request is REQUEST
+    assert incident.first_request is incident.request is REQUEST
     assert (incident.digests, incident.models, incident.agents) == tuple(
         map(frozenset, ([REQUEST.digest()], ["small"], ["me"]))
     )
@@ -91,7 +91,12 @@ def test_opened() -> None:
 def test_opened_without_a_request() -> None:
     """A call that was not given as a request has none, and no limits where none were given."""
     incident = Incident.of([ev.Opened(10.0, "i1", TERMS)])
-    assert (incident.request, incident.origin, incident.deadline, incident.dollar_cap) == (None, None, None, None)
+    assert (incident.request, incident.first_request, incident.deadline, incident.dollar_cap) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert incident.digests == frozenset()
     assert not incident.handed_over
 
@@ -101,7 +106,7 @@ def test_attempts_and_dollars_add_up() -> None:
     incident = Incident.of([OPENED, failed(dollars=0.25), failed(made=False, may_retry=False), failed(dollars=0.5)])
     assert (incident.attempts, incident.dollars, len(incident.failures)) == (2, 0.75, 3)
     assert incident.failure is incident.failures[-1]
-    assert incident.may_retry
+    assert incident.retry_budget_ok
 
 
 def test_success() -> None:
@@ -128,20 +133,20 @@ def test_a_last_turn_is_no_recovery() -> None:
 def test_repeats_are_counted_since_the_last_climb() -> None:
     """Repeats are counted with the time of the first, and forgotten when the ladder climbs."""
     incident = Incident.of([OPENED, decided(REPEAT, 20.0), decided(REPEAT, 25.0)])
-    assert (incident.again, incident.again_since, incident.rung, incident.path) == ({0: 2}, 20.0, -1, (0,))
-    assert incident.standing is None
+    assert (incident.retries, incident.retrying_since, incident.rung, incident.path) == ({0: 2}, 20.0, -1, (0,))
+    assert incident.active_decision is None
     incident.fold(decided(NUDGE, 30.0))
-    assert (incident.again, incident.rung, incident.entered, incident.used) == ({}, 1, {1: 30.0}, {1: 1})
+    assert (incident.retries, incident.rung, incident.entered_at, incident.tries_used) == ({}, 1, {1: 30.0}, {1: 1})
     incident.fold(decided(REPEAT, 35.0))
-    assert (incident.again, incident.again_since, incident.path) == ({0: 1}, 35.0, (0, 1))
-    assert incident.standing is NUDGE
+    assert (incident.retries, incident.retrying_since, incident.path) == ({0: 1}, 35.0, (0, 1))
+    assert incident.active_decision is NUDGE
 
 
 def test_a_rung_is_entered_once() -> None:
     """Further tries of a rung are counted, and its time runs from the first."""
     incident = Incident.of([OPENED, decided(NUDGE, 20.0), decided(REPEAT, 25.0), decided(NUDGE, 30.0)])
-    assert (incident.used, incident.entered, incident.path) == ({1: 2}, {1: 20.0}, (1,))
-    assert incident.again == {0: 1}
+    assert (incident.tries_used, incident.entered_at, incident.path) == ({1: 2}, {1: 20.0}, (1,))
+    assert incident.retries == {0: 1}
 
 
 def test_hand_over_remembers_who_was_tried() -> None:
@@ -149,7 +154,7 @@ def test_hand_over_remembers_who_was_tried() -> None:
     incident = Incident.of([OPENED, decided(HAND_OVER)])
     assert set(incident.models) == {"small", "large"}
     assert set(incident.agents) == {"me", "expert"}
-    other = REQUEST.but(model="large", agent="expert")
+    other = REQUEST.replace(model="large", agent="expert")
     incident.fold(ev.Changed(13.0, other, other.digest(), ("model",), ""))
     assert incident.handed_over
     assert incident.digests == {REQUEST.digest(), other.digest()}
@@ -166,10 +171,10 @@ def test_nothing_to_restore() -> None:
 def test_asking_for_leave_is_no_try() -> None:
     """A question for leave to hand over spends no try; any other question spends one."""
     incident = Incident.of([OPENED, decided(LEAVE)])
-    assert (incident.asked, incident.used, incident.standing, incident.path) == (LEAVE, {}, None, (3,))
+    assert (incident.asked, incident.tries_used, incident.active_decision, incident.path) == (LEAVE, {}, None, (3,))
     for leave in (LEAVE._replace(agent=""), LEAVE._replace(model="")):
-        assert Incident.of([OPENED, decided(leave)]).used == {}
-    assert Incident.of([OPENED, decided(ASK)]).used == {4: 1}
+        assert Incident.of([OPENED, decided(leave)]).tries_used == {}
+    assert Incident.of([OPENED, decided(ASK)]).tries_used == {4: 1}
 
 
 def test_a_declined_model_is_not_offered_again() -> None:
@@ -187,7 +192,7 @@ def test_a_declined_model_is_not_offered_again() -> None:
 def test_a_finish_spends_nothing() -> None:
     """Deciding to finish is on the path, and no try of its rung."""
     incident = Incident.of([OPENED, decided(FINISH)])
-    assert (incident.path, incident.used, incident.standing, incident.decision) == ((4,), {}, None, FINISH)
+    assert (incident.path, incident.tries_used, incident.active_decision, incident.decision) == ((4,), {}, None, FINISH)
 
 
 def test_what_was_written_so_far() -> None:
@@ -204,7 +209,7 @@ def test_what_was_written_so_far() -> None:
         failed(output=""),
     ):
         incident.fold(event)
-        seen.append((incident.resuming, incident.written))
+        seen.append((incident.resuming, incident.partial_output))
     assert seen == [
         (False, "one "),
         (True, "one "),
@@ -232,7 +237,7 @@ def test_small_facts() -> None:
             ev.CheckpointTaken(13.0, 2, "b"),
         ]
     )
-    assert set(incident.spent) == {2}
+    assert set(incident.exhausted) == {2}
     assert (incident.steps, incident.checkpoints) == (("built", "tested"), {1: "a", 2: "b"})
 
 

@@ -23,7 +23,7 @@ SMALL = Ladder(
     entry={Kind.TIMEOUT: "retry", Kind.AUTH_ERROR: "force-done"},
     default_entry="nudge",
     loops=((8, "force-done"), (3, "nudge")),
-    first=0,
+    base_level=0,
 )
 
 
@@ -34,10 +34,10 @@ def failure(kind: Kind, repeats: int = 0) -> Failure:
 def test_a_rung_is_named_after_its_action() -> None:
     """Without a name a rung is called as its action, and it repeats only when its tries start afresh."""
     assert (NUDGE.name, NUDGE.tries, NUDGE.seconds, NUDGE.scope) == ("nudge", 1, None, RungScope.INCIDENT)
-    assert RETRY.repeats
-    assert not NUDGE.repeats
+    assert RETRY.is_retry
+    assert not NUDGE.is_retry
     assert Rung(action=Action.NUDGE, name="push").name == "push"
-    assert not Rung(action=Action.RETRY).repeats
+    assert not Rung(action=Action.RETRY).is_retry
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_a_ladder_cannot_be(changes: dict[str, Any], key: str, value: Any) 
 def test_a_ladder_may_be_its_ending_alone(ending: Action) -> None:
     """Any of the three endings may be last, and the last may be all there is."""
     ladder = Ladder(name="x", rungs=(Rung(action=ending),), entry={}, default_entry=ending.value)
-    assert {ladder.enter(failure(kind)) for kind in Kind} == {0}
+    assert {ladder.entry_index(failure(kind)) for kind in Kind} == {0}
 
 
 @given(st.sampled_from(list(Kind)), st.integers(0, 20))
@@ -121,20 +121,20 @@ def test_where_a_failure_enters(kind: Kind, repeats: int) -> None:
     expected = {Kind.TIMEOUT: 0, Kind.AUTH_ERROR: 2}.get(kind, 1)
     if kind is Kind.LOOP_DETECTED and repeats >= 8:
         expected = 2
-    assert SMALL.enter(failure(kind, repeats)) == expected
+    assert SMALL.entry_index(failure(kind, repeats)) == expected
 
 
 def test_loops_are_kept_in_order() -> None:
     """Limits of repeats may be given in any order."""
     assert SMALL.loops == ((3, "nudge"), (8, "force-done"))
-    assert replace(SMALL, loops=((1, "nudge"),)).enter(failure(Kind.LOOP_DETECTED, 1)) == 1
+    assert replace(SMALL, loops=((1, "nudge"),)).entry_index(failure(Kind.LOOP_DETECTED, 1)) == 1
 
 
 def test_levels_and_names() -> None:
     """A rung is found by its name, and has the number people know it by."""
     assert [SMALL.index(rung.name) for rung in SMALL.rungs] == [0, 1, 2]
     assert [SMALL.level(n) for n in range(3)] == [0, 1, 2]
-    assert replace(SMALL, first=1).level(2) == 3
+    assert replace(SMALL, base_level=1).level(2) == 3
     with pytest.raises(ConfigError) as raised:
         SMALL.index("hope")
     assert (raised.value.key, raised.value.value, raised.value.allowed) == ("rung", "hope", "retry, nudge, force-done")

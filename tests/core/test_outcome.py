@@ -18,10 +18,10 @@ from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.outcome import (
     Outcome,
-    conclude,
+    annotate,
+    build_outcome,
     failed_at,
     level_records,
-    marked,
     notes,
     recommendation,
     report_text,
@@ -58,7 +58,7 @@ WELL: tuple[ev.Event, ...] = (OPENED, ev.AttemptSucceeded(NOON + 1, 1.0, 0.5))
 
 
 def outcome_of(events: tuple[ev.Event, ...], value: Any = None, error: Exception | None = None) -> Outcome[Any]:
-    return conclude(Incident.of(events), TASK, events, value=value, error=error, now=NOON + 7.1239, sticky=False)
+    return build_outcome(Incident.of(events), TASK, events, value=value, error=error, now=NOON + 7.1239, sticky=False)
 
 
 def validate(schema: str, table: Any) -> None:
@@ -79,7 +79,7 @@ def test_the_outcome_of_a_story() -> None:
 
 def test_contract() -> None:
     """The contract is JSON, fulfils both its schemas, and is there even when nothing was done."""
-    contract = outcome_of(STORY).contract()
+    contract = outcome_of(STORY).to_dict()
     validate("outcome", contract)
     validate("partial", contract)
     assert contract == {
@@ -97,7 +97,7 @@ def test_contract() -> None:
         "ladder": "task",
         "incident": "i1",
     }
-    nothing = outcome_of((OPENED, ev.Cancelled(NOON, "stopped"))).contract()
+    nothing = outcome_of((OPENED, ev.Cancelled(NOON, "stopped"))).to_dict()
     validate("partial", nothing)
     assert (nothing["completedSteps"], nothing["failedAt"], nothing["errorType"]) == ([], "attempt 0", None)
 
@@ -107,7 +107,7 @@ def test_contract_of_a_success() -> None:
     outcome = outcome_of(WELL, value=42)
     assert outcome.ok
     assert outcome.unwrap() == 42
-    contract = outcome.contract()
+    contract = outcome.to_dict()
     validate("outcome", contract)
     assert {contract[key] for key in ("failedAt", "failureReason", "recommendation", "errorType")} == {None}
 
@@ -145,17 +145,17 @@ def test_the_model_of_the_next_call(sticky: bool, ending: ev.Event, model: str) 
         OPENED,
         failed(Kind.OVERLOADED, "busy"),
         ev.Decided(NOON + 2, ev.HandOver(3, "large", "", None, "overloaded")),
-        ev.Changed(NOON + 2, REQUEST.but(model="large"), "d", ("model",), ""),
+        ev.Changed(NOON + 2, REQUEST.replace(model="large"), "d", ("model",), ""),
         ending,
     )
-    outcome = conclude(Incident.of(events), TASK, events, value=1, error=None, now=NOON + 9, sticky=sticky)
+    outcome = build_outcome(Incident.of(events), TASK, events, value=1, error=None, now=NOON + 9, sticky=sticky)
     assert outcome.model == model
 
 
 def test_a_call_that_was_no_request_has_no_model() -> None:
     """Where no request was given, no model is named."""
     events = (ev.Opened(NOON, "i", ev.IncidentContext("call", "default")), ev.AttemptSucceeded(NOON, 1.0, 0.0))
-    assert conclude(Incident.of(events), TASK, events, value=1, error=None, now=NOON, sticky=True).model == ""
+    assert build_outcome(Incident.of(events), TASK, events, value=1, error=None, now=NOON, sticky=True).model == ""
 
 
 def test_unwrap_raises_the_last_error() -> None:
@@ -193,13 +193,13 @@ def test_an_outer_ladder_does_not_repeat_it(error: Exception) -> None:
     """An error that was recovered in vain keeps its kind for an outer ladder, and is not repeated there."""
     events = (OPENED, failed(Kind.TIMEOUT, "slow"), ev.Closed(NOON, ev.Status.FAILED, "slow"))
     assert classify(error).retryable
-    failure = classify(marked(error, outcome_of(events, error=error)))
+    failure = classify(annotate(error, outcome_of(events, error=error)))
     assert (failure.kind, failure.retryable, failure.evidence.spent) == (Kind.TIMEOUT, False, True)
 
 
 def test_an_error_without_a_failure_is_unknown_outside() -> None:
     """Where nothing had failed (it was stopped), an outer ladder sees an unknown kind with the reason."""
-    failure = classify(marked(ValueError("x"), outcome_of((OPENED, ev.Cancelled(NOON, "stopped")))))
+    failure = classify(annotate(ValueError("x"), outcome_of((OPENED, ev.Cancelled(NOON, "stopped")))))
     assert (failure.kind, failure.message, failure.evidence.spent) == (Kind.UNKNOWN, "stopped", True)
 
 

@@ -88,9 +88,9 @@ def test_unattended(name: str) -> None:
     assert policy.budget.seconds == 86_400
     assert policy.retry_after_cap == 21_600
     assert policy.backoff == Backoff(cap=300)
-    assert all(rung.seconds is None for rung in policy.ladder.rungs if rung.repeats)
-    assert [r.seconds for r in policy.ladder.rungs if not r.repeats] == [
-        r.seconds for r in LADDERS[name].rungs if not r.repeats
+    assert all(rung.seconds is None for rung in policy.ladder.rungs if rung.is_retry)
+    assert [r.seconds for r in policy.ladder.rungs if not r.is_retry] == [
+        r.seconds for r in LADDERS[name].rungs if not r.is_retry
     ]
 
 
@@ -99,7 +99,7 @@ def test_helper(name: str) -> None:
     """Helper: a conductor's own helpers get three fixes where its workers get five; all else is as it was."""
     policy, default = preset(name, "helper"), preset(name)
     assert [rung.tries for rung in policy.ladder.rungs if rung.action is Action.FIX] == [3] * (name == "crew")
-    assert policy.with_tries(Action.FIX, 5) == default.but(name="helper")
+    assert policy.with_tries(Action.FIX, 5) == default.replace(name="helper")
 
 
 @pytest.mark.parametrize("name", LADDERS)
@@ -111,16 +111,16 @@ def test_off(name: str) -> None:
     assert policy.retry == frozenset()
     for kind in Kind:
         failure = Failure(kind=kind, retryable=True, rule="x", evidence=Evidence(repeats=99))
-        assert policy.ladder.enter(failure) == 0
+        assert policy.ladder.entry_index(failure) == 0
     assert worst_case(policy).attempts == 1
 
 
 def test_templates_without_a_cap_on_attempts() -> None:
     """Where there is no cap on attempts, conservative sets one and aggressive leaves it so."""
-    free = preset().but(budget=Budget(attempts=None))
+    free = preset().replace(budget=Budget(attempts=None))
     assert TEMPLATES["conservative"](free).budget.attempts == 6
     assert TEMPLATES["aggressive"](free).budget.attempts is None
-    few = preset().but(budget=Budget(attempts=3))
+    few = preset().replace(budget=Budget(attempts=3))
     assert TEMPLATES["conservative"](few).budget.attempts == 3
 
 
@@ -152,7 +152,7 @@ def test_unknown_presets() -> None:
 def test_what_a_policy_cannot_be(key: str, value: Any) -> None:
     """A setting that cannot be used is refused at once, with its key and its value."""
     with pytest.raises(ConfigError) as raised:
-        preset().but(**{key: value})
+        preset().replace(**{key: value})
     assert raised.value.key == key
     assert raised.value.value is value
 
@@ -161,14 +161,14 @@ def test_what_a_policy_cannot_be(key: str, value: Any) -> None:
 def test_what_is_never_repeated(kind: Kind) -> None:
     """A kind that a repeat never helps cannot be listed as one to repeat."""
     with pytest.raises(ConfigError) as raised:
-        preset().but(retry=frozenset({Kind.TIMEOUT, kind}))
+        preset().replace(retry=frozenset({Kind.TIMEOUT, kind}))
     assert (raised.value.key, raised.value.value) == ("retry", kind)
 
 
 def test_each_model_once() -> None:
     """A model ladder cannot hold the same model twice."""
     with pytest.raises(ConfigError) as raised:
-        preset().but(models=(*MODELS, Model(name="small")))
+        preset().replace(models=(*MODELS, Model(name="small")))
     assert (raised.value.key, raised.value.value) == ("models", "small")
 
 
@@ -195,7 +195,7 @@ def test_what_a_model_cannot_be(key: str, value: Any) -> None:
 
 def test_the_model_ladder() -> None:
     """Models are found by name and stand in the order given; one that is not listed stands below all."""
-    policy = preset().but(models=MODELS)
+    policy = preset().replace(models=MODELS)
     assert policy.model("middle") is MODELS[1]
     assert policy.model("other") is None
     assert [policy.rank(name) for name in ("small", "large", "other")] == [0, 2, -1]
@@ -205,13 +205,13 @@ def test_the_model_ladder() -> None:
 def test_dearer(costs: list[float]) -> None:
     """A model is dearer by its price where both are known, else by its place; none is dearer than itself."""
     models = tuple(Model(name=str(n), cost=cost) for n, cost in enumerate(costs))
-    policy = preset().but(models=models)
+    policy = preset().replace(models=models)
     for n, one in enumerate(costs):
         for m, other in enumerate(costs):
             expected = one > other if one and other else n > m
-            assert policy.dearer(str(n), str(m)) is expected
-        assert policy.dearer(str(n), "unlisted")
-        assert not policy.dearer("unlisted", str(n))
+            assert policy.costs_more(str(n), str(m)) is expected
+        assert policy.costs_more(str(n), "unlisted")
+        assert not policy.costs_more("unlisted", str(n))
 
 
 def test_tries_of_an_action() -> None:
@@ -232,14 +232,14 @@ def test_the_worst_case(name: str) -> None:
 def test_the_worst_case_without_caps() -> None:
     """Without caps the rungs alone bound an incident, and in time only if each of them and the first attempt has a limit."""
     free = Budget(attempts=None, seconds=None)
-    policy = preset("task").but(budget=free, models=MODELS)
+    policy = preset("task").replace(budget=free, models=MODELS)
     worst = worst_case(policy)
     assert (worst.attempts, worst.seconds) == (22, None)
     assert worst.dollars == pytest.approx(1.11 * 4)
-    limited = policy.but(attempt_seconds=10)
+    limited = policy.replace(attempt_seconds=10)
     assert worst_case(limited).seconds == 10 + 30 + 300 + 900 + 1200 + 60
-    assert worst_case(limited.but(budget=replace(free, seconds=100))).seconds == 100
-    assert worst_case(preset("call").but(budget=free, attempt_seconds=10)).seconds is None
+    assert worst_case(limited.replace(budget=replace(free, seconds=100))).seconds == 100
+    assert worst_case(preset("call").replace(budget=free, attempt_seconds=10)).seconds is None
 
 
 def test_the_worst_case_in_dollars() -> None:
@@ -257,13 +257,13 @@ def test_the_worst_case_in_dollars() -> None:
     )
     policy = preset(ladder)
     assert worst_case(policy) == WorstCase(attempts=1 + 2 + 3 + 2, seconds=3600, dollars=0.5 * (3 + 2))
-    assert worst_case(policy.but(budget=Budget(dollars=1))).dollars == 1
+    assert worst_case(policy.replace(budget=Budget(dollars=1))).dollars == 1
 
 
 def test_hand_overs_are_bounded_by_who_is_there() -> None:
     """A ladder of models can be climbed only as far as there are models."""
-    policy = preset("model").but(budget=Budget(attempts=None), models=MODELS)
+    policy = preset("model").replace(budget=Budget(attempts=None), models=MODELS)
     assert worst_case(policy).attempts == 1 + 3 + (1 + 3) + (3 + 3) + (1 + 3)
-    assert worst_case(policy.but(agents=("a", "b"))).attempts == 1 + 3 + (1 + 3) + (5 + 3) + (1 + 3)
-    assert worst_case(preset("crew").but(models=MODELS)).dollars == 0
+    assert worst_case(policy.replace(agents=("a", "b"))).attempts == 1 + 3 + (1 + 3) + (5 + 3) + (1 + 3)
+    assert worst_case(preset("crew").replace(models=MODELS)).dollars == 0
     assert worst_case(policy).dollars == pytest.approx(1.11 * 4)

@@ -83,7 +83,7 @@ ENTRIES: list[tuple[str, Kind, str]] = [
 
 def enters(ladder: Ladder, kind: Kind, repeats: int = 0) -> str:
     failure = Failure(kind=kind, retryable=False, rule="x", evidence=Evidence(repeats=repeats))
-    return ladder.rungs[ladder.enter(failure)].name
+    return ladder.rungs[ladder.entry_index(failure)].name
 
 
 def test_five_ship() -> None:

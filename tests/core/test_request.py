@@ -48,14 +48,14 @@ def turned(value: Any) -> Any:
 @given(REQUESTS, REQUESTS)
 def test_digests_are_equal_exactly_for_equal_requests(one: Request, other: Request) -> None:
     """Two requests have the same digest exactly if all but their being idempotent is equal."""
-    same = one.but(idempotent=False) == other.but(idempotent=False)
+    same = one.replace(idempotent=False) == other.replace(idempotent=False)
     assert (one.digest() == other.digest()) is same
 
 
 @given(REQUESTS, st.sampled_from(["prompt", "model", "agent", "recovery"]), st.text(min_size=2, max_size=3))
 def test_a_changed_field_changes_the_digest(request_: Request, name: str, text: str) -> None:
     """A request in which one field was changed has another digest, and says which field that is."""
-    other = request_.but(**{name: text})
+    other = request_.replace(**{name: text})
     assert other.digest() != request_.digest()
     assert request_.changed(other) == (name,)
 
@@ -63,7 +63,7 @@ def test_a_changed_field_changes_the_digest(request_: Request, name: str, text: 
 @given(REQUESTS)
 def test_the_order_of_keys_does_not_matter(request_: Request) -> None:
     """Tables that differ only in the order of their keys, at any depth, make the same digest."""
-    other = request_.but(
+    other = request_.replace(
         params=turned(dict(request_.params)), messages=tuple(turned(dict(message)) for message in request_.messages)
     )
     assert other.digest() == request_.digest()
@@ -104,7 +104,7 @@ def test_immutable() -> None:
     request_ = Request(prompt="x")
     with pytest.raises(FrozenInstanceError):
         request_.prompt = "y"  # type: ignore[misc]  # that is the point
-    assert request_.but(prompt="y") == Request(prompt="y")
+    assert request_.replace(prompt="y") == Request(prompt="y")
     assert request_ == Request(prompt="x")
 
 

@@ -37,7 +37,7 @@ CHANGE = ev.Change(1, Action.NUDGE, 4.0, "x")
 HAND_OVER = ev.HandOver(3, "large", "", None, "x")
 ASK = ev.Ask(4, "what now?", OPTIONS, None, "", "", "x")
 FINISH = ev.Finish(4, ev.Status.PARTIAL, "x")
-CHANGED = ev.Changed(3.0, REQUEST.but(recovery="r"), "d", ("recovery",), "nudge")
+CHANGED = ev.Changed(3.0, REQUEST.replace(recovery="r"), "d", ("recovery",), "nudge")
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_any_output_is_judged(output: str, sections: list[str]) -> None:
     """No output stops the judge, and each failure of a stage has a rung of the ladder to enter."""
     found = judge_output(PipelineStage(id="a", sections=tuple(sections)), output)
     if found is not None:
-        assert 0 <= PIPELINE.enter(classify(found)) < len(PIPELINE.rungs)
+        assert 0 <= PIPELINE.entry_index(classify(found)) < len(PIPELINE.rungs)
     assert set(sections_missing(output, sections)) <= set(sections)
 
 

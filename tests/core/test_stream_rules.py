@@ -26,7 +26,7 @@ def test_patience_of_streams(ladder: str) -> None:
     assert [rung.tries for rung in after.ladder.rungs] == [
         wanted.get(rung.action, rung.tries) for rung in before.ladder.rungs
     ]
-    assert after.but(ladder=before.ladder) == before
+    assert after.replace(ladder=before.ladder) == before
 
 
 def test_the_call_ladder_is_patient_with_streams() -> None:

@@ -121,7 +121,7 @@ def test_where_a_failed_verdict_enters() -> None:
         goal, completeness, proof, coherence = scores
         evidence = verdict(goal, completeness, proof, coherence).evidence
         assert evidence is not None
-        return ladder.rungs[ladder.enter(classify(evidence))].name
+        return ladder.rungs[ladder.entry_index(classify(evidence))].name
 
     assert rung(20, 20, 7, 20) == "nudge"
     assert rung(14, 20, 20, 5) == "replan"

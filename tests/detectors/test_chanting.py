@@ -30,7 +30,7 @@ def test_words_over_and_over(text: str, size: int) -> None:
     """It is noticed in chunks of any size, and is news once."""
     found = heard(text, size)
     assert found
-    assert [one.news for one in found] == [True] + [False] * (len(found) - 1)
+    assert [one.is_new_stage for one in found] == [True] + [False] * (len(found) - 1)
     assert found[0].rule == "chanting"
     assert found[0].count >= 10
     assert found[0].failure.kind == "loop_detected"

@@ -21,7 +21,7 @@ def first(steps: list[Step], watching: LoopSettings | None = None) -> tuple[int,
     """The number of the step at which it is noticed, from 1, and the rule."""
     watch = SessionMonitor(watching)
     for number, step in enumerate(steps, start=1):
-        found = watch.see(step)
+        found = watch.check(step)
         if found is not None:
             return number, found.rule
     return None
@@ -206,20 +206,24 @@ def test_a_wait_is_noticed_in_the_end() -> None:
 
 def findings(steps: list[Step], watching: LoopSettings | None = None) -> list[Finding]:
     watch = SessionMonitor(watching)
-    return [found for found in map(watch.see, steps) if found is not None]
+    return [found for found in map(watch.check, steps) if found is not None]
 
 
 def test_three_stages_each_told_once() -> None:
     """At 3, 5 and 8 repeats there is news; between them the streak goes on in silence."""
     found = findings([FAILING] * 12)
     assert [one.repeats for one in found] == list(range(3, 13))
-    assert [(one.repeats, one.stage) for one in found if one.news] == [(3, "replan"), (5, "explore"), (8, "force-done")]
+    assert [(one.repeats, one.stage) for one in found if one.is_new_stage] == [
+        (3, "replan"),
+        (5, "explore"),
+        (8, "force-done"),
+    ]
 
 
 def test_a_new_streak_is_told_again() -> None:
     """After something was changed the same loop is news again."""
     found = findings([*[FAILING] * 4, Step("edit", {"new": "x"}, "edited"), *[FAILING] * 4])
-    assert [one.at for one in found if one.news] == [2, 7]
+    assert [one.at for one in found if one.is_new_stage] == [2, 7]
 
 
 def test_a_finding_enters_the_ladder_by_its_repeats() -> None:
@@ -227,7 +231,7 @@ def test_a_finding_enters_the_ladder_by_its_repeats() -> None:
     from rung.core.policy.presets import LADDERS
 
     ladder = LADDERS["task"]
-    by_repeats = {one.repeats: ladder.rungs[ladder.enter(one.failure)].name for one in findings([FAILING] * 8)}
+    by_repeats = {one.repeats: ladder.rungs[ladder.entry_index(one.failure)].name for one in findings([FAILING] * 8)}
     assert by_repeats == {3: "replan", 4: "replan", 5: "fallback", 6: "fallback", 7: "fallback", 8: "force-done"}
 
 
@@ -273,9 +277,9 @@ def test_a_person_ends_every_streak() -> None:
     """What a person asks for again is no loop."""
     watch = SessionMonitor()
     for _ in range(5):
-        assert watch.see(FAILING) is None
-        assert watch.see(FAILING) is None
-        watch.user_spoke()
+        assert watch.check(FAILING) is None
+        assert watch.check(FAILING) is None
+        watch.reset_on_user()
 
 
 def test_no_outside_progress() -> None:
@@ -287,7 +291,11 @@ def test_no_outside_progress() -> None:
         steps = [
             Step("edit", {"n": f"{n * 7919}"}, f"{n} {'q' * n}", False, n * pace, mark) for n, mark in enumerate(marks)
         ]
-        return [(found.at or n, found.repeats) for n, found in enumerate(map(watch.see, steps)) if found and found.news]
+        return [
+            (found.at or n, found.repeats)
+            for n, found in enumerate(map(watch.check, steps))
+            if found and found.is_new_stage
+        ]
 
     assert seen(["a"] * 12, pace=30) == [(3, 3), (6, 5), (9, 8)]
     assert seen(["a", None, None, None, None], pace=30) == [(3, 3)]

@@ -36,7 +36,7 @@ STEPS = st.builds(Step, TOOLS, ARGS, TEXTS, st.one_of(st.booleans(), TEXTS), st.
 
 
 def told(watch: SessionMonitor, steps: list[Step]) -> list[Any]:
-    return [watch.see(step) for step in steps]
+    return [watch.check(step) for step in steps]
 
 
 @settings(max_examples=150, deadline=None)

@@ -23,7 +23,7 @@ SEEDS = st.integers(0, 2**32)  # of a generator of our own: what is chosen anew 
 def alarms(steps: Iterator[Step]) -> list[tuple[int, str, int]]:
     """Where it is noticed, by which rule, and how often it has then happened."""
     watch = SessionMonitor()
-    found = ((number, watch.see(step)) for number, step in enumerate(steps, start=1))
+    found = ((number, watch.check(step)) for number, step in enumerate(steps, start=1))
     return [(number, one.rule, one.repeats) for number, one in found if one is not None]
 
 

@@ -69,7 +69,7 @@ def test_sections_of_json() -> None:
     assert found is not None
     assert found.missing == ("tests", "docs")
     ladder = LADDERS["pipeline"]
-    assert ladder.rungs[ladder.enter(found.failure)].name == "nudge"
+    assert ladder.rungs[ladder.entry_index(found.failure)].name == "nudge"
 
 
 def test_cut_by_the_service() -> None:

@@ -356,12 +356,12 @@ def test_hints(world: Callable[[list[Any]], World]) -> None:
     """A run with an id learns from the journal as any other does."""
 
     class Remembering(Journal):
-        def hint(self, project: str, failure: rung.Failure) -> str:
+        def suggest_rung(self, project: str, failure: rung.Failure) -> str:
             return "replan"
 
     here = world([FileNotFoundError(2, "x"), "good"])
     here.journal.__class__ = Remembering
-    policy = POLICY.but(learn=True)
+    policy = POLICY.replace(learn=True)
     outcome = rung.durable.recover_sync(
         here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.BreakerRegistry()
     )
@@ -429,7 +429,7 @@ def test_a_limit_does_not_cut_keeping_short(world: Callable[[list[Any]], World])
     """A result that came in time is kept, however long that takes: it is not made again."""
     here = world(["good"])
     full(here.journal, 3)
-    policy = POLICY.but(attempt_seconds=0.2)
+    policy = POLICY.replace(attempt_seconds=0.2)
     outcome = rung.durable.recover_sync(
         here.attempt, "p", policy=policy, journal=here.journal, run_id="r", breakers=rung.BreakerRegistry()
     )

@@ -72,8 +72,8 @@ class Ears:
         self.heard: dict[str, list[ev.Event]] = {}
 
     def __call__(self, event: ev.Event, incident: Incident) -> None:
-        assert incident.origin is not None
-        self.heard.setdefault(incident.origin.prompt, []).append(event)
+        assert incident.first_request is not None
+        self.heard.setdefault(incident.first_request.prompt, []).append(event)
 
 
 # The three ways.
@@ -135,7 +135,7 @@ def test_cancel() -> None:
     async def late(_: Any) -> None:
         made.append(1)
         if len(made) == 1:
-            rung.completed("a part")
+            rung.report_step("a part")
             raise ConnectionError
         waiting.set()
         await asyncio.sleep(LONG)

@@ -201,7 +201,7 @@ def test_a_rungs_time_counts_from_its_wait(mode: str, way: dict[str, Any]) -> No
 def test_an_overdue_call() -> None:
     """A call the watchdog ends on the fast path is our own timeout, and is repeated."""
     attempt = Failing(lambda: AttemptInterrupt(len(WATCHDOG.due) - 1), SystemExit)  # as its signal handler raises it
-    call = attempt.guarded("sync", STEADY.but(attempt_seconds=7.5), **alone())
+    call = attempt.guarded("sync", STEADY.replace(attempt_seconds=7.5), **alone())
     with pytest.raises(SystemExit) as caught:
         run(call)
     assert attempt.short == [True, False]

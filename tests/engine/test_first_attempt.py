@@ -98,7 +98,7 @@ def test_recovery_begins_with_the_failure_of_the_first_attempt() -> None:
 def test_the_key_follows_the_request() -> None:
     """A key that is a function of the request gives each model its own breaker after a hand-over."""
     breakers, clock = BreakerRegistry(), FakeClock()
-    policy = preset("call").but(models=(Model(name="small"), Model(name="large")))
+    policy = preset("call").replace(models=(Model(name="small"), Model(name="large")))
 
     async def attempt(request: Request) -> str:
         if request.model == "small":

@@ -94,7 +94,7 @@ DECORATORS = {
     "called": rung.guarded(),
     "ladder": rung.guarded("task", **alone()),
     "policy": rung.guarded(FAST, **alone()),
-    "short limit": rung.guarded(FAST.but(attempt_seconds=1.0), **alone()),
+    "short limit": rung.guarded(FAST.replace(attempt_seconds=1.0), **alone()),
     "no limit": rung.guarded(rung.policy("call", backoff={"base": 0}, seconds=None), **alone()),
 }
 
@@ -585,7 +585,7 @@ class Touching(Failing):
     def __call__(self, *_: object) -> str:
         if self.errors and self.made + 1 == self.at:
             assert (CURRENT.get() is None) == (self.at == 1)
-            rung.touched()
+            rung.mark_side_effect()
         return super().__call__()
 
 
@@ -622,9 +622,9 @@ def test_touched_once_is_not_touched_for_ever() -> None:
     @rung.guarded(FAST, **alone())
     def attempt(*, touch: bool) -> str:
         if touch:
-            rung.touched()
+            rung.mark_side_effect()
             return "touched"
-        rung.completed(f"step {len(steps)}")
+        rung.report_step(f"step {len(steps)}")
         steps.append("made")
         if len(steps) == 1:
             raise ConnectionError
@@ -649,7 +649,7 @@ def test_touched_by_an_inner_call(mode: str, inner_ports: dict[str, Any], outer_
     def inner() -> None:
         if armed and "inner" not in made:
             made.append("inner")
-            rung.touched()
+            rung.mark_side_effect()
             raise ConnectionError
 
     def outer() -> None:
@@ -690,7 +690,7 @@ def test_steps_on_the_fast_path(mode: str, silent: int) -> None:
         def __call__(self, *_: object) -> str:
             if self.errors and self.made >= silent:
                 assert (CURRENT.get() is None) == (self.made == 0)
-                rung.completed(f"step {self.made + 1}")
+                rung.report_step(f"step {self.made + 1}")
             return super().__call__()
 
     attempt = Stepping(*[ConnectionError() for _ in range(9)])
@@ -709,8 +709,8 @@ def test_money_on_the_long_way() -> None:
 
     @rung.guarded(FAST, **alone(listeners=[lambda _event, _incident: None]))
     def attempt() -> None:
-        rung.spend(0.25)
-        rung.spend(0.25)
+        rung.report_cost(0.25)
+        rung.report_cost(0.25)
         raise ConnectionError
 
     with pytest.raises(ConnectionError) as caught:

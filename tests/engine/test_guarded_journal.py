@@ -31,10 +31,10 @@ class Short:
     def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
         self.appended.append((first, list(events)))
 
-    def append_later(self, make: Callable[..., Sequence[ev.Event]], *values: Any) -> None:
+    def append_lazy(self, make: Callable[..., Sequence[ev.Event]], *values: Any) -> None:
         self.notes.append((make, values))
 
-    def append_last(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+    def append_final(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
         Short.append(self, incident, first, events)
 
     def told(self) -> list[list[ev.Event]]:
@@ -88,8 +88,8 @@ async def _awaited(value: Any) -> Any:
 
 
 def work(*_: Any) -> str:
-    rung.completed("a step")
-    rung.spend(0.25)
+    rung.report_step("a step")
+    rung.report_cost(0.25)
     return "done"
 
 
@@ -133,7 +133,7 @@ def test_journal_that_breaks() -> None:
     """A journal that cannot be told breaks nothing: the call went well, and is not made again."""
 
     class Broken(Short):
-        def append_later(self, make: Callable[..., Sequence[ev.Event]], *values: Any) -> None:
+        def append_lazy(self, make: Callable[..., Sequence[ev.Event]], *values: Any) -> None:
             raise RuntimeError("no more threads")
 
     calls = []
@@ -292,7 +292,7 @@ def test_a_journal_that_breaks_before_a_repeat(awaited: bool) -> None:
         def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
             raise RuntimeError("no more threads")
 
-        append_last = append
+        append_final = append
 
     with pytest.warns(RuntimeWarning, match="journal broke and was ignored: RuntimeError: no more threads"):
         assert kept(Broken(), [reset()], awaited=awaited) == "done"
@@ -324,7 +324,7 @@ def test_an_order_before_a_repeat(awaited: bool) -> None:
     """A person's order, given while a first repeat is waited for, is obeyed at once."""
 
     class Ordered(Short):
-        def order(self, incident: str) -> Intervention:
+        def intervention(self, incident: str) -> Intervention:
             return Intervention(action=InterventionType.CANCEL, by="ada")
 
         def model_for(self, session: str) -> str:
@@ -352,7 +352,7 @@ def test_what_helped_before_is_asked(awaited: bool) -> None:
     class Remembering(Short):
         asked = 0
 
-        def hint(self, project: str, failure: Any) -> None:
+        def suggest_rung(self, project: str, failure: Any) -> None:
             self.asked += 1
 
     journal = Remembering()
@@ -376,7 +376,7 @@ def test_how_it_ended_is_told_last(awaited: bool) -> None:
             super().__init__()
             self.last: list[tuple[int, list[ev.Event]]] = []
 
-        def append_last(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+        def append_final(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
             self.last.append((first, list(events)))
             if broken:
                 raise RuntimeError("no more threads")

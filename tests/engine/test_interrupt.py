@@ -454,7 +454,7 @@ def test_an_attempt_that_begins_while_the_watchdog_looks_is_seen() -> None:
             if began not in signals:
                 signals.append(began)
                 self.append(began + SHORT)
-                watchdog.hurry(began + SHORT)
+                watchdog.wake_before(began + SHORT)
             return seen
 
     watchdog.due = Due()
@@ -532,7 +532,7 @@ def test_the_short_way_is_closed_when_ours_is_gone() -> None:
     call()
     assert (breaker.home, call()) == (MAIN, MAIN)
     with displaced():
-        WATCHDOG.hurry(0.0)
+        WATCHDOG.wake_before(0.0)
         wait_until(lambda: breaker.home is None)
         with pytest.warns(RuntimeWarning, match="SIGURG"):
             assert call() != MAIN
@@ -627,8 +627,8 @@ def test_forked_in_a_worker_thread() -> None:
 def test_waking_a_watchdog_that_wakes() -> None:
     """Waking it twice is as good as once: the next attempt is ended on time."""
     limited(int, (), LONG)
-    WATCHDOG.hurry(0.0)
-    WATCHDOG.hurry(0.0)
+    WATCHDOG.wake_before(0.0)
+    WATCHDOG.wake_before(0.0)
     with pytest.raises(AttemptTimeout):
         limited(sleep, (), SHORT)
 
@@ -641,7 +641,7 @@ def test_it_does_not_insist_all_the_time() -> None:
         end = time.monotonic() + 0.3
         while time.monotonic() < end:
             try:
-                WATCHDOG.hurry(0.0)
+                WATCHDOG.wake_before(0.0)
                 time.sleep(0.002)
             except sync_timeout.AttemptInterrupt:
                 hits.append(time.monotonic())

@@ -80,7 +80,7 @@ def test_task_retry_is_afresh_after_each_climb(world: World) -> None:
 def test_call_order(world: World) -> None:
     """On `call` a cut-off answer gets a larger limit once, up to three resumptions, then another model."""
     policy = rung.policy("call", models=["small", "large"])
-    outcome = world.recover(Script(trouble("output_limit", output="x")), ASK.but(max_tokens=100), policy=policy)
+    outcome = world.recover(Script(trouble("output_limit", output="x")), ASK.replace(max_tokens=100), policy=policy)
     assert climbed(outcome, policy) == ["raise-limit"] + ["resume"] * 3 + ["fallback", "surface"]
     assert outcome.status == "failed"
 

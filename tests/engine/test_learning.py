@@ -34,7 +34,7 @@ class Memory:
         assert first == len(self.kept)
         self.kept.extend(events)
 
-    def hint(self, project: str, failure: Failure) -> Any:
+    def suggest_rung(self, project: str, failure: Failure) -> Any:
         self.asked.append((project, failure.kind.value))
         if isinstance(self.says, Exception):
             raise self.says

@@ -47,14 +47,14 @@ class Nest:
 
         def attempt(request: rung.Request) -> Any:
             then(request)
-            outcome = rung.recover_sync(inner, request.but(prompt="inner"), **self.ports(**ports))
+            outcome = rung.recover_sync(inner, request.replace(prompt="inner"), **self.ports(**ports))
             self.inner.append(outcome)
             return outcome.unwrap()
 
         async def aattempt(request: rung.Request) -> Any:
             then(request)
             work = inner.attempt if isinstance(inner, Script) else inner
-            outcome = await rung.recover(work, request.but(prompt="inner"), **self.ports(**ports))
+            outcome = await rung.recover(work, request.replace(prompt="inner"), **self.ports(**ports))
             self.inner.append(outcome)
             return outcome.unwrap()
 
@@ -148,7 +148,9 @@ def test_the_deadline(nest: Nest, outer: float | None, inner: float | None, expe
 )
 def test_the_money(nest: Nest, outer: float | None, inner: float | None, expected: float | None) -> None:
     """The inner recovery may spend what is left of the outer one's money, or its own where that is less."""
-    attempt = nest.within(Script("good"), then=lambda _: rung.spend(0.75), policy=rung.policy("call", dollars=inner))
+    attempt = nest.within(
+        Script("good"), then=lambda _: rung.report_cost(0.75), policy=rung.policy("call", dollars=inner)
+    )
     nest.recover(attempt, policy=rung.policy("call", dollars=outer))
     assert nest.opened().dollars == expected
 
@@ -158,7 +160,7 @@ def test_money_of_earlier_attempts(nest: Nest) -> None:
     failures = iter([ConnectionError(), None])
 
     def pay(_: rung.Request) -> None:
-        rung.spend(0.5)
+        rung.report_cost(0.5)
         error = next(failures)
         if error is not None:
             raise error
@@ -173,7 +175,7 @@ def test_what_the_inner_one_spends(nest: Nest) -> None:
     """Money spent inside counts outside: in the outcome, and against the outer cap."""
 
     def attempt(_: rung.Request) -> None:
-        rung.spend(0.5)
+        rung.report_cost(0.5)
         raise ConnectionError
 
     outcome = nest.recover(nest.within(attempt), policy=rung.policy("call", backoff={"base": 0}, dollars=1.5))
@@ -188,21 +190,21 @@ def test_afterwards_the_outer_one_is_at_work_again(nest: Nest) -> None:
     """What an attempt reports after its inner recovery has ended belongs to the outer one."""
 
     def attempt(request: rung.Request) -> str:
-        rung.completed("before")
+        rung.report_step("before")
         outcome = rung.recover_sync(inner, request, **nest.ports())
-        rung.completed("after")
+        rung.report_step("after")
         steps.append(outcome.steps)
         return "good"
 
     async def aattempt(request: rung.Request) -> str:
-        rung.completed("before")
+        rung.report_step("before")
         outcome = await rung.recover(inner, request, **nest.ports())
-        rung.completed("after")
+        rung.report_step("after")
         steps.append(outcome.steps)
         return "good"
 
     def inner(_: rung.Request) -> str:
-        rung.completed("inside")
+        rung.report_step("inside")
         return "good"
 
     steps: list[tuple[str, ...]] = []
@@ -215,7 +217,7 @@ def test_a_guarded_function_inside(nest: Nest) -> None:
     """A guarded function called inside an attempt is part of that recovery, though it has a short way."""
 
     def attempt() -> None:
-        rung.spend(0.25)
+        rung.report_cost(0.25)
         raise ConnectionError
 
     async def aattempt() -> None:
@@ -272,7 +274,7 @@ def test_fanned_out(nest: Nest) -> None:
     """Recoveries fanned out in an attempt, in tasks or in threads, are part of it, each of them."""
 
     def pay(_: rung.Request) -> str:
-        rung.spend(0.25)
+        rung.report_cost(0.25)
         return "good"
 
     jobs = [GatherJob(pay, rung.Request(prompt=f"job {n}")) for n in range(3)]

@@ -30,7 +30,7 @@ class Desk:
         assert first == len(self.kept)
         self.kept.extend(events)
 
-    def order(self, incident: str) -> Intervention | None:
+    def intervention(self, incident: str) -> Intervention | None:
         self.looks += 1
         if self.looks < self.after or not self.orders:
             return None

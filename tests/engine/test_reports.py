@@ -19,7 +19,7 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.ladder import Action
 from rung.engine.loop.ids import NUMBERS
 from rung.engine.timeouts import attempt_reports
-from rung.engine.timeouts.attempt_reports import MAIN_THREAD, REPORTED, AttemptReports, equip
+from rung.engine.timeouts.attempt_reports import MAIN_THREAD, REPORTED, AttemptReports, install
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
 
 FAST = rung.policy("call", backoff={"base": 0})
-UNLIMITED = FAST.but(budget=rung.policies.Budget(attempts=9, seconds=None))
+UNLIMITED = FAST.replace(budget=rung.policies.Budget(attempts=9, seconds=None))
 
 
 def alone() -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Call:
 @pytest.mark.parametrize("way", WAYS)
 def test_touched(way: Callable[[Callable[[], Any]], None], attempt: int) -> None:
     """An attempt of a blocking call that was touched is the last, whoever of those it started said so."""
-    call = Call(rung.touched, attempt)
+    call = Call(rung.mark_side_effect, attempt)
     outcome = call.run(FAST, way)
     assert call.made == outcome.attempts == attempt
     assert outcome.failure is not None
@@ -154,7 +154,7 @@ def test_touched(way: Callable[[Callable[[], Any]], None], attempt: int) -> None
 def test_touched_without_a_limit(way: Callable[[Callable[[], Any]], None], attempt: int) -> None:
     """The same where no limit is set, in any thread."""
     for run in (lambda work: work(), in_thread):
-        call = Call(rung.touched, attempt)
+        call = Call(rung.mark_side_effect, attempt)
         run(partial(call.run, UNLIMITED, way))
         assert call.made == attempt
 
@@ -163,7 +163,7 @@ def test_touched_without_a_limit(way: Callable[[Callable[[], Any]], None], attem
 @pytest.mark.parametrize("way", AWAITED)
 def test_touched_awaiting(way: Callable[[Callable[[], Any]], Any], attempt: int) -> None:
     """An awaited attempt hears its tasks, their tasks, and threads."""
-    call = Call(rung.touched, attempt)
+    call = Call(rung.mark_side_effect, attempt)
     outcome = call.arun(FAST, way)
     assert call.made == outcome.attempts == attempt
 
@@ -179,7 +179,7 @@ def test_touched_in_a_sibling() -> None:
             return name
         await begun.wait()
         if name == "one":
-            rung.touched()
+            rung.mark_side_effect()
         await begun.wait()
         raise ConnectionResetError("x")
 
@@ -198,9 +198,9 @@ def test_touched_in_a_sibling() -> None:
 
 def test_before_and_after() -> None:
     """What was said before a call, or between its attempts, is not the call's."""
-    rung.touched()
-    rung.spend(5)
-    rung.completed("before")
+    rung.mark_side_effect()
+    rung.report_cost(5)
+    rung.report_step("before")
     outcome = Call(lambda: None, 1).run(FAST, lambda function: function())
     assert outcome.attempts == 4
     assert outcome.dollars == 0
@@ -220,7 +220,7 @@ def test_on_a_clock_of_ones_own() -> None:
             raise ConnectionResetError("x")
         yield 2
 
-    rung.completed("something else")
+    rung.report_step("something else")
     assert list(numbers()) == [1, 2]
 
 
@@ -229,9 +229,9 @@ def test_spend_and_completed(attempt: int) -> None:
     """What an attempt costs is its own, and counted once; finished steps are kept."""
 
     def say() -> None:
-        rung.spend(0.25)
-        rung.spend(0.5)
-        rung.completed("read")
+        rung.report_cost(0.25)
+        rung.report_cost(0.5)
+        rung.report_step("read")
 
     for way in WAYS_IN_A_CONTEXT:
         outcome = Call(say, attempt).run(FAST, way)
@@ -252,7 +252,7 @@ def test_spend_in_a_call_within_a_call() -> None:
     def inner() -> None:
         nonlocal made
         made += 1
-        rung.spend(1)
+        rung.report_cost(1)
         if made < 4:
             raise ConnectionResetError("x")
 
@@ -280,7 +280,7 @@ def test_spend_wants_a_sum(dollars: Any, inside: bool) -> None:
         with pytest.raises(
             ConfigError, match=r"dollars: .* is invalid; must be a finite number of US dollars, 0 or more"
         ):
-            rung.spend(dollars)
+            rung.report_cost(dollars)
 
     if inside:
         assert rung.recover_sync(say, "x", **alone()).dollars == 0
@@ -291,7 +291,7 @@ def test_spend_wants_a_sum(dollars: Any, inside: bool) -> None:
 def test_completed_wants_a_text() -> None:
     """A step has a name."""
     with pytest.raises(ConfigError, match="step: 5"):
-        rung.completed(5)  # type: ignore[arg-type]
+        rung.report_step(5)  # type: ignore[arg-type]
 
 
 def test_many_sums() -> None:
@@ -308,7 +308,7 @@ def test_who_is_above() -> None:
 
     async def chain(left: int) -> tuple[int, int]:
         task = asyncio.current_task()
-        equip(task)
+        install(task)
         here = REPORTED.get()
         assert here is not None
         if not left:
@@ -319,7 +319,7 @@ def test_who_is_above() -> None:
         return await asyncio.create_task(chain(left - 1))
 
     async def living(left: int) -> int:
-        equip(asyncio.current_task())
+        install(asyncio.current_task())
         here = REPORTED.get()
         assert here is not None
         return await asyncio.create_task(living(left - 1)) if left else len(here.above)

@@ -99,7 +99,7 @@ def test_output_limit_raised_then_resumed(world: World) -> None:
 
     script = Script(cut("One, "), cut("One, two, "), cut("three, "), "four.")
     policy = rung.policy("call", models=[rung.policies.Model(name="small", max_tokens=64_000)])
-    outcome = world.recover(script, ASK.but(max_tokens=8_000), policy=policy)
+    outcome = world.recover(script, ASK.replace(max_tokens=8_000), policy=policy)
     assert outcome.value == "One, two, three, four."
     assert [r.max_tokens for r in script.requests] == [8_000, 64_000, 64_000, 64_000]
     assert "Do not apologise" in script.requests[2].prompt
@@ -123,7 +123,7 @@ def test_compact_that_does_not_shrink(world: World) -> None:
     assert any(isinstance(e, ev.Skipped) for e in outcome.events)
 
     def grow(request: rung.Request, _: Incident) -> rung.Request:
-        return request.but(prompt=request.prompt * 2)
+        return request.replace(prompt=request.prompt * 2)
 
     outcome = world.recover(script, ASK, policy="call", changes={"compact": grow})
     skipped = [e.reason for e in outcome.events if isinstance(e, ev.Skipped)]
@@ -410,7 +410,7 @@ def test_replay_only_where_it_is_safe(world: World) -> None:
     policy = rung.policy("call", models=["small", "large"])
     outcome = world.recover(Script(cut, "again"), ASK, policy=policy)
     assert (outcome.status, outcome.attempts) == ("failed", 1)
-    outcome = world.recover(Script(cut, "again"), ASK.but(idempotent=True), policy=policy)
+    outcome = world.recover(Script(cut, "again"), ASK.replace(idempotent=True), policy=policy)
     assert (outcome.status, outcome.value) == ("recovered", "again")
 
 
@@ -418,7 +418,7 @@ def test_touched_inside_an_attempt(world: World) -> None:
     """An attempt that says its effects can be seen is not replayed."""
 
     def attempt(request: rung.Request) -> str:
-        rung.touched()
+        rung.mark_side_effect()
         raise OVERLOADED
 
     outcome = world.recover(attempt, ASK, policy="call")
@@ -429,21 +429,21 @@ def test_steps_and_money_are_reported_from_inside(world: World) -> None:
     """Finished steps are harvested when it ends partial, and dollars count against the budget."""
 
     def attempt(request: rung.Request) -> str:
-        rung.completed("wrote the parser")
-        rung.spend(0.4)
+        rung.report_step("wrote the parser")
+        rung.report_cost(0.4)
         raise OVERLOADED
 
     outcome = world.recover(attempt, ASK, policy=rung.policy("task", dollars=1.0))
-    assert outcome.contract()["completedSteps"] == ["wrote the parser"]
+    assert outcome.to_dict()["completedSteps"] == ["wrote the parser"]
     assert outcome.dollars == pytest.approx(1.2)
     assert "budget of $1.00 is spent" in outcome.reason
 
 
 def test_reports_outside_any_recovery_do_nothing() -> None:
     """The reporting functions are harmless where nothing is being recovered."""
-    rung.completed("x")
-    rung.spend(1.0)
-    rung.touched()
+    rung.report_step("x")
+    rung.report_cost(1.0)
+    rung.mark_side_effect()
 
 
 def test_checkpoint_and_rollback(world: World) -> None:
@@ -886,7 +886,7 @@ def test_no_time_left_is_no_attempt(world: World) -> None:
 
     def plan(request: rung.Request, incident: Incident) -> rung.Request:
         world.clock.advance(10_000)
-        return request.but(prompt="late")
+        return request.replace(prompt="late")
 
     script = Script(loop(3), "done")
     outcome = world.recover(script, ASK, changes={"replan": plan})
@@ -931,7 +931,7 @@ def test_only_the_steps_of_this_attempt_are_taken() -> None:
 
     @rung.guarded(rung.policy("call", retries=0), breakers=rung.BreakerRegistry())
     def work(*, fails: bool) -> None:
-        rung.completed("failing" if fails else "before")
+        rung.report_step("failing" if fails else "before")
         if fails:
             raise ConnectionResetError("x")
 

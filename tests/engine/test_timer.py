@@ -106,7 +106,7 @@ class TestLimited:
     def test_its_name(self) -> None:
         """An attempt that was ended is a timeout in the phase of our own limit, and its ladder goes on."""
         attempts = Attempts(hang, good)
-        policy = FAST.but(attempt_seconds=SHORT)
+        policy = FAST.replace(attempt_seconds=SHORT)
         outcome = asyncio.run(rung.recover(lambda _: attempts(), "x", policy=policy, **alone()))
         assert outcome.value == "good"
         assert outcome.failure is not None
@@ -155,7 +155,7 @@ class TestLimited:
         attempts = Attempts(broken, hang)
 
         async def main() -> BaseException:
-            policy = FAST.but(attempt_seconds=LONG)
+            policy = FAST.replace(attempt_seconds=LONG)
             task = await begun(rung.recover(lambda _: attempts(), "x", policy=policy, **alone()))
             task.cancel()
             with pytest.raises(asyncio.CancelledError) as caught:
@@ -206,7 +206,7 @@ class TestSweeper:
 
     def test_its_name(self) -> None:
         """An attempt ended by the sweeper is our own timeout, with the limit it had."""
-        call = Attempts(hang).guarded(FAST.but(attempt_seconds=7.5).with_tries(Action.RETRY, 0))
+        call = Attempts(hang).guarded(FAST.replace(attempt_seconds=7.5).with_tries(Action.RETRY, 0))
 
         async def main() -> AttemptTimeout:
             task = await begun(call())

@@ -67,7 +67,7 @@ def test_anthropic_hands_over_to_another_model(lab: rung.testing.Lab) -> None:
     """A model that stays overloaded is left for the next one of the policy."""
     lab.use({"rules": [{"fault": "overloaded", "model": "small"}]})
     client = anthropic_client(
-        lab, POLICY.but(models=(rung.policies.Model(name="small"), rung.policies.Model(name="large")))
+        lab, POLICY.replace(models=(rung.policies.Model(name="small"), rung.policies.Model(name="large")))
     )
     message = client.messages.create(model="small", max_tokens=100, messages=MESSAGES)
     assert message.model == "large"

@@ -154,7 +154,7 @@ def test_thresholds_are_the_files_and_read_again() -> None:
     with Behind(LOOP, loop_guard="warn", loops={"replan": 4}) as behind:
         warnings, told = drive(behind, "messages", 5)
         assert [bool(text) for text in warnings] == [False, False, False, False, True]
-        behind.gateway.use(behind.settings(loop_guard="off"))
+        behind.gateway.reload(behind.settings(loop_guard="off"))
         assert TURNS["messages"](behind.claude(), told, FAILED)[0] == ""
 
 

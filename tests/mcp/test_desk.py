@@ -37,7 +37,7 @@ def test_sessions_share_the_retry_budget_of_the_server(journal: Journal, monkeyp
 
 def test_the_policy_of_now_decides(journal: Journal) -> None:
     """A policy that changes while an incident is open counts from the next failure on."""
-    policies = [preset("task"), preset("task").but(retry=frozenset())]
+    policies = [preset("task"), preset("task").replace(retry=frozenset())]
     desk = RecoveryService(journal, lambda: policies[0], jitter=lambda: 0.5)
     first = desk.failed("s", OVERLOADED)
     policies.pop(0)
@@ -48,7 +48,7 @@ def test_the_policy_of_now_decides(journal: Journal) -> None:
 
 def test_an_incident_that_ended_is_not_continued(journal: Journal) -> None:
     """After the last rung, the session's next failure opens a new incident."""
-    desk = RecoveryService(journal, lambda: preset("call").but(unattended=True), jitter=lambda: 0.5)
+    desk = RecoveryService(journal, lambda: preset("call").replace(unattended=True), jitter=lambda: 0.5)
     first = desk.failed("s", Evidence(text="401 invalid x-api-key", status=401))
     assert first["step"] == "finish"
     assert desk.failed("s", OVERLOADED)["incident"] != first["incident"]

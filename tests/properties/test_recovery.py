@@ -77,7 +77,7 @@ def ladders(draw: st.DrawFn) -> Ladder:
         entry=draw(st.dictionaries(st.sampled_from(KINDS), st.sampled_from(names), max_size=20)),
         default_entry=draw(st.sampled_from(names)),
         loops=tuple(draw(st.dictionaries(st.integers(1, 9), st.sampled_from(names), max_size=3)).items()),
-        first=draw(st.integers(0, 1)),
+        base_level=draw(st.integers(0, 1)),
     )
 
 
@@ -85,7 +85,7 @@ def ladders(draw: st.DrawFn) -> Ladder:
 def policies(draw: st.DrawFn) -> Policy:
     names = draw(st.lists(st.sampled_from(["tiny", "small", "large", "huge"]), unique=True, max_size=4))
     base = rung.policy(draw(ladders() | st.sampled_from(["task", "call", "pipeline", "model", "crew"])))
-    return base.but(
+    return base.replace(
         models=tuple(rung.policies.Model(name=n, cost=draw(st.sampled_from([0.0, 0.2, 2.0]))) for n in names),
         agents=tuple(draw(st.lists(st.sampled_from(["a", "b"]), unique=True))),
         budget=rung.policies.Budget(
@@ -139,7 +139,7 @@ class World:
             return "done"
         trouble, seconds, dollars = self.script[min(number, len(self.script) - 1)]
         self.clock.advance(seconds)
-        rung.spend(dollars)
+        rung.report_cost(dollars)
         raise rung.AttemptError("trouble", **trouble)
 
     def ask(self, question: ev.Ask, incident: Incident) -> str | None:
@@ -234,9 +234,9 @@ def test_any_recovery(policy: Policy, script: list[Any], answers: list[str], men
     assert Incident.of(travelled) == incident
     for event in outcome.events:
         EVENT.validate(json.loads(json.dumps(to_json(event))))
-    OUTCOME.validate(outcome.contract())
+    OUTCOME.validate(outcome.to_dict())
     if outcome.status == "partial":
-        PARTIAL.validate(outcome.contract())
+        PARTIAL.validate(outcome.to_dict())
     if not outcome.ok:
         PIPELINE.validate(outcome.pipeline_failure())
         assert outcome.recommendation
@@ -260,7 +260,7 @@ def _check_rungs(outcome: rung.Outcome[str], ladder: Ladder, policy: Policy) -> 
         if isinstance(decision, ev.Repeat):
             if not by_person:
                 again[decision.rung] = again.get(decision.rung, 0) + 1
-                assert step.repeats
+                assert step.is_retry
                 assert again[decision.rung] <= step.tries
         else:
             assert decision.rung >= highest

@@ -28,7 +28,7 @@ def waiting(service: Running, *items: Any, session: str = "s-1", **settings: Any
             journal=service.journal,
             session=rung.Session("small", session),
             breakers=rung.BreakerRegistry(),
-            ask=service.journal.asker(),
+            ask=service.journal.operator_prompt(),
         )
     )
     eventually(lambda: service.journal.read("SELECT 1 FROM session WHERE id = ? AND failures > 0", (session,)))
@@ -169,7 +169,7 @@ def test_a_question_is_answered(service: Running) -> None:
             policy=rung.policy("model", models=MODELS, confirm="always", backoff={"base": 0}),
             journal=service.journal,
             session=rung.Session("small", "s-1"),
-            ask=service.journal.asker(),
+            ask=service.journal.operator_prompt(),
         )
     )
     (item,) = eventually(lambda: service.get("/api/inbox"))

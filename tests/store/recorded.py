@@ -68,7 +68,7 @@ class Recorded:
     def _slow(self, item: Any) -> Any:
         def attempt(_: rung.Request) -> Any:
             self.clock.advance(2.0)
-            rung.spend(0.01)
+            rung.report_cost(0.01)
             return item
 
         return attempt

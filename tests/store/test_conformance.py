@@ -300,7 +300,7 @@ def test_one_bad_item(journal: Journal) -> None:
     assert isinstance(bad, ZeroDivisionError)
     assert isinstance(worse, Exception)
     assert sorted(journal.read("SELECT topic FROM message")) == [("a",), ("b",)]
-    assert journal.trouble == ""
+    assert journal.last_error == ""
 
 
 def test_result_of_a_write(journal: Journal) -> None:
@@ -487,7 +487,7 @@ def with_secrets(journal: Journal) -> None:
     )
 
     def attempt(request: Request) -> str:
-        rung.completed(f"fetched with {KEYS[1]}")
+        rung.report_step(f"fetched with {KEYS[1]}")
         raise error
 
     rung.recover_sync(
@@ -566,7 +566,7 @@ def test_strange_texts(journal: Journal, strange: str) -> None:
     )
     keep(journal, f"b{strange}", 0, opened(f"b{strange}"))
     keep(journal, "c", 0, opened("c"), succeeded())
-    assert journal.trouble == ""
+    assert journal.last_error == ""
     assert len(journal.events("a")) == 4
     assert len(journal.events(f"b{strange}")) == 1
     found = journal.events("a")[3]
@@ -609,7 +609,7 @@ def test_a_bad_row_stops_nobody(url: str, bad: str) -> None:
     events = BAD[bad]("bad")
     with open_journal(url, tell=said.append) as journal:
         between_others(journal, events)
-        assert journal.trouble == ""
+        assert journal.last_error == ""
         assert len(journal.events("bad")) == len(events)
         rows_of = {name for (name,) in journal.read("SELECT id FROM incident WHERE status <> 'open'")}
         assert {"good", "next"} <= rows_of
@@ -667,7 +667,7 @@ def test_notes(make_journal: Callable[[], Journal]) -> None:
 
     def tell(which: int) -> None:
         for number in range(300):
-            journal.append_later(story, f"{which}-{number}", NOON)
+            journal.append_lazy(story, f"{which}-{number}", NOON)
 
     threads = [threading.Thread(target=tell, args=(which,)) for which in range(4)]
     for thread in threads:
@@ -686,7 +686,7 @@ def test_notes(make_journal: Callable[[], Journal]) -> None:
 
 def test_a_note_arrives_by_itself(journal: Journal) -> None:
     """Without a flush, too, and soon."""
-    journal.append_later(story, "a", NOON)
+    journal.append_lazy(story, "a", NOON)
     wait_until(lambda: len(journal.events("a")) == 2)
 
 
@@ -695,7 +695,7 @@ def test_how_it_ended(url: str) -> None:
     with open_journal(url, room=0) as journal:
         for name in ("a", "b"):
             keep(journal, name, 0, opened(name), failed())
-            journal.append_last(name, 2, [succeeded()])
+            journal.append_final(name, 2, [succeeded()])
             wait_until(partial(recovered, journal, name))
             time.sleep(2 * LINGER)  # the writer rests
 
@@ -708,9 +708,9 @@ def test_a_bad_note(url: str) -> None:
     """A note that cannot be made into events is told, and stops nobody."""
     said: list[str] = []
     with open_journal(url, tell=said.append) as journal:
-        journal.append_later(story, "a", NOON)
-        journal.append_later(lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-        journal.append_later(story, "b", NOON)
+        journal.append_lazy(story, "a", NOON)
+        journal.append_lazy(lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+        journal.append_lazy(story, "b", NOON)
         assert journal.flush(LONG)
         assert journal.read("SELECT count(*) FROM incident") == [(2,)]
     assert said == ["a call could not be kept: ZeroDivisionError: division by zero"]
@@ -723,7 +723,7 @@ def test_more_notes_than_can_be_kept(url: str) -> None:
         go = threading.Event()
         journal.write(lambda _: go.wait(LONG), lambda _: True)
         for number in range(60):
-            journal.append_later(story, f"{number}", NOON)
+            journal.append_lazy(story, f"{number}", NOON)
         go.set()
         assert journal.flush(LONG)
         assert journal.read("SELECT count(*) FROM incident") == [(50,)]

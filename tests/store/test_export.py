@@ -226,7 +226,7 @@ def test_nothing_of_what_was_pruned_is_left_in_the_file(tmp_path: Path) -> None:
         made.recover("fine")
         events = made.outcomes[0].events
         opened = events[0]
-        request = opened.request.but(prompt="the crown jewels")  # type: ignore[union-attr]  # the first event is Opened
+        request = opened.request.replace(prompt="the crown jewels")  # type: ignore[union-attr]  # the first event is Opened
         journal.append("x-1", 0, (opened._replace(id="x-1", request=request), *events[1:])).result()  # type: ignore[call-arg]
         journal.flush()
         assert any(b"crown jewels" in file.read_bytes() for file in tmp_path.iterdir())

@@ -62,7 +62,7 @@ def test_an_answer_from_another_process(make_journal: Callable[[], Journal], awa
     policy = rung.policy("model", models=["small", "large"], confirm="always", backoff={"base": 0.01})
     script = Script(*[rung.AttemptError("bad", finding="low_quality")] * 2, "done")
     request = rung.Request(prompt="x", model="small")
-    ports: dict[str, Any] = {"policy": policy, "journal": here, "ask": here.asker()}
+    ports: dict[str, Any] = {"policy": policy, "journal": here, "ask": here.operator_prompt()}
     ended = in_thread(
         lambda: (
             asyncio.run(rung.recover(script, request, **ports))
@@ -73,7 +73,7 @@ def test_an_answer_from_another_process(make_journal: Callable[[], Journal], awa
     ((incident, n),) = wait_until(lambda: there.read("SELECT incident, n FROM ask WHERE answer = ''"))
     there.runs.send(f"answer/{incident}/{n - 1}", {"option": "decline"})
     # A question that waits no time ends when the mailbox has looked: by then it has looked at the older answer, too.
-    assert here.asker(0.0)(Ask(0, "?", (), None, "", "", ""), Incident()).result(LONG) is None
+    assert here.operator_prompt(0.0)(Ask(0, "?", (), None, "", "", ""), Incident()).result(LONG) is None
     there.runs.send(f"answer/{incident}/{n}", {"option": "approve"})
     outcome = ended()
     assert (outcome.status, script.requests[-1].model) == ("recovered", "large")
@@ -84,7 +84,11 @@ def test_nobody_answers(journal: Journal, tmp_path: object) -> None:
     policy = rung.policy("model", models=["small", "large"], confirm="always", report=f"{tmp_path}/blocked.md")
     script = Script(*[rung.AttemptError("bad", finding="low_quality")] * 2, "done")
     outcome = rung.recover_sync(
-        script, rung.Request(prompt="x", model="small"), policy=policy, journal=journal, ask=journal.asker(0.3)
+        script,
+        rung.Request(prompt="x", model="small"),
+        policy=policy,
+        journal=journal,
+        ask=journal.operator_prompt(0.3),
     )
     assert outcome.status == "blocked"
 

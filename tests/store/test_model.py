@@ -92,7 +92,7 @@ class Machine(RuleBasedStateMachine):
         self.home[name] = which
         events: list[ev.Event] = [opened(name, when=self.now(), session=session), succeeded(self.now())]
         self.told[name] = list(events)
-        self.journals[which].append_later(lambda: events)
+        self.journals[which].append_lazy(lambda: events)
         self.flushed = False
 
     def _tell(self, name: str, events: list[ev.Event], *, wait: bool) -> None:

@@ -125,13 +125,13 @@ def nested(journal: Journal) -> None:
 
     def dear(item: Any) -> Any:
         def attempt(_: Request) -> Any:
-            rung.spend(0.01)
+            rung.report_cost(0.01)
             return item
 
         return attempt
 
     def outer(_: Request) -> str:
-        rung.spend(0.03)
+        rung.report_cost(0.03)
         inside = Script(dear(HttpError(529, "overloaded")), dear("fine"))
         return str(rung.recover_sync(inside, Request(prompt="inside", model="small"), **ports).value)
 

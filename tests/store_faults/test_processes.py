@@ -91,7 +91,7 @@ def test_locked_file(path: Path) -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == "locked\n"
         kept = [journal.append(*teller.part()).result(LONG) is not None for _ in range(50)]
-        assert journal.trouble == "database is locked"
+        assert journal.last_error == "database is locked"
         other.communicate("enough\n")
     while not journal.flush(LONG):
         pass

@@ -65,7 +65,7 @@ def trial(backend: StoreBackend, switch: Switch, random: Random, act: str, error
         journal.append(*teller.part()).result(LONG)
     switch.on(act, error)
     kept = [journal.append(*teller.part()).result(LONG) is not None for _ in range(30)]
-    trouble = journal.trouble
+    trouble = journal.last_error
     for _ in range(5):
         journal.append(*teller.part())
     switch.off()

@@ -19,7 +19,7 @@ HANDLERS: Final[Mapping[TaskState, Callable[[ConductorContext, TaskRow], None]]]
     TaskState.ERROR: message_handlers.answer_error,
     TaskState.NEEDS_REVIEW: message_handlers.answer_review,
     TaskState.COMPLETE: message_handlers.note_completion,
-    TaskState.EXITED: worker_supervision.begin_again,
+    TaskState.EXITED: worker_supervision.redispatch,
 }
 
 
@@ -47,7 +47,7 @@ class Conductor:
 
     def care(self) -> int:
         """Who is in trouble, and who can begin."""
-        return worker_supervision.look_after(self.crew) + dispatch(self.crew)
+        return worker_supervision.supervise(self.crew) + dispatch(self.crew)
 
     def _next(self) -> TaskRow | None:
         """The most urgent row."""
@@ -66,7 +66,7 @@ class Conductor:
             self._failed.pop(task.task_id, None)
             return
         trouble = trouble or "the conductor's answers did not take effect"
-        self.crew.say(f"{task.task_id}: {trouble}")
+        self.crew.log(f"{task.task_id}: {trouble}")
         times = self._failed[task.task_id] = self._failed.get(task.task_id, 0) + 1
         if times >= MAX_HANDLER_FAILURES:
             self.crew.escalate(task, trouble)

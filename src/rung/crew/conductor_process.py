@@ -60,7 +60,7 @@ def crew_at(place: str, *, journal: Any = None, say: Callable[[str], None] = pri
         judgement=CommandJudgement(judge, replanner, report=runtime / "escalations" / "helpers.md"),
         stories=TaskRecoveries(policy("crew"), time.time, journal, attended=settings.attended, say=say),
         now=time.time,
-        say=say,
+        log=say,
     )
 
 
@@ -137,7 +137,7 @@ def _beats(crew: ConductorContext, stop: threading.Event) -> None:
         except StoreUnavailable:
             continue  # somebody holds the table for long; the next beat will do
         except Exception as error:  # noqa: BLE001  # a beat that ended in silence would look like a death
-            crew.say(f"could not look after the workers: {error!r}")
+            crew.log(f"could not look after the workers: {error!r}")
     crew.table.close()
 
 

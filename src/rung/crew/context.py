@@ -34,7 +34,7 @@ class ConductorContext:
     judgement: Judgement
     stories: TaskRecoveries
     now: Callable[[], float]
-    say: Callable[[str], None] = lambda _: None
+    log: Callable[[str], None] = lambda _: None
     loops: dict[str, Any] = field(default_factory=dict)  # what the detectors know of each worker
 
     def write(self, name: str | Path, text: str) -> Path:
@@ -72,18 +72,18 @@ class ConductorContext:
             fresh, TaskState.EXITED, body, MessageType.SYSTEM, outcome="escalated", note=why, history=story
         ):
             return  # it has moved on: the next look sees where to
-        self.say(f"{task.task_id}: escalated: {why}")
-        self.let_go(task.task_id)
+        self.log(f"{task.task_id}: escalated: {why}")
+        self.terminate(task.task_id)
 
-    def needs_person(self, task: TaskRow, why: str) -> None:
+    def request_operator(self, task: TaskRow, why: str) -> None:
         """Only a person can help: one is asked where one is there, and its worker waits; else it is given up."""
         if not self.settings.attended:
             self.escalate(task, why)
             return
         self.table.change(task.task_id, note=f"{ASKS} {why}")
-        self.say(f"{task.task_id}: needs a person: {why}")
+        self.log(f"{task.task_id}: needs a person: {why}")
 
-    def let_go(self, task_id: str) -> None:
+    def terminate(self, task_id: str) -> None:
         """End whatever works on a task, and write down that it ended. Whoever does this has marked the task before."""
         code = self.processes.end(task_id, self.settings.grace)
         for process in self.table.processes(task_id=task_id):

@@ -42,7 +42,7 @@ def instructed(crew: ConductorContext, task: TaskRow) -> bool:
     written = crew.judgement.write_instructions(task, wrong)
     if written is not None:
         crew.write(path.absolute(), written)
-        crew.say(f"{task.task_id}: its instructions were written anew: {wrong}")
+        crew.log(f"{task.task_id}: its instructions were written anew: {wrong}")
         return True
     crew.escalate(task, f"its instructions cannot be worked with ({path}): {wrong}")
     return False
@@ -74,7 +74,7 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
     crew.processes.end(task.task_id, crew.settings.grace)  # what is left of a former one
     crew.table.launched(session, task.task_id, words)
     crew.processes.launch(task.task_id, words, environment, Path(task.workdir) if task.workdir else None)
-    crew.say(f"{task.task_id}: launched for {worked_by}")
+    crew.log(f"{task.task_id}: launched for {worked_by}")
 
 
 def not_claimed(crew: ConductorContext, process: ProcessRow) -> str:

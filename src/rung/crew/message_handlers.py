@@ -43,7 +43,7 @@ def recover(crew: ConductorContext, task: TaskRow, failure: Failure, report: str
         if proposal is not None:
             body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if stuck else "")
             crew.table.answer(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
-            crew.say(f"{task.task_id}: {decision.action}: {failure.kind}")
+            crew.log(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
         replan(crew, task, f"no cause was found for {failure.headline()}")
         return
@@ -52,7 +52,7 @@ def recover(crew: ConductorContext, task: TaskRow, failure: Failure, report: str
         replan(crew, task, failure.headline())
         return
     crew.table.change(task.task_id, history=story)
-    crew.needs_person(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
+    crew.request_operator(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
 
 
 def answer_warning(crew: ConductorContext, task: TaskRow) -> None:
@@ -69,7 +69,7 @@ def answer_warning(crew: ConductorContext, task: TaskRow) -> None:
         ContextDecision.STOP: (TaskState.EXIT_REQUESTED, MessageType.EXIT_REQUEST),
     }[weighed.answer]
     crew.table.answer(task, to, weighed.body, kind)
-    crew.say(f"{task.task_id}: context warning: {weighed.answer}")
+    crew.log(f"{task.task_id}: context warning: {weighed.answer}")
 
 
 def answer_review(crew: ConductorContext, task: TaskRow) -> None:
@@ -82,7 +82,7 @@ def answer_review(crew: ConductorContext, task: TaskRow) -> None:
         return
     if crew.settings.reviewed_by_person:
         crew.table.change(task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}")
-        crew.say(f"{task.task_id}: waits for a person's review")
+        crew.log(f"{task.task_id}: waits for a person's review")
         return
     verdict = judge_review(request)
     if verdict.judged is ReviewDecision.READ_DEEPLY:
@@ -93,14 +93,14 @@ def answer_review(crew: ConductorContext, task: TaskRow) -> None:
         crew.table.answer(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=story)
     else:
         crew.table.answer(task, TaskState.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
-    crew.say(f"{task.task_id}: review: {verdict.judged}")
+    crew.log(f"{task.task_id}: review: {verdict.judged}")
 
 
 def note_completion(crew: ConductorContext, task: TaskRow) -> None:
     """Done: its story ends well, and what waited for it may begin. Its worker has a moment to leave by itself."""
     story = crew.stories.over(task, ev.Status.RECOVERED, "")
     crew.table.change(task.task_id, outcome="complete", history=story)
-    crew.say(f"{task.task_id}: complete")
+    crew.log(f"{task.task_id}: complete")
 
 
 def answer_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
@@ -110,7 +110,7 @@ def answer_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
     task_id = process.task_id if process is not None else _blocked_on(crew, session)
     task = crew.table.task(task_id) if task_id else None
     if process is not None and (task is None or task.session_id != session):
-        crew.let_go(process.task_id)
+        crew.terminate(process.task_id)
     crew.table.drop_fallback(session)
     if task is None or task.state not in CLAIMABLE:
         return

@@ -92,14 +92,14 @@ def _remove(crew: ConductorContext, name: str) -> None:
             outcome="removed",
             plan_mark=TaskChange.REMOVED.value,
         )
-    crew.let_go(name)
+    crew.terminate(name)
 
 
 def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
     """Fresh instructions and a fresh worker; its counts begin anew, but for the errors of its life."""
     if row.state is not TaskState.EXITED and row.state is not TaskState.WATCHING:
         crew.table.answer(row, TaskState.EXITED, "REVISED by a new plan", MessageType.SYSTEM)
-    crew.let_go(row.task_id)
+    crew.terminate(row.task_id)
     fresh = crew.table.task(row.task_id)
     if fresh is None or fresh.state not in (TaskState.EXITED, TaskState.WATCHING):
         return

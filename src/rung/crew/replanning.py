@@ -24,18 +24,18 @@ def replan(crew: ConductorContext, task: TaskRow, why: str) -> None:
     """Consult the replanner about a task that cannot be done as planned."""
     number = int(crew.table.fact(CONSULTATIONS) or 0) + 1
     if number > crew.settings.consultations:
-        crew.needs_person(task, f"{why} (the plan was changed {number - 1} times already)")
+        crew.request_operator(task, f"{why} (the plan was changed {number - 1} times already)")
         return
     _pause(crew, f"consultation {number}: {task.task_id}: {why}")
     report = crew.write(f"blocker-report-r{number}.md", _report(crew, task, why, number))
     table = crew.judgement.replan(task, report.read_text())
     plan = _usable(crew, table, number)
     if plan is None or table is None:
-        crew.needs_person(task, f"{why} (nobody had a better plan; see {report})")
+        crew.request_operator(task, f"{why} (nobody had a better plan; see {report})")
     else:
         crew.table.set_fact(CONSULTATIONS, str(number))
         carry_over(crew, table, plan)
-        crew.say(f"replanned: revision {plan.revision}")
+        crew.log(f"replanned: revision {plan.revision}")
     crew.table.set_fact(PAUSED, "")
 
 
@@ -47,7 +47,7 @@ def _usable(crew: ConductorContext, table: dict[str, Any] | None, number: int) -
         return checked_plan(table)
     except ConfigError as error:
         crew.write(f"refused-plan-r{number}.json", json.dumps({"plan": table, "wrong": str(error)}, indent=2))
-        crew.say(f"the new plan cannot be used: {error}")
+        crew.log(f"the new plan cannot be used: {error}")
         return None
 
 

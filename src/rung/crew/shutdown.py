@@ -28,7 +28,7 @@ def end(crew: ConductorContext, why: str, *, to: TaskState = TaskState.CONTEXT_R
         body = f"EXITED: the conductor ends ({why}). Saved: {saved}"
         crew.table.answer(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{ENDED_WITH_US} {why}")
     for process in crew.table.processes():
-        crew.let_go(process.task_id)
+        crew.terminate(process.task_id)
     crew.table.say(CONDUCTOR, CONDUCTOR, f"HANDOFF: {why}. See {crew.runtime / HANDOFF}", MessageType.HANDOFF)
     crew.table.own_state(CONDUCTOR, to)
 

@@ -44,7 +44,7 @@ def ask(
     """
     if not command:
         raise ConfigError("command", list(command), "a list of texts, the program first")
-    policy = preset(HELPER, "helper").but(report="")
+    policy = preset(HELPER, "helper").replace(report="")
     outcome = recover_sync(
         lambda request: _answer(command, request.prompt, seconds),
         Request(prompt=json.dumps(question)),
@@ -67,7 +67,7 @@ def add_correction(request: Request, incident: Incident) -> Request:
         return request
     note = f"{failure.kind}: {clip(failure.message.strip(), MAX_NOTE)}"
     key = "look_up" if failure.kind in GROUPS["request"] else "correction"
-    return request.but(prompt=json.dumps({**json.loads(request.prompt), key: note}))
+    return request.replace(prompt=json.dumps({**json.loads(request.prompt), key: note}))
 
 
 def _answer(command: Sequence[str], prompt: str, seconds: float) -> dict[str, Any]:

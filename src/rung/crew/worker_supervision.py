@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 DIED: Final = ("dead", "it died")  # how a reason begins that tells of a death
 
 
-def look_after(crew: ConductorContext) -> int:
+def supervise(crew: ConductorContext) -> int:
     """One look at everybody; how many had to be taken away from their work."""
     taken = 0
-    tidy(crew)
+    reap(crew)
     known = crew.table.running()
     for process, task in waiting_for_claim(crew):
         why = not_claimed(crew, process)
@@ -35,16 +35,16 @@ def look_after(crew: ConductorContext) -> int:
         ours = known.get(task.task_id) == task.session_id
         verdict = _verdict(crew, task, ours=ours)
         if verdict in TROUBLE:
-            taken += _take_away(crew, task, verdict, ours=ours)
+            taken += _evict(crew, task, verdict, ours=ours)
     return taken
 
 
-def tidy(crew: ConductorContext) -> None:
+def reap(crew: ConductorContext) -> None:
     """Workers of tasks that have ended: a conductor may have died between the mark and the signal."""
     for task_id in crew.table.left_over():
         task = crew.table.task(task_id)
         if task is None or not _leaving(crew, task):
-            crew.let_go(task_id)
+            crew.terminate(task_id)
 
 
 def _leaving(crew: ConductorContext, task: TaskRow) -> bool:
@@ -83,7 +83,7 @@ def _looping(crew: ConductorContext, task: TaskRow) -> bool:
     if last == task.progress:
         return bool(looping)
     try:
-        finding = watch.see(step_from(json.loads(task.progress or "{}")))
+        finding = watch.check(step_from(json.loads(task.progress or "{}")))
     except ValueError:
         return False
     looping = finding is not None and finding.kind is Kind.LOOP_DETECTED and finding.stage is LoopStage.FORCE_DONE
@@ -95,7 +95,7 @@ def _whose(task: TaskRow) -> str:
     return f"{task.task_id}/{task.generation}"
 
 
-def _take_away(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, ours: bool) -> int:
+def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, ours: bool) -> int:
     """Checked again, its work saved, marked `exited`; only then is anybody signalled."""
     fresh = crew.table.task(task.task_id)
     if fresh is None or fresh.state != task.state or fresh.generation != task.generation:
@@ -106,7 +106,7 @@ def _take_away(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, ours
     body = f"TAKEN AWAY ({verdict}): no sign of {fresh.worked_by or fresh.session_id}. Saved: {saved}"
     if not crew.table.answer(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=verdict.value):
         return 0
-    crew.say(f"{task.task_id}: {verdict}, taken away")
+    crew.log(f"{task.task_id}: {verdict}, taken away")
     return 1
 
 
@@ -125,9 +125,9 @@ def save_work(crew: ConductorContext, task: TaskRow, verdict: str) -> str:
     return str(crew.write(f"{name}.md", text))
 
 
-def begin_again(crew: ConductorContext, task: TaskRow) -> None:
+def redispatch(crew: ConductorContext, task: TaskRow) -> None:
     """A task whose worker is gone: a successor, as long as the limits allow; else a person."""
-    crew.let_go(task.task_id)
+    crew.terminate(task.task_id)
     handoff = next(reversed(crew.table.messages(task.task_id, types=(MessageType.HANDOFF,))), None)
     left = Handoff.parse(handoff.message) if handoff is not None and handoff.from_session == task.session_id else None
     blameless = task.note.startswith(ENDED_WITH_US)  # counts against nobody: a crew of eight would spend every limit
@@ -144,7 +144,7 @@ def begin_again(crew: ConductorContext, task: TaskRow) -> None:
 
 def _never_claimed(crew: ConductorContext, task: TaskRow, why: str) -> None:
     """A worker that never claimed: nothing to save, nothing to hand over."""
-    crew.let_go(task.task_id)
+    crew.terminate(task.task_id)
     if _may_begin_again(crew, task, why):
         crew.table.change(task.task_id, redispatches=task.redispatches + 1)
 

@@ -37,7 +37,7 @@ class Finding:
     at: int | None = None
     tool: str = ""
     stage: LoopStage | None = None
-    news: bool = True
+    is_new_stage: bool = True
     phase: Phase = Phase.TOOL
     missing: tuple[str, ...] = ()
     output: str = ""

@@ -40,12 +40,12 @@ class SessionMonitor:
     def _chanting_off(self) -> bool:
         return self.watching.off or "chanting" in self.watching.ignore_rules
 
-    def see(self, step: Step) -> Finding | None:
+    def check(self, step: Step) -> Finding | None:
         """Take in a call and its outcome. A step without a tool is a turn; so is a tool that only holds a thought."""
         thought = self._thoughts.get(step.tool)
         if thought or (thought is None and self._is_thought(step.tool)):
             self.loops.count += 1
-            return self.say(clipped(step.args) or clipped(step.result))
+            return self.idle_turn(clipped(step.args) or clipped(step.result))
         if self._spoke:
             self._spoke = False
             self.turns.acted()
@@ -56,11 +56,11 @@ class SessionMonitor:
         self._probed = True
         return self.progress.see(step.progress, step.at) or found
 
-    def take(self, step: Step) -> None:
+    def record(self, step: Step) -> None:
         """Take in a step of the past, which nobody needs to be told about any more."""
         thought = self._thoughts.get(step.tool)
         if thought or (thought is None and self._is_thought(step.tool)):
-            self.see(step)
+            self.check(step)
         else:
             if self._spoke:
                 self._spoke = False
@@ -73,7 +73,7 @@ class SessionMonitor:
         self._thoughts[tool] = thought = effect_of(tool, None) is Effect.NONE
         return thought
 
-    def say(self, text: str) -> Finding | None:
+    def idle_turn(self, text: str) -> Finding | None:
         """Take in a turn without a call."""
         self._spoke = True
         return self.turns.say(text)
@@ -83,7 +83,7 @@ class SessionMonitor:
         self._spoke = True
         return self.chanting.stream(chunk)
 
-    def user_spoke(self) -> None:
+    def reset_on_user(self) -> None:
         """A person said something: every streak ends."""
         self.loops.user_spoke()
         self.turns.acted()

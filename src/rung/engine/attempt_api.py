@@ -6,23 +6,23 @@ from rung.core.classify.evidence import clip
 from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError, is_number
 from rung.engine.loop.run import CURRENT, SYSTEM_CLOCK
-from rung.engine.timeouts.attempt_reports import hearing
+from rung.engine.timeouts.attempt_reports import listeners
 
 
-def completed(step: str) -> None:
+def report_step(step: str) -> None:
     """Report a finished part of the work from inside an attempt: kept when it ends partial."""
     if not isinstance(step, str):
         raise ConfigError("step", step, "a text")
     run, now = CURRENT.get(), SYSTEM_CLOCK.now()
     if run is not None:
-        run.record(ev.StepCompleted(run.clock.now(), clip(step, 500)))
+        run.append(ev.StepCompleted(run.clock.now(), clip(step, 500)))
         return
-    here = hearing()[0]
+    here = listeners()[0]
     here.at = now
     here.steps.append((now, clip(step, 500)))
 
 
-def spend(dollars: float) -> None:
+def report_cost(dollars: float) -> None:
     """Report what the running attempt has cost so far, in US dollars; adds up."""
     if not is_number(dollars):
         raise ConfigError("dollars", dollars, "a finite number of US dollars, 0 or more")
@@ -31,11 +31,11 @@ def spend(dollars: float) -> None:
         run.spent += dollars
         return
     said = (SYSTEM_CLOCK.now(), float(dollars))
-    for reports in hearing():
+    for reports in listeners():
         reports.spent(said)
 
 
-def touched() -> None:
+def mark_side_effect() -> None:
     """Say from inside an attempt that its effects can be seen: it will not be replayed as it was.
 
     Tasks and threads that the attempt started are heard, too, where they have its context: tasks and
@@ -47,5 +47,5 @@ def touched() -> None:
         run.visible = True
         run = run.parent
     now = SYSTEM_CLOCK.now()
-    for reports in hearing():
+    for reports in listeners():
         reports.at = reports.touched = now

@@ -181,10 +181,10 @@ class ExternalRecovery:
 
     def outcome(self) -> Outcome[None]:
         """Outcome of the closed incident."""
-        from rung.core.domain.outcome import conclude
+        from rung.core.domain.outcome import build_outcome
 
         events, ladder = tuple(self.events), self.policy.ladder
-        return conclude(self.incident, ladder, events, value=None, error=None, now=self._now(), sticky=False)
+        return build_outcome(self.incident, ladder, events, value=None, error=None, now=self._now(), sticky=False)
 
     def _attempt_failed(self, trouble: object, now: float) -> ev.AttemptFailed:
         failure = classify(trouble)

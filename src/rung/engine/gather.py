@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.policy.restart_intensity import RestartIntensity, SiblingRestarts
 from rung.engine.loop.run import SYSTEM_CLOCK
-from rung.engine.recover import prepare, recover, recover_sync
+from rung.engine.recover import new_run, recover, recover_sync
 
 if TYPE_CHECKING:
     import asyncio
@@ -177,6 +177,6 @@ def _stopped(error: BaseException, job: GatherJob, policy: Policy | str, ports: 
     outcome: Outcome[Any] | None = error.__dict__.get("__rung_outcome__")
     if outcome is not None:
         return outcome
-    run = prepare(job.request, policy, ports)
+    run = new_run(job.request, policy, ports)
     run.stopped()
     return run.outcome()

@@ -82,14 +82,14 @@ class EventLog(Protocol):
 class LazyEventLog(Protocol):
     """Event log that can write later what nobody waits for."""
 
-    def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> object:
+    def append_lazy(self, make: Callable[..., Sequence[Event]], *values: Any) -> object:
         """Keep the events of a guarded call whose first attempt succeeded.
 
         They are what `make(*values)` returns, whenever and in whichever thread it is called.
         """
         ...
 
-    def append_last(self, incident: str, first: int, events: Sequence[Event]) -> object:
+    def append_final(self, incident: str, first: int, events: Sequence[Event]) -> object:
         """Keep the last events of an incident."""
         ...
 
@@ -98,7 +98,7 @@ class LazyEventLog(Protocol):
 class Interventions(Protocol):
     """Instructions of a person to recoveries and sessions that did not ask."""
 
-    def order(self, incident: str) -> Awaitable[Intervention | None] | Intervention | None:
+    def intervention(self, incident: str) -> Awaitable[Intervention | None] | Intervention | None:
         """The instruction for this incident; None when there is none. Asked for while a recovery waits."""
         ...
 
@@ -111,7 +111,7 @@ class Interventions(Protocol):
 class Remedies(Protocol):
     """Memory of what helped before."""
 
-    def hint(self, project: str, failure: Failure) -> str | None:
+    def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """Name of the rung that helped with this failure before; None when none is known."""
         ...
 

@@ -93,26 +93,26 @@ async def recover(
     that survives its process, see `rung.durable.recover`.
     """
     if first is None or first.error is None:
-        run = prepare(request, policy, ports)
-        await acarry(run, attempt)
+        run = new_run(request, policy, ports)
+        await arun_to_end(run, attempt)
     else:
-        run = prepare(request, policy, ports, began=first.began)
+        run = new_run(request, policy, ports, began=first.began)
         run.select_breaker()
         failure = run.failed(first.error)
-        await acarry(run, attempt, failure, run.decide(failure))
-    return ended(run)
+        await arun_to_end(run, attempt, failure, run.decide(failure))
+    return finish_run(run)
 
 
 def recover_sync(
     attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Unpack[Ports]
 ) -> Outcome[T]:
     """Attempt the request and recover, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
-    run = prepare(request, policy, ports)
-    carry(run, attempt)
-    return ended(run)
+    run = new_run(request, policy, ports)
+    run_to_end(run, attempt)
+    return finish_run(run)
 
 
-def carry(
+def run_to_end(
     run: RecoveryRun,
     attempt: Callable[..., Any],
     failure: Failure | None = None,
@@ -126,14 +126,14 @@ def carry(
         drive(run, recovery(run, failure, decision, wait), attempt)
     except BaseException as error:
         run.stopped()  # unless the steps have already recorded that
-        _part(run)
+        _flush_last_event(run)
         error.__dict__["__rung_outcome__"] = run.outcome()
         raise
     finally:
         CURRENT.set(outer)
 
 
-async def acarry(
+async def arun_to_end(
     run: RecoveryRun,
     attempt: Callable[..., Any],
     failure: Failure | None = None,
@@ -154,7 +154,7 @@ async def acarry(
         raise
     except BaseException as error:
         run.stopped()  # as above
-        await _apart(run)
+        await _aflush_last_event(run)
         error.__dict__["__rung_outcome__"] = run.outcome()
         raise
     finally:
@@ -165,7 +165,7 @@ async def acarry(
 _ALLOWED: Final = Ports.__annotations__.keys()
 
 
-def prepare(
+def new_run(
     request: Request | str, policy: Policy | str, ports: Ports, name: str = "", began: float | None = None
 ) -> RecoveryRun:
     """A run, opened, with its ports in place."""
@@ -175,10 +175,10 @@ def prepare(
     if session is not None:
         ordered = _ordered(JournalPorts.of(ports.get("journal")).interventions, session.id)
         session.model = ordered or session.model or request.model
-        request = request.but(model=session.model)
+        request = request.replace(model=session.model)
     run = RecoveryRun()
     chosen = make_policy(policy) if isinstance(policy, str) else policy
-    run.__dict__.update(equipment(chosen, ports, idempotent=request.idempotent))
+    run.__dict__.update(run_attributes(chosen, ports, idempotent=request.idempotent))
     run.open(request, run.clock.now() if began is None else began, name or ports.get("incident_id", ""))
     return run
 
@@ -201,7 +201,7 @@ def _ordered(interventions: Interventions | None, session: str) -> str:
         return ""
 
 
-def equipment(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[str, Any]:
+def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[str, Any]:
     """The attributes of a run with these ports; a name that is none is a mistake of the caller's."""
     unknown = sorted(ports.keys() - _ALLOWED)
     if unknown:
@@ -233,7 +233,7 @@ def equipment(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[str, An
     }
 
 
-def ended(run: RecoveryRun) -> Outcome[Any]:
+def finish_run(run: RecoveryRun) -> Outcome[Any]:
     """The outcome; one that is blocked leaves a report for whoever finds it."""
     outcome = run.outcome()
     run.error = None  # its traceback holds the frames that hold the run: a cycle
@@ -255,7 +255,7 @@ def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
         file.write(report_text(outcome, policy.ladder))
 
 
-def _part(run: RecoveryRun) -> None:
+def _flush_last_event(run: RecoveryRun) -> None:
     """Wait for the last word to be kept, but not for ever: whoever stopped us wants to go."""
     word = run.last_word
     if not hasattr(word, "add_done_callback"):
@@ -267,7 +267,7 @@ def _part(run: RecoveryRun) -> None:
     _not_kept(run, error)
 
 
-async def _apart(run: RecoveryRun) -> None:
+async def _aflush_last_event(run: RecoveryRun) -> None:
     """The same, awaiting; a second cancellation ends the waiting, not the keeping."""
     import asyncio
 

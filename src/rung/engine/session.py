@@ -23,7 +23,7 @@ class Session:
 
     def settle(self, incident: Incident, policy: Policy) -> None:
         """Take over what a closed incident leaves behind."""
-        for index, tries in incident.used.items():
+        for index, tries in incident.tries_used.items():
             rung = policy.ladder.rungs[index]
             if rung.scope is RungScope.SESSION:
                 self.used[rung.name] = self.used.get(rung.name, 0) + tries

@@ -66,7 +66,7 @@ class Accounting:
         self._second = self._written = 0
         self._owed: dict[tuple[ev.IncidentContext, str, str], float] = {}
 
-    def went_well(
+    def record_success(
         self,
         call: InboundRequest,
         terms: ev.IncidentContext,
@@ -84,7 +84,7 @@ class Accounting:
         if self._journal is not None:
             self._write_down(call, terms, began, ended, dollars, settings)
 
-    def concluded(
+    def record_recovery(
         self,
         call: InboundRequest,
         incident: Incident,
@@ -112,7 +112,7 @@ class Accounting:
                 events=outcome.events,
             )
 
-    def account(
+    def record_usage(
         self, call: InboundRequest, model: str, tokens: tuple[int, int], settings: GatewaySettings, now: float
     ) -> float:
         """Count the tokens of an answer, and what they cost; the dollars."""
@@ -139,7 +139,7 @@ class Accounting:
             self._second, self._written = second, 0
         self._written += 1
         if self._written <= settings.journaled_per_second:
-            self._journal.append_later(_good, terms, call.model, call.upstream.name, began, ended, dollars)
+            self._journal.append_lazy(_good, terms, call.model, call.upstream.name, began, ended, dollars)
             return
         self.metrics.add("rung_unwritten_total")
         if dollars:
@@ -150,7 +150,7 @@ class Accounting:
         """Write down what calls have cost that were only counted, in one row for each who pays: no dollar is lost."""
         owed, self._owed = self._owed, {}
         for whose, dollars in owed.items():
-            self._journal.append_later(_good, *whose, now, now, dollars)
+            self._journal.append_lazy(_good, *whose, now, now, dollars)
 
 
 def _good(

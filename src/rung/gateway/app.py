@@ -69,9 +69,9 @@ class GatewayApp:
         if scope["method"] == "POST" and wire is not None:
             await self._call(wire, path, project, scope, receive, send)
         elif path in _OWN or (path == "/" and scope["method"] in ("HEAD", "GET")):
-            await self._own(path, send)
+            await self._health(path, send)
         else:
-            await self._other(path, scope, receive, send)
+            await self._passthrough(path, scope, receive, send)
 
     # -- calls of a model --------------------------------------------------------------------------------
 
@@ -102,8 +102,8 @@ class GatewayApp:
             body = await _body(headers, receive, settings.limits.body, settings.limits.receive)
             call = self._read(wire, path, project, scope, headers, body)
             if self.gateway.costs.allowance.bounds:
-                await self.gateway.costs.learn(call)
-                self.gateway.costs.admit(call, self.gateway.clock.now())
+                await self.gateway.costs.load_session(call)
+                self.gateway.costs.check(call, self.gateway.clock.now())
         except (NotJson, RequestRejected) as error:
             await _refuse(send, wire, error)
             return
@@ -156,7 +156,7 @@ class GatewayApp:
 
     # -- everything else ---------------------------------------------------------------------------------
 
-    async def _own(self, path: str, send: Send) -> None:
+    async def _health(self, path: str, send: Send) -> None:
         """Health and counts."""
         gateway = self.gateway
         if path == "/metrics":
@@ -170,11 +170,11 @@ class GatewayApp:
         body = orjson.dumps({"status": "ok" if up else "not ready", "running": gateway.running})
         await _reply(send, answers.GatewayResponse(200 if up else 503, [_JSON], body))
 
-    async def _other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _passthrough(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Whatever else an API has: passed on as it is, and its answer passed back as it comes."""
         gateway = self.gateway
         headers: list[tuple[bytes, bytes]] = scope["headers"]
-        wire, upstream = self._whose(path, dict(headers))
+        wire, upstream = self._upstream_for(path, dict(headers))
         target = _raw(scope)
         try:
             body = await _body(headers, receive, gateway.settings.limits.body, gateway.settings.limits.receive)
@@ -207,7 +207,7 @@ class GatewayApp:
             finally:
                 response.close()
 
-    def _whose(self, path: str, headers: dict[bytes, bytes]) -> tuple[WireFormat, UpstreamSettings]:
+    def _upstream_for(self, path: str, headers: dict[bytes, bytes]) -> tuple[WireFormat, UpstreamSettings]:
         """The upstream a path belongs to."""
         theirs = path.startswith("/v1/messages") or b"anthropic-version" in headers
         name = ANTHROPIC if theirs else OPENAI
@@ -299,7 +299,7 @@ async def _lifespan(app: GatewayApp, receive: Receive, send: Send) -> None:
         if message["type"] == "lifespan.startup":
             await app.gateway.begin()
             app.ready = True
-            attending = asyncio.create_task(app.gateway.attend())
+            attending = asyncio.create_task(app.gateway.background_loop())
             await send({"type": "lifespan.startup.complete"})
         else:
             app.ready = False

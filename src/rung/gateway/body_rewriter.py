@@ -175,17 +175,17 @@ class BodyRewriter:
         base = self.base
         if request.model != base.get("model"):
             base = self.call.wire.bodies.with_model(base, request.model)
-        if incident.continued:  # the client has the beginning already
+        if incident.resumed_elsewhere:  # the client has the beginning already
             self._ask_to_go_on(incident)
         self._handed_over = True
-        return self._make(base, request.but(agent=agent))
+        return self._make(base, request.replace(agent=agent))
 
     def on_model(self, model: str) -> Request:
         """The call as it came, for the model its session is on."""
         known = self.policy.model(model)
         agent = known.provider if known is not None and known.provider else self.call.upstream.name
         body = self.call.wire.bodies.with_model(self.base, model)
-        return self._make(body, self.first.but(model=model, agent=agent))
+        return self._make(body, self.first.replace(model=model, agent=agent))
 
     def nudged(self, request: Request, words: str) -> Request:
         """The same with a further turn of the user's, which stays whatever else is changed."""

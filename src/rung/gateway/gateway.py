@@ -69,7 +69,7 @@ class Gateway:
         self._policies: dict[str, Policy] = {}
         self._terms: dict[str, ev.IncidentContext] = {}
 
-    def use(self, settings: GatewaySettings) -> None:
+    def reload(self, settings: GatewaySettings) -> None:
         """Go on with other settings; requests that are under way keep theirs."""
         self.settings = settings
         self._upstreams = self._make_upstreams()
@@ -87,7 +87,7 @@ class Gateway:
             from rung.gateway.loop_guard import LoopGuard
 
             self.detectors = (*self._given, LoopGuard(settings.loop_guard, settings.watching))
-        return Upstreams(client=self.client, settings=settings, inspect=self.inspect if self.detectors else None)
+        return Upstreams(client=self.client, settings=settings, inspect=self.run_detectors if self.detectors else None)
 
     async def begin(self) -> None:
         """Know what there is to know before the first request: what was spent, what people have said."""
@@ -96,7 +96,7 @@ class Gateway:
         except Exception as error:  # noqa: BLE001  # a store in trouble must not keep us from serving
             self._tell(f"rung gateway: {type(error).__name__}: {error}")
 
-    async def attend(self) -> None:
+    async def background_loop(self) -> None:
         """What is done beside requests, now and then: prices looked up, the journal read for what others say."""
         while True:
             await asyncio.sleep(_NOW_AND_THEN)
@@ -125,7 +125,7 @@ class Gateway:
 
     def _close_books(self) -> None:
         self.books.settle(self.clock.now())
-        self.costs.settle(self.clock.now())
+        self.costs.flush(self.clock.now())
         self.journal.close()
 
     # -- for one request ---------------------------------------------------------------------------------
@@ -163,8 +163,8 @@ class Gateway:
             and (not call.models or model.name in call.models)
         )
         agents = tuple(upstream.name for upstream in settings.of_wire(call.wire.upstream))
-        policy = policy.but(models=models, agents=agents if len(agents) > 1 else (), report="")
-        return self.costs.within(policy, call, settings, self.clock.now())
+        policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
+        return self.costs.apply_to_policy(policy, call, settings, self.clock.now())
 
     def journal_of(self, call: InboundRequest) -> Any:
         """The journal as the project of a call sees it."""
@@ -174,7 +174,7 @@ class Gateway:
         """One circuit for each upstream, model and purse: what one client may not have another may."""
         return f"{agent}/{model}/{call.credential:x}"
 
-    def inspect(
+    def run_detectors(
         self, call: InboundRequest, text: str | None, calls: Sequence[tuple[str, object]] = ()
     ) -> DetectorResult | None:
         """What the detectors find in a request, or in what was answered to it."""

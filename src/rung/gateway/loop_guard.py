@@ -42,12 +42,12 @@ class LoopGuard:
             return None
         watch = SessionMonitor(self._watching)
         for step in done[: -new - 1]:
-            watch.take(step)
+            watch.record(step)
         for step in done[-new - 1 : -new]:
-            watch.see(step)  # as it was looked at before: what was told then is no news
+            watch.check(step)  # as it was looked at before: what was told then is no news
         for step in done[-new:-1]:
-            watch.take(step)
-        found = watch.see(done[-1])
+            watch.record(step)
+        found = watch.check(done[-1])
         return None if found is None else self._notice(found)
 
     def answered(self, passing: RequestView, answer: ResponseView) -> DetectorResult | None:  # noqa: ARG002  # the seam's signature
@@ -61,7 +61,7 @@ class LoopGuard:
         warning = _line(found)
         if self._mode == STOP and found.stage is LoopStage.FORCE_DONE:
             return DetectorResult(evidence=found.evidence, warning=warning)
-        tell = self._mode != WARN and found.news
+        tell = self._mode != WARN and found.is_new_stage
         return DetectorResult(warning=warning, nudge=loop_told(str(found.stage), found) if tell else "")
 
 

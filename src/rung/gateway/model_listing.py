@@ -55,7 +55,7 @@ async def look_up(
     if models and path != COUNT:
         return _listed(wire, path, models)
     last: list[GatewayResponse] = []
-    policy = gateway.policy("").but(models=(), agents=())  # another model would say something else
+    policy = gateway.policy("").replace(models=(), agents=())  # another model would say something else
 
     async def attempt(_: Request) -> GatewayResponse:
         last.clear()

@@ -187,7 +187,7 @@ class ProxiedCall:
             if stream.error is not None:
                 await self.writer.write(out)
                 raise self._error_event(stream.error)
-            if stream.ended and response.ended and not stream.garbled:  # all is here: it goes out with its end
+            if stream.ended and response.ended and not stream.truncated:  # all is here: it goes out with its end
                 await self._ended(stream, out)
                 return
             if out:
@@ -195,8 +195,8 @@ class ProxiedCall:
                 if clock.phase != GAP:
                     clock.wait_for(GAP, gap)
             clock.came()
-            if stream.garbled or stream.overlong:
-                text = "the stream broke off inside an event" if stream.garbled else "an event is too large"
+            if stream.truncated or stream.oversized:
+                text = "the stream broke off inside an event" if stream.truncated else "an event is too large"
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
         await self._ended(stream)
 
@@ -238,7 +238,7 @@ class ProxiedCall:
     async def ping(self) -> None:
         """Tell a waiting client that a stream is being worked on, and send headers that were held back."""
         stream, writer = self.stream, self.writer
-        if writer.over or not self.call.streams or (writer.begun and stream is not None and stream.plain):
+        if writer.over or not self.call.streams or (writer.begun and stream is not None and stream.passthrough):
             return
         await writer.write(self.call.wire.ping)
 

@@ -10,7 +10,7 @@ import orjson
 
 from rung.core.conversation.compaction import SUMMARISE, between, condensed
 from rung.core.domain.errors import AttemptError
-from rung.engine.attempt_api import spend
+from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
 from rung.gateway.body_rewriter import BodyRewriter, RungNotApplicable
@@ -49,7 +49,7 @@ async def handle(gateway: Gateway, exchange: ProxiedCall) -> None:
             if first.value is not None:
                 await exchange.writer.reply(first.value)
             dollars = _account(gateway, exchange, call.model)
-            gateway.books.went_well(
+            gateway.books.record_success(
                 call,
                 gateway.terms_of(call),
                 first.began,
@@ -96,7 +96,7 @@ async def _recover(
         finally:
             if exchange.accepted:
                 changes.taken()
-        spend(_account(gateway, exchange, request.model))
+        report_cost(_account(gateway, exchange, request.model))
         return answer
 
     outcome: Outcome[GatewayResponse | None] = await recover(
@@ -114,7 +114,7 @@ async def _recover(
     )
     progress.note()
     exchange.writer.notes["outcome"] = str(outcome.status)
-    gateway.books.concluded(
+    gateway.books.record_recovery(
         exchange.call, progress.incident, outcome, policy, exchange.writer.attempts, exchange.tokens
     )
     if not outcome.ok:
@@ -155,7 +155,7 @@ def _account(gateway: Gateway, exchange: ProxiedCall, model: str) -> float:
     if not usage:
         return 0.0
     exchange.tokens = exchange.call.wire.bodies.tokens(usage)
-    return gateway.books.account(
+    return gateway.books.record_usage(
         exchange.call, model, exchange.tokens, exchange.upstreams.settings, gateway.clock.now()
     )
 

@@ -84,7 +84,7 @@ class RunningGateway:
             self.tell(f"rung gateway: the old settings stay: {error}")
             return False
         if self.app is not None:
-            self.app.gateway.use(settings)
+            self.app.gateway.reload(settings)
         moved = (settings.host, settings.port) != (self.settings.host, self.settings.port)
         self.tell("rung gateway: settings read again" + "; another host or port needs a restart" * moved)
         return True

@@ -97,7 +97,7 @@ class SpendLedger:
         if self._journal is None:
             self.allowance = settings.budgets
             return
-        self.settle(now)
+        self.flush(now)
         if settings.keys:
             for key, dollars in spent_by_keys(self._journal).items():
                 self._known(key, dollars)
@@ -113,13 +113,13 @@ class SpendLedger:
             for session, dollars in spent_by_sessions(self._journal, sessions[-100:]).items():
                 self._known(_SESSION + session, dollars)
 
-    def settle(self, now: float) -> None:
+    def flush(self, now: float) -> None:
         """Write down what keys have spent since the last time."""
         charges, self._charges = self._charges, {}
         if charges and self._journal is not None:
             charge_keys(self._journal, charges, now)
 
-    async def learn(self, call: InboundRequest) -> None:
+    async def load_session(self, call: InboundRequest) -> None:
         """Know what the session of a call has spent before this process saw it."""
         name = _SESSION + call.session
         if self.allowance.session is None or not call.session or name in self.spent:
@@ -171,7 +171,7 @@ class SpendLedger:
             self._charges[call.key] = self._charges.get(call.key, 0.0) + dollars
         return dollars
 
-    def admit(self, call: InboundRequest, now: float) -> None:
+    def check(self, call: InboundRequest, now: float) -> None:
         """Pause whoever has spent all there is."""
         for purse in self._purses(call, now):
             if self.spent.get(purse.id, 0.0) >= purse.limit:
@@ -179,7 +179,7 @@ class SpendLedger:
                     429, f"the budget of ${purse.limit:.2f} for this {purse.scope} is spent (spend limit)"
                 )
 
-    def within(self, policy: Policy, call: InboundRequest, settings: GatewaySettings, now: float) -> Policy:
+    def apply_to_policy(self, policy: Policy, call: InboundRequest, settings: GatewaySettings, now: float) -> Policy:
         """The policy with what is left as its cap, and each model with what a call of this session would cost on it."""
         lefts = [purse.limit - self.spent.get(purse.id, 0.0) for purse in self._purses(call, now)]
         lefts += [left for left in (call.dollars, policy.budget.dollars) if left is not None]
@@ -188,7 +188,7 @@ class SpendLedger:
             for model in policy.models
         )
         budget = replace(policy.budget, dollars=max(0.0, min(lefts))) if lefts else policy.budget
-        return policy.but(models=models, budget=budget)
+        return policy.replace(models=models, budget=budget)
 
     def estimate(self, call: InboundRequest, model: str, settings: GatewaySettings) -> float:
         """US dollars of one call on a model by this session's own tokens; without a history by this call's alone."""

@@ -23,8 +23,8 @@ def noticed(heard: HookEvent, memory: SessionState, now: float) -> str:
     watch = SessionMonitor(watching) if kept is None else SessionMonitor.from_json(kept, watching)
     found: Finding | None = None
     for tool, args, result, error in table.pop("pending", []):
-        finding = watch.see(Step(tool, args, result, error))
-        if finding is not None and finding.news and (found is None or finding.repeats > found.repeats):
+        finding = watch.check(Step(tool, args, result, error))
+        if finding is not None and finding.is_new_stage and (found is None or finding.repeats > found.repeats):
             found = finding
     table["watch"] = watch.to_json()
     return _told(found, heard, memory, now) if found is not None else ""

@@ -76,7 +76,7 @@ class RecoveryService:
     def saw(self, session: str, step: Step) -> Finding | None:
         """Run the session's loop detectors over a call and its outcome."""
         with self._lock:
-            return self._case(session).watch.see(step)
+            return self._case(session).watch.check(step)
 
     def progressed(self, session: str, step: str, *, finished: bool) -> bool:
         """Record a finished part, or the end of the work; false when the session has no open incident."""
@@ -98,7 +98,7 @@ class RecoveryService:
                 recovery.step_completed(step)
             recovery.close(ev.Status.PARTIAL, reason)
             self._cases.pop(session, None)
-            return recovery.outcome().contract()  # type: ignore[return-value]  # the contract's schema is this type's
+            return recovery.outcome().to_dict()  # type: ignore[return-value]  # the contract's schema is this type's
 
     def _case(self, session: str) -> McpSession:
         case = self._cases.get(session)

@@ -77,7 +77,7 @@ def _add_tools(server: Any, desk: RecoveryService) -> None:
         found = desk.saw(session, Step(tool, arguments or {}, result, error or False))
         if found is None:
             return {"looping": False, "stage": "", "rule": "", "count": 0, "fact": "", "next": None}
-        step = desk.found(session, found, task) if found.news else None
+        step = desk.found(session, found, task) if found.is_new_stage else None
         stage = found.stage.value if found.stage is not None else ""
         return {
             "looping": True,

@@ -130,7 +130,7 @@ class PipelineRun:
         if self.ask is not None:
             ports["ask"] = self._asker(stage.id, self.ask)
         agent, journal = self._agent(stage), self.journal
-        policy = self.policy.but(report="")  # its own report is part of the pipeline's
+        policy = self.policy.replace(report="")  # its own report is part of the pipeline's
         if journal is None or not self.run_id:
             return await recover(agent, request, policy=policy, journal=journal, **ports)
         run = await asyncio.to_thread(self._stage_run, stage.id)
@@ -188,7 +188,7 @@ class PipelineRun:
         params = dict(request.params)
         if failure.kind is Kind.PARTIAL_OUTPUT:
             params |= {"kept": failure.evidence.output, "nudged": text}
-        return request.but(prompt=text, recovery=text, params=params)
+        return request.replace(prompt=text, recovery=text, params=params)
 
     def _check(self, stage: PipelineStage) -> Callable[[str], Any]:
         async def check(output: str) -> Evidence | None:

@@ -39,7 +39,7 @@ def doing(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
         of = None
         if ladder is not None and decision.rung < len(ladder.rungs):
             of = ladder.rungs[decision.rung].tries
-        used = incident.again if isinstance(decision, ev.Repeat) else incident.used
+        used = incident.retries if isinstance(decision, ev.Repeat) else incident.tries_used
         return LiveStatus("retrying", Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
     return LiveStatus("running")
 

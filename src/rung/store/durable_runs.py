@@ -212,17 +212,17 @@ class DurableRunLease:
         now = self.runs.now()
         return self.runs.journal.append_if(incident, first, events, lambda connection: self._hold(connection, now, ""))
 
-    def order(self, incident: str) -> Intervention | None:
+    def intervention(self, incident: str) -> Intervention | None:
         """What a person wants of it, unasked."""
-        return self.runs.journal.order(incident)
+        return self.runs.journal.intervention(incident)
 
     def model_for(self, session: str) -> str:
         """The model that a person has put the session on."""
         return self.runs.journal.model_for(session)
 
-    def hint(self, project: str, failure: Failure) -> str | None:
+    def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """What the journal remembers."""
-        return self.runs.journal.hint(project, failure)
+        return self.runs.journal.suggest_rung(project, failure)
 
     # -- the lease ------------------------------------------------------------------------------------
 

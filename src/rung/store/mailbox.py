@@ -45,7 +45,7 @@ class Mailbox:
         self._orders: dict[str, Intervention] = {}
         self._models: dict[str, tuple[float, str]] = {}
 
-    def order(self, incident: str) -> Intervention | None:
+    def intervention(self, incident: str) -> Intervention | None:
         """An order for this incident, given once. Never waits: the thread looks, and this is asked again."""
         with self._lock:
             self._looked[incident] = self._now()

@@ -25,14 +25,14 @@ class ProjectJournal:
         """Keep these events."""
         return self._journal.append(incident, first, events)
 
-    def order(self, incident: str) -> Intervention | None:
+    def intervention(self, incident: str) -> Intervention | None:
         """What a person wants of it, unasked."""
-        return self._journal.order(incident)
+        return self._journal.intervention(incident)
 
     def model_for(self, session: str) -> str:
         """The model a person has put a session on."""
         return self._journal.model_for(session)
 
-    def hint(self, project: str, failure: Failure) -> str | None:
+    def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """The rung that helped before."""
-        return self._journal.hint(project, failure)
+        return self._journal.suggest_rung(project, failure)

@@ -90,7 +90,7 @@ class AnthropicStream(StreamSplicer):
             return event if self.started else b""
         if name == b"message_start":
             self._begun.append(event)  # read when somebody wants to know
-            return b"" if self.hops else self.hold(event)
+            return b"" if self.resumed else self.buffer(event)
         if name == b"message_delta":
             return self._ends(event)
         if name == b"message_stop":
@@ -100,7 +100,7 @@ class AnthropicStream(StreamSplicer):
         if name == b"error":
             self.error = ("error", data_of(event).decode("utf-8", "replace"))
             return b""
-        return b"" if self.hops else self.hold(event)
+        return b"" if self.resumed else self.buffer(event)
 
     # -- blocks ------------------------------------------------------------------------------------------
 
@@ -110,19 +110,19 @@ class AnthropicStream(StreamSplicer):
         if self._block in _WHOLE and self.buffer_tool_calls:
             self._tool = [event]
             return b""
-        if self.hops:
+        if self.resumed:
             return b"" if self._block in _QUIET else self._renumbered(json_object(data_of(event)))
         self._open, self._next = self._next, self._next + 1
         self.plain = False
-        return self.hold(event) if self._block in _QUIET else self.content(event)
+        return self.buffer(event) if self._block in _QUIET else self.content(event)
 
     def _delta(self, event: bytes) -> bytes:
         if self._tool:
             self._tool.append(event)
             return b""
         if self._block in _THOUGHTS:
-            return b"" if self.hops else self.hold(event)
-        if not self.hops:
+            return b"" if self.resumed else self.buffer(event)
+        if not self.resumed:
             self.plain = self._block == "text"
             return self.content(event)
         data = json_object(data_of(event))
@@ -151,9 +151,9 @@ class AnthropicStream(StreamSplicer):
         if self._tool:
             return self._call_done(event)
         kind, self._block = self._block, ""
-        if not self.hops:
+        if not self.resumed:
             self._open = -1
-            return self.hold(event)
+            return self.buffer(event)
         if kind in _THOUGHTS:
             return b""
         return (self._text(self.overlap.close()) if kind == "text" else b"") + self.close_open()
@@ -173,9 +173,9 @@ class AnthropicStream(StreamSplicer):
             return b""
         if block == "tool_use":
             self.called.append((str(name), made))
-        before = self._text(self.overlap.close()) + self.close_open() if self.hops else b""
+        before = self._text(self.overlap.close()) + self.close_open() if self.resumed else b""
         index, self._next = self._next, self._next + 1
-        if self.hops or parsed[0].get("index") != index:  # one before it was left out
+        if self.resumed or parsed[0].get("index") != index:  # one before it was left out
             events = [named_event(str(data.get("type")), {**data, "index": index}) for data in parsed]
         return before + self.content(b"".join(events))
 
@@ -189,13 +189,13 @@ class AnthropicStream(StreamSplicer):
     def _ends(self, event: bytes) -> bytes:
         data = json_object(data_of(event))
         self.stop = str(part(data, "delta").get("stop_reason") or "") or self.stop
-        self.spoke = self.stop != "end_turn"
+        self.had_nontext = self.stop != "end_turn"
         usage = part(data, "usage")
         for begun in self._begun:
             self.usage = summed(self.usage, part(part(json_object(data_of(begun)), "message"), "usage"))
         self._begun = []
         self.usage = {**self.usage, **usage, "output_tokens": whole_number(usage.get("output_tokens")) + self._counted}
-        if self.hops:
+        if self.resumed:
             more = {**usage, "output_tokens": self.usage["output_tokens"]}
             event = named_event("message_delta", {**data, "usage": more})
             event = self._text(self.overlap.close()) + self.close_open() + event

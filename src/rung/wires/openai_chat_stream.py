@@ -89,13 +89,13 @@ class ChatStream(StreamSplicer):
         ):
             self._tool.append(event)
             return b""
-        if self.hops:
+        if self.resumed:
             text = _delta(json_object(data_of(event))).get("content")
             return self._text(self.overlap.feed(text)) if isinstance(text, str) else b""
         if _SAYS(event) or b'"tool_calls"' in event:
             self.plain = self.sole
             return self.content(event)
-        return self.hold(event)
+        return self.buffer(event)
 
     def _text(self, text: str) -> bytes:
         if not text:
@@ -114,16 +114,16 @@ class ChatStream(StreamSplicer):
             self._tool.append(event)  # calls and their end in one chunk
             self.stop = str(reason) or self.stop
             return self._calls_done() if reason else b""
-        if delta.get("content") and not self.hops:
+        if delta.get("content") and not self.resumed:
             self._keep(event)
         if reason:
             self.stop = str(reason)
             out = self._calls_done()
-            self.spoke = self.spoke or bool(delta.get("content")) or self.stop != "stop"
+            self.had_nontext = self.had_nontext or bool(delta.get("content")) or self.stop != "stop"
         usage = data.get("usage")
         if isinstance(usage, dict):
             self.usage = summed(usage, {"completion_tokens": self._counted, "total_tokens": self._counted})
-        self._ending.append(self._last(data, delta) if self.hops else event)
+        self._ending.append(self._last(data, delta) if self.resumed else event)
         return out
 
     def _last(self, data: dict[str, Any], delta: dict[str, Any]) -> bytes:
@@ -152,7 +152,7 @@ class ChatStream(StreamSplicer):
             if self.bad_call:
                 return b""
         self.called += [(name, parsed(written) if written else {}) for name, written in calls.values()]
-        if self.hops:
+        if self.resumed:
             events = [data_event({**json_object(data_of(event)), **self._head}) for event in events]
         return self.content(b"".join(events))
 

@@ -93,17 +93,17 @@ class ResponsesStream(StreamSplicer):
             return self._ends(name, json_object(data_of(event)), event)
         if self.bad_call:
             return b""
-        if name == b"response.output_text.delta" and not self.hops:
+        if name == b"response.output_text.delta" and not self.resumed:
             self.plain = True
             return self.content(event)
-        if name == b"response.refusal.delta" and not self.hops:
+        if name == b"response.refusal.delta" and not self.resumed:
             return self.content(event)
         if not name:
             return event if self.started else b""  # a comment
         data = json_object(data_of(event))
         if name == b"response.created" and not self._response:
             self._response = part(data, "response")
-        return self._again(name.decode(), data) if self.hops else self._first(name.decode(), data, event)
+        return self._again(name.decode(), data) if self.resumed else self._first(name.decode(), data, event)
 
     # -- the first attempt: as it comes ------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class ResponsesStream(StreamSplicer):
             self.text()
             self._items.append(item)
             self._open, self._piece = None, ""
-        out = self.hold(event)
+        out = self.buffer(event)
         if self.started:
             self.text()
             self._number = max(self._number, _number(data))
@@ -134,9 +134,9 @@ class ResponsesStream(StreamSplicer):
         if self.bad_call:
             return b""
         self.called.append((str(item.get("name")), made))
-        closing = self.close_open() if self.hops else b""
+        closing = self.close_open() if self.resumed else b""
         index = len(self._items)
-        if self.hops:
+        if self.resumed:
             parsed = (json_object(data_of(event)) for event in events)
             events = [self._made(str(data.get("type")), {**data, "output_index": index}) for data in parsed]
         else:
@@ -195,7 +195,7 @@ class ResponsesStream(StreamSplicer):
             self.stop = str(part(response, "incomplete_details").get("reason") or "incomplete")
         counted = {"output_tokens": self._counted, "total_tokens": self._counted}
         self.usage = summed(part(response, "usage"), counted)
-        if not self.hops:
+        if not self.resumed:
             self._ending.append(event)
             return b""
         out = self._text(self.overlap.close()) + self.close_open()

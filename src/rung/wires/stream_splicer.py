@@ -41,18 +41,18 @@ class StreamSplicer:
 
     def __init__(self, *, buffer_tool_calls: bool = True) -> None:
         self.buffer_tool_calls = buffer_tool_calls
-        self.hops = 0  # attempts before this one that gave the client something
+        self.resumed = 0  # attempts before this one that gave the client something
         self.started = False  # the client has content
         self.called: list[tuple[str, object]] = []  # complete tool calls the client has, and with what
         self.stop = ""  # why the model stopped, as it says
         self.ended = False  # the stream said that it is over
         self.error: tuple[str, str] | None = None  # the event that said it failed: its name and data
-        self.garbled = False  # it broke off inside an event
+        self.truncated = False  # it broke off inside an event
         self.bad_call = ""  # what is wrong with a tool call that was written
         self.check: Callable[[str, object], str] = _no_check  # of a whole call: what is wrong with it
-        self.sole = True  # one answer, not several beside one another
-        self.spoke = False  # it ends with something that is no text
-        self.plain = False  # what comes is text of a block that the client has open
+        self.single_choice = True  # one answer, not several beside one another
+        self.had_nontext = False  # it ends with something that is no text
+        self.passthrough = False  # what comes is text of a block that the client has open
         self.usage: dict[str, Any] = {}
         self._said = ""
         self._kept: list[bytes] = []
@@ -80,11 +80,11 @@ class StreamSplicer:
                 whole_number(self.usage.get(self.output_count)) if self.stop else 0
             )  # a broken attempt has not said it
             self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
-            self.hops += 1
+            self.resumed += 1
             closing = self.close_open()
             self.overlap = OverlapFilter(self.text())
-        self.stop, self.ended, self.error, self.bad_call, self.plain = "", False, None, "", False
-        self._tail, self.garbled = b"", False
+        self.stop, self.ended, self.error, self.bad_call, self.passthrough = "", False, None, "", False
+        self._tail, self.truncated = b"", False
         self._held, self._held_size, self._tool, self._ending = [], 0, [], []
         return closing
 
@@ -104,7 +104,7 @@ class StreamSplicer:
         before = whole.rfind(b"\n\n", 0, -2)
         last = before + 2 if before >= 0 else 0
         if not _is_whole(whole[last:]):
-            self.garbled = True
+            self.truncated = True
             whole = whole[:last]
             if not whole:
                 return b""
@@ -115,7 +115,7 @@ class StreamSplicer:
         out = []
         at, end = 0, len(events)
         while at < end:
-            if self.plain and not self.hops:
+            if self.passthrough and not self.resumed:
                 other = self.other(events, at)
                 before = -1 if other is None else events.rfind(b"\n\n", at, other.start())
                 until = end if other is None else before + 2
@@ -132,7 +132,7 @@ class StreamSplicer:
         return out[0] if len(out) == 1 else b"".join(out)
 
     @property
-    def overlong(self) -> bool:
+    def oversized(self) -> bool:
         """Is what has come no event at all?"""
         return len(self._tail) > EVENT_LIMIT
 
@@ -174,7 +174,7 @@ class StreamSplicer:
         if self.bad_call:
             return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
         if self.stop in self.good_stops:
-            return None if self.started or self.spoke else _SILENT
+            return None if self.started or self.had_nontext else _SILENT
         return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
 
     def failed(self, status: int, message: str) -> bytes:
@@ -187,7 +187,7 @@ class StreamSplicer:
 
     # -- holding and letting go --------------------------------------------------------------------------
 
-    def hold(self, event: bytes) -> bytes:
+    def buffer(self, event: bytes) -> bytes:
         """Keep a frame until there is content; too many are let go."""
         if self.started:
             return event

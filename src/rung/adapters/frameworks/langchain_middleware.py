@@ -97,16 +97,16 @@ class LangChainRecoveryMiddleware(AgentMiddleware[Any, Any]):
     def _seen(self, request: Any, result: Any) -> Any:
         call = request.tool_call
         failed = getattr(result, "status", "") == "error"
-        found = self.watch.see(Step(call["name"], call["args"], str(getattr(result, "content", result)), failed))
-        if found is not None and found.news and isinstance(result, ToolMessage):
+        found = self.watch.check(Step(call["name"], call["args"], str(getattr(result, "content", result)), failed))
+        if found is not None and found.is_new_stage and isinstance(result, ToolMessage):
             return result.model_copy(update={"content": f"{result.content}\n\n{_advice(found.failure)}"})
         return result
 
     def _told(self, request: Any, error: Exception) -> ToolMessage:
         call = request.tool_call
         failure = classify(error)
-        found = self.watch.see(Step(call["name"], call["args"], "", str(error) or type(error).__name__))
-        text = _advice(found.failure if found is not None and found.news else failure)
+        found = self.watch.check(Step(call["name"], call["args"], "", str(error) or type(error).__name__))
+        text = _advice(found.failure if found is not None and found.is_new_stage else failure)
         return ToolMessage(content=text, tool_call_id=call["id"], name=call["name"], status="error")
 
 

@@ -82,8 +82,8 @@ class PydanticAIRecovery(AbstractCapability[Any]):
         if len(self._watches) >= _RUNS:
             self._watches.clear()
         watch = self._watches.setdefault(str(ctx.run_id), SessionMonitor())
-        found = watch.see(Step(call.tool_name, args, "", str(error) or type(error).__name__))
-        looping = found is not None and found.news
+        found = watch.check(Step(call.tool_name, args, "", str(error) or type(error).__name__))
+        looping = found is not None and found.is_new_stage
         failure = found.failure if found is not None and looping else classify(_evidence(error, call.tool_name))
         recovery = ExternalRecovery(session_policy())
         raise ModelRetry(without_task(recovery.change_request(recovery.failed(failure)))) from error

@@ -82,7 +82,7 @@ def _answered(line: bytes, where: str, watching: LoopSettings, *, every: bool) -
             step = step_from(table)
         except ConfigError as error:
             raise UsageError(f"{where}, step {position}: {error}") from None
-        finding = watch.see(step)
+        finding = watch.check(step)
         if finding is not None:
             found.append(
                 {
@@ -91,7 +91,7 @@ def _answered(line: bytes, where: str, watching: LoopSettings, *, every: bool) -
                     "count": finding.count,
                     "repeats": finding.repeats,
                     "stage": finding.stage,
-                    "news": finding.news,
+                    "news": finding.is_new_stage,
                     "text": finding.text,
                 }
             )

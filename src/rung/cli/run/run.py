@@ -79,7 +79,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     journal = _journal(options)
     policy = _policy(options, journal)
     agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
-    policy = policy.but(agents=tuple(agents), report=policy.report or _default_report(options))
+    policy = policy.replace(agents=tuple(agents), report=policy.report or _default_report(options))
     streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
     attempt = AgentCommand(
         by_agent={"": command_line, **agents},
@@ -203,9 +203,9 @@ def _write(stream: Any) -> Any:
 
 def _print(outcome: Outcome[str], *, streamed: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"name": "outcome", **outcome.contract(), "output": outcome.value}))
+        click.echo(json.dumps({"name": "outcome", **outcome.to_dict(), "output": outcome.value}))
         return
     if outcome.value is not None and not streamed:
         click.echo(outcome.value, nl=False)
     if not outcome.ok:
-        click.echo(json.dumps(outcome.contract(), indent=2))
+        click.echo(json.dumps(outcome.to_dict(), indent=2))

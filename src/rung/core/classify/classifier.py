@@ -32,7 +32,9 @@ RULES: Final[tuple[ClassifyRule, ...]] = (
 
 _own: tuple[tuple[ClassifyRule, ...], tuple[ClassifyRule, ...]] = ((), ())
 _table: RuleIndex | None = None  # made when the first failure is named
-NAMED: Final[dict[Any, Failure]] = {}  # what an engine remembers of names already given; other rules, other names
+FAILURE_CACHE: Final[
+    dict[Any, Failure]
+] = {}  # what an engine remembers of names already given; other rules, other names
 _SEEN: Final[dict[tuple[Any, ...], Failure]] = {}  # the same evidence has the same name: what fails, fails again
 _SEEN_LIMIT: Final = 1_024
 _SHORT: Final = 4_096  # characters of an evidence that is remembered
@@ -42,12 +44,12 @@ def use_rules(before: Iterable[ClassifyRule] = (), after: Iterable[ClassifyRule]
     """Put rules of one's own before and after ours, for the whole process; without any, ours alone again."""
     global _own, _table  # one table for a process, as with logging: set once, when it starts
     _own, _table = (tuple(before), tuple(after)), None
-    forget()
+    clear_cache()
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Name everything anew: for who measures, or has other rules."""
-    NAMED.clear()
+    FAILURE_CACHE.clear()
     _SEEN.clear()
 
 
@@ -70,21 +72,21 @@ def classify(trouble: object) -> Failure:
             return trouble
         trouble = evidence_of(trouble)
     if len(trouble.text) + len(trouble.output) + len(trouble.stack) > _SHORT:
-        return _named(trouble)
+        return _classify(trouble)
     key = (*trouble[:4], *trouble[5:], *trouble.headers.items()) if trouble.headers else (*trouble[:4], *trouble[5:])
     try:
         known = _SEEN.get(key)
     except TypeError:  # a fact that no type checker saw, and that cannot be looked up
-        return _named(trouble)
+        return _classify(trouble)
     if known is None:
-        known = _named(trouble)
+        known = _classify(trouble)
         if len(_SEEN) >= _SEEN_LIMIT:
             _SEEN.clear()
         _SEEN[key] = known
     return known
 
 
-def _named(trouble: Evidence) -> Failure:
+def _classify(trouble: Evidence) -> Failure:
     evidence = without_secrets(trouble)
     # What an inner ladder has already repeated in vain is not repeated again further out.
     may_repeat = not evidence.spent

@@ -100,10 +100,10 @@ TRANSIENT: Final = frozenset(GROUPS["transient"])
 
 # Trouble of the service itself: when it cannot be waited out it is "service down", and only another
 # model or provider can help.
-SERVICE_TROUBLE: Final = frozenset({Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.SERVER_ERROR, Kind.NETWORK, Kind.TIMEOUT})
+PROVIDER_KINDS: Final = frozenset({Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.SERVER_ERROR, Kind.NETWORK, Kind.TIMEOUT})
 
 # Not the work's fault: whoever takes over is given the same request, without a word about it.
-NOT_THE_WORK: Final = SERVICE_TROUBLE | {
+INFRASTRUCTURE_KINDS: Final = PROVIDER_KINDS | {
     Kind.SERVICE_DOWN,
     Kind.MODEL_UNAVAILABLE,
     Kind.QUOTA_EXHAUSTED,
@@ -111,11 +111,11 @@ NOT_THE_WORK: Final = SERVICE_TROUBLE | {
 }
 
 
-def can_go_on(failure: Failure) -> bool:
+def is_resumable(failure: Failure) -> bool:
     """Did the service fail in the midst of a stream? Then whoever takes over goes on with it, and repeats nothing."""
     evidence = failure.evidence
     streamed = evidence.phase is Phase.STREAM and evidence.output_started
-    return failure.kind in NOT_THE_WORK and streamed and not evidence.side_effects
+    return failure.kind in INFRASTRUCTURE_KINDS and streamed and not evidence.side_effects
 
 
 # Repeating these unchanged is useless at best: somebody must change something first.

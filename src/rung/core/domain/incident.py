@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
-from rung.core.domain.failures import can_go_on
+from rung.core.domain.failures import is_resumable
 from rung.core.domain.ladder import Action
 
 if TYPE_CHECKING:
@@ -40,27 +40,27 @@ class Incident:
     dollars: float = 0.0
     failure: Failure | None = None
     failures: tuple[Failure, ...] = ()
-    may_retry: bool = True
+    retry_budget_ok: bool = True
     steps: tuple[str, ...] = ()
-    written: str = ""  # the answer so far: what was cut off, and what each resumption added
-    continued: bool = False  # whoever was handed over to goes on with it
+    partial_output: str = ""  # the answer so far: what was cut off, and what each resumption added
+    resumed_elsewhere: bool = False  # whoever was handed over to goes on with it
 
-    origin: Request | None = None
+    first_request: Request | None = None
     request: Request | None = None
     digests: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
 
     rung: int = -1  # the highest rung used whose tries are not forgotten
-    used: Mapping[int, int] = _NOTHING  # tries by rung, for the whole incident
-    again: Mapping[int, int] = _NOTHING  # tries by rung, since the last climb
-    again_since: float = 0.0
-    entered: Mapping[int, float] = _NOTHING
-    spent: frozenset[int] = frozenset()
+    tries_used: Mapping[int, int] = _NOTHING  # tries by rung, for the whole incident
+    retries: Mapping[int, int] = _NOTHING  # tries by rung, since the last climb
+    retrying_since: float = 0.0
+    entered_at: Mapping[int, float] = _NOTHING
+    exhausted: frozenset[int] = frozenset()
     session_used: tuple[tuple[str, int], ...] = ()
     path: tuple[int, ...] = ()  # the rungs climbed, lowest first
     decision: ev.Decision | None = None
-    standing: ev.Decision | None = None  # the one that made the request being attempted; a repeat does not
+    active_decision: ev.Decision | None = None  # the one that made the request being attempted; a repeat does not
     asked: ev.Ask | None = None
     answer: str = ""
     checkpoints: Mapping[int, str] = _NOTHING
@@ -81,14 +81,14 @@ class Incident:
     @property
     def resuming(self) -> bool:
         """Is the request being attempted a continuation of a cut-off answer?"""
-        if isinstance(self.standing, ev.HandOver):
-            return self.continued
-        return isinstance(self.standing, ev.Change) and self.standing.action is Action.RESUME
+        if isinstance(self.active_decision, ev.HandOver):
+            return self.resumed_elsewhere
+        return isinstance(self.active_decision, ev.Change) and self.active_decision.action is Action.RESUME
 
     @property
     def handed_over(self) -> bool:
         """Is another model or agent at work than at the beginning?"""
-        one, other = self.request, self.origin
+        one, other = self.request, self.first_request
         return one is not None and other is not None and (one.model, one.agent) != (other.model, other.agent)
 
     def __eq__(self, other: object) -> bool:
@@ -112,7 +112,7 @@ class Incident:
             self.session_used = event.used
         request = event.request
         if request is not None:
-            self.origin = self.request = request
+            self.first_request = self.request = request
             self.digests = frozenset((request.digest(),))
             self.models = frozenset((request.model,))
             self.agents = frozenset((request.agent,))
@@ -122,17 +122,17 @@ class Incident:
         self.attempts += event.made
         self.failure = failure
         self.failures = (*self.failures, failure)
-        self.may_retry = event.may_retry
+        self.retry_budget_ok = event.may_retry
         if event.dollars:
             self.dollars += event.dollars
-        if failure.evidence.output or self.written:
-            self.written = (self.written if self.resuming else "") + failure.evidence.output
+        if failure.evidence.output or self.partial_output:
+            self.partial_output = (self.partial_output if self.resuming else "") + failure.evidence.output
 
     def _attempt_succeeded(self, event: ev.AttemptSucceeded) -> None:
         self.attempts += 1
         if event.dollars:
             self.dollars += event.dollars
-        last = self.standing
+        last = self.active_decision
         if isinstance(last, ev.Change) and last.action is Action.FORCE_DONE:
             self.status = ev.Status.PARTIAL
             self.reason = last.reason
@@ -148,16 +148,16 @@ class Incident:
         rung = decision.rung
         kind = type(decision)
         if kind is ev.Repeat:
-            if self.again:
-                self.again = {**self.again, rung: self.again.get(rung, 0) + 1}
+            if self.retries:
+                self.retries = {**self.retries, rung: self.retries.get(rung, 0) + 1}
             else:
-                self.again_since = event.at
-                self.again = {rung: 1}
+                self.retrying_since = event.at
+                self.retries = {rung: 1}
         else:
             if rung > self.rung:
                 self.rung = rung
-                self.again = _NOTHING
-                self.entered = {**self.entered, rung: event.at}
+                self.retries = _NOTHING
+                self.entered_at = {**self.entered_at, rung: event.at}
             self._entered(decision)
         if not self.path or self.path[-1] < rung:
             self.path = (*self.path, rung)
@@ -169,19 +169,19 @@ class Incident:
             if decision.model or decision.agent:
                 return
         elif isinstance(decision, ev.HandOver):
-            self.continued = self.failure is not None and can_go_on(self.failure)
+            self.resumed_elsewhere = self.failure is not None and is_resumable(self.failure)
             self.models |= {decision.model}
             self.agents |= {decision.agent}
         if not isinstance(decision, ev.Finish):
-            self.used = {**self.used, decision.rung: self.used.get(decision.rung, 0) + 1}
-            self.standing = decision
+            self.tries_used = {**self.tries_used, decision.rung: self.tries_used.get(decision.rung, 0) + 1}
+            self.active_decision = decision
 
     def _changed(self, event: ev.Changed) -> None:
         self.request = event.request
         self.digests |= {event.digest}
 
     def _skipped(self, event: ev.Skipped) -> None:
-        self.spent |= {event.rung}
+        self.exhausted |= {event.rung}
 
     def _step_completed(self, event: ev.StepCompleted) -> None:
         if event.step not in self.steps:  # a repeated attempt does the same again
@@ -205,7 +205,7 @@ class Incident:
 
     def _model_restored(self, event: ev.ModelRestored) -> None:
         if self.request is not None:
-            self.request = self.request.but(model=event.model, agent=event.agent)
+            self.request = self.request.replace(model=event.model, agent=event.agent)
 
     def _crashed(self, event: ev.Crashed) -> None:
         pass

@@ -113,7 +113,7 @@ class Rung:
     rollback: bool = setting(FLAG, "Restore the checkpoint taken on entry when the rung fails.", default=False)
     spent_with: str = setting(ANY_TEXT, "Name of a lower rung: this rung is exhausted with that one.", default="")
     # Read on every failure; reading a member of an enum class is slow in Python 3.11.
-    repeats: bool = field(init=False, repr=False, compare=False)
+    is_retry: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -139,7 +139,7 @@ class Ladder:
     default_entry: str
     loops: tuple[tuple[int, str], ...] = ()
     sizes: Mapping[Size, str] = field(default_factory=dict)
-    first: int = 1
+    base_level: int = 1
     about: str = ""
     _enters: Mapping[Kind, int] = field(init=False, repr=False, compare=False)
     _by_size: Mapping[Size, int] = field(init=False, repr=False, compare=False)
@@ -187,7 +187,7 @@ class Ladder:
             if name not in names:
                 raise ConfigError(f"sizes.{size}", name, allowed)
 
-    def enter(self, failure: Failure) -> int:
+    def entry_index(self, failure: Failure) -> int:
         """The index of the rung at which this failure enters."""
         index = self._enters[failure.kind]
         if failure.kind is _LOOP_DETECTED:
@@ -208,4 +208,4 @@ class Ladder:
 
     def level(self, index: int) -> int:
         """The number people know the rung by."""
-        return self.first + index
+        return self.base_level + index

@@ -76,9 +76,9 @@ class Outcome(Generic[T]):
         """The value; or the last error raised again, with the whole path as notes."""
         if self.ok:
             return self.value  # type: ignore[return-value]  # an ok outcome has its value
-        raise marked(self.error or AttemptError(self.reason), self)
+        raise annotate(self.error or AttemptError(self.reason), self)
 
-    def contract(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The outcome as JSON: schema `outcome`."""
         contract: dict[str, Any] = {
             "status": self.status.value,
@@ -112,7 +112,7 @@ class Outcome(Generic[T]):
         }
 
 
-def conclude(
+def build_outcome(
     incident: Incident,
     ladder: Ladder,
     events: tuple[Event, ...],
@@ -124,7 +124,7 @@ def conclude(
 ) -> Outcome[Any]:
     """The outcome of a closed incident."""
     assert incident.status is not None  # noqa: S101  # the engine closes before it concludes
-    kept = incident.request if sticky and incident.status in GOOD else incident.origin
+    kept = incident.request if sticky and incident.status in GOOD else incident.first_request
     failure = incident.failure
     return Outcome(
         status=incident.status,
@@ -149,7 +149,7 @@ def conclude(
 E = TypeVar("E", bound=BaseException)
 
 
-def marked(error: E, outcome: Outcome[Any]) -> E:
+def annotate(error: E, outcome: Outcome[Any]) -> E:
     """The error, saying what was tried, and known to an outer ladder as already recovered in vain."""
     if error.__dict__.get("__rung_outcome__") is outcome:
         return error  # unwrapped before: it says so already

@@ -41,7 +41,7 @@ class Request:
                 raise ConfigError(name, value, "1 or more, or None for the model's own limit")
         object.__setattr__(self, "messages", tuple(self.messages))
 
-    def but(self, **changes: Any) -> Request:
+    def replace(self, **changes: Any) -> Request:
         """The same request with these fields changed."""
         return replace(self, **changes)
 

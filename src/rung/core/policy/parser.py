@@ -31,7 +31,7 @@ from rung.core.policy.presets import LADDERS
 Table = dict[str, Any]
 
 
-LADDER_KEYS: Final = ("name", "rungs", "entry", "default_entry", "loops", "sizes", "first", "about")
+LADDER_KEYS: Final = ("name", "rungs", "entry", "default_entry", "loops", "sizes", "base_level", "about")
 
 
 def ladder_from(table: object, where: str = "ladder") -> Ladder:
@@ -64,7 +64,7 @@ def ladder_from(table: object, where: str = "ladder") -> Ladder:
                 one_of(Size).read(key, f"{where}.sizes.{key}"): ANY_TEXT.read(name, f"{where}.sizes.{key}")
                 for key, name in sizes.items()
             },
-            first=_INTEGER.read(source.get("first", 1), f"{where}.first"),
+            base_level=_INTEGER.read(source.get("base_level", 1), f"{where}.base_level"),
             about=ANY_TEXT.read(source.get("about", ""), f"{where}.about"),
         )
     except ConfigError as error:
@@ -108,7 +108,7 @@ def policy_from(table: object, where: str = "policy", base: Policy | None = None
         settings = {
             each.name: each.type.read(source[each.name], each.name) for each in declared(Policy) if each.name in source
         }
-        policy = policy.but(**settings)
+        policy = policy.replace(**settings)
         if "retries" in source:
             policy = policy.with_tries(Action.RETRY, WHOLE.read(source["retries"], "retries"))
     except ConfigError as error:
@@ -211,8 +211,8 @@ def _start(source: Table, base: Policy | None) -> Policy:
     if base is None:
         return preset("task" if ladder is None else ladder, template)
     if ladder is not None:
-        base = base.but(ladder=preset(ladder).ladder)
-    return TEMPLATES[template](base).but(name=template) if "template" in source else base
+        base = base.replace(ladder=preset(ladder).ladder)
+    return TEMPLATES[template](base).replace(name=template) if "template" in source else base
 
 
 def _tables(value: object, where: str) -> Mapping[str, Table]:

@@ -156,21 +156,21 @@ class Policy:
                 return position
         return -1
 
-    def dearer(self, name: str, than: str) -> bool:
+    def costs_more(self, name: str, than: str) -> bool:
         """Does this model cost more than that one? By their costs where known, else by their order."""
         one, other = self.model(name), self.model(than)
         if one is not None and other is not None and one.cost and other.cost:
             return one.cost > other.cost
         return self.rank(name) > self.rank(than)
 
-    def but(self, **changes: Any) -> Policy:
+    def replace(self, **changes: Any) -> Policy:
         """The same policy with these fields changed."""
         return replace(self, **changes)
 
     def with_tries(self, action: Action, tries: int) -> Policy:
         """The same policy with another number of tries on the rungs of this action."""
         rungs = tuple(replace(rung, tries=tries) if rung.action is action else rung for rung in self.ladder.rungs)
-        return self.but(ladder=replace(self.ladder, rungs=rungs))
+        return self.replace(ladder=replace(self.ladder, rungs=rungs))
 
 
 _BUDGETS: Final = MappingProxyType(
@@ -187,7 +187,7 @@ _BUDGETS: Final = MappingProxyType(
 
 def _conservative(policy: Policy) -> Policy:
     halved = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
-    policy = policy.but(
+    policy = policy.replace(
         backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.MORE_EXPENSIVE, escalate_after=2
     )
     return policy.with_tries(Action.RETRY, 1)
@@ -195,14 +195,14 @@ def _conservative(policy: Policy) -> Policy:
 
 def _aggressive(policy: Policy) -> Policy:
     doubled = replace(policy.budget, attempts=None if policy.budget.attempts is None else policy.budget.attempts * 2)
-    policy = policy.but(backoff=Backoff(base=0.5, cap=20), budget=doubled, retry_after_cap=180.0)
+    policy = policy.replace(backoff=Backoff(base=0.5, cap=20), budget=doubled, retry_after_cap=180.0)
     return policy.with_tries(Action.RETRY, 6)
 
 
 def _unattended(policy: Policy) -> Policy:
     """Nobody can be asked, and there is time: wait for a limit to reset rather than give up."""
-    rungs = tuple(replace(rung, seconds=None) if rung.repeats else rung for rung in policy.ladder.rungs)
-    return policy.but(
+    rungs = tuple(replace(rung, seconds=None) if rung.is_retry else rung for rung in policy.ladder.rungs)
+    return policy.replace(
         ladder=replace(policy.ladder, rungs=rungs),
         unattended=True,
         budget=replace(policy.budget, seconds=86_400),
@@ -220,7 +220,7 @@ def _off(policy: Policy) -> Policy:
     """No recovery at all: the first failure goes straight to the ladder's ending."""
     ending = policy.ladder.rungs[-1]
     only = replace(policy.ladder, rungs=(ending,), entry={}, default_entry=ending.name, loops=(), sizes={})
-    return policy.but(ladder=replace(only, rungs=(replace(ending, tries=0),)), retry=frozenset())
+    return policy.replace(ladder=replace(only, rungs=(replace(ending, tries=0),)), retry=frozenset())
 
 
 TEMPLATES: Final[Mapping[str, Callable[[Policy], Policy]]] = MappingProxyType(

@@ -27,7 +27,7 @@ _LAST_WORDS: Final = frozenset(
 _CUT_SHORT: Final = frozenset({Kind.OUTPUT_LIMIT, Kind.PARTIAL_OUTPUT, Kind.GAVE_UP, Kind.STREAM_INTERRUPTED})
 # What is wrong with a request itself is wrong for every other model, too.
 _ANOTHER_MODEL: Final = frozenset(Kind) - {Kind.INVALID_REQUEST}
-_HOPELESS: Final = (Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.BUDGET_EXHAUSTED)
+_TERMINAL: Final = (Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.BUDGET_EXHAUSTED)
 _RETRIED: Final = (*GROUPS["transient"], Kind.MALFORMED_OUTPUT)
 
 
@@ -49,7 +49,7 @@ TASK: Final = Ladder(
         **_enter("retry", *GROUPS["transient"]),
         **_enter("replan", Kind.GOAL_MISALIGNED, Kind.LOW_QUALITY, Kind.LOOP_DETECTED, Kind.CONTEXT_LIMIT),
         **_enter("fallback", Kind.CAPABILITY_MISMATCH, Kind.MODEL_UNAVAILABLE, Kind.SERVICE_DOWN, Kind.QUOTA_EXHAUSTED),
-        **_enter("force-done", *_HOPELESS),
+        **_enter("force-done", *_TERMINAL),
     },
     default_entry="nudge",
     loops=((3, "replan"), (5, "fallback"), (8, "force-done")),
@@ -81,7 +81,7 @@ CALL: Final = Ladder(
 PIPELINE: Final = Ladder(
     name="pipeline",
     about="Stages of agents.",
-    first=0,
+    base_level=0,
     rungs=(
         Rung(action=Action.RETRY, tries=2, scope=RungScope.ACTION),
         Rung(
@@ -105,7 +105,7 @@ PIPELINE: Final = Ladder(
             Kind.BEYOND_AUTHORITY,
             Kind.QUOTA_EXHAUSTED,
             Kind.SERVICE_DOWN,
-            *_HOPELESS,
+            *_TERMINAL,
         ),
     },
     default_entry="respawn",
@@ -131,7 +131,7 @@ MODEL: Final = Ladder(
             Kind.SERVICE_DOWN,
             Kind.QUOTA_EXHAUSTED,
         ),
-        **_enter("surface", *_HOPELESS),
+        **_enter("surface", *_TERMINAL),
     },
     default_entry="retry-with-context",
 )
@@ -158,7 +158,7 @@ CREW: Final = Ladder(
             Kind.CAPABILITY_MISMATCH,
         ),
         **_enter("replan", Kind.REVIEW_EXHAUSTED, Kind.BEYOND_AUTHORITY, Kind.GOAL_MISALIGNED, Kind.SCOPE_CONFLICT),
-        **_enter("person", Kind.STRATEGIC_AMBIGUITY, Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN, *_HOPELESS),
+        **_enter("person", Kind.STRATEGIC_AMBIGUITY, Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN, *_TERMINAL),
     },
     default_entry="fix",
     sizes={
@@ -182,7 +182,7 @@ HELPER: Final = Ladder(
         **_enter("retry", *GROUPS["transient"]),
         **_enter(
             "person",
-            *_HOPELESS,
+            *_TERMINAL,
             Kind.QUOTA_EXHAUSTED,
             Kind.SERVICE_DOWN,
             Kind.CONTENT_FILTER,

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
-from rung.core.domain.failures import NOT_THE_WORK, Kind
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind
 from rung.core.domain.ladder import Action
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ _AVOID: Final[Mapping[Kind, str]] = MappingProxyType(
 def prompt_id(action: Action, failure: Failure) -> str:
     """The id of the prompt for this rung and failure."""
     if action is Action.RESUME:
-        return _RESUMES.get(failure.kind, "resume.broken" if failure.kind in NOT_THE_WORK else "resume.cut")
+        return _RESUMES.get(failure.kind, "resume.broken" if failure.kind in INFRASTRUCTURE_KINDS else "resume.cut")
     if action is Action.REPLAN:
         return "replan.loop" if failure.kind is Kind.LOOP_DETECTED else "replan.approach"
     if action is Action.NUDGE:
@@ -221,7 +221,7 @@ def render(
     template = overrides.get(name) or PROMPTS[name]
     room = tokens * CHARACTERS_PER_TOKEN
     evidence = failure.evidence
-    task = incident.origin.prompt if incident.origin is not None else ""
+    task = incident.first_request.prompt if incident.first_request is not None else ""
     fields = {
         "kind": failure.kind.value,
         "error": clip(failure.message or failure.kind.value, room // 4),

@@ -20,7 +20,7 @@ def ladder_table(ladder: Ladder) -> dict[str, Any]:
     return {
         "name": ladder.name,
         "about": ladder.about,
-        "first": ladder.first,
+        "base_level": ladder.base_level,
         "rungs": [_rung_table(rung) for rung in ladder.rungs],
         "entry": {kind.value: name for kind, name in ladder.entry.items()},
         "default_entry": ladder.default_entry,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.conversation.compaction import compacted, goal_for, size
 from rung.core.conversation.repair import mended
-from rung.core.domain.failures import NOT_THE_WORK, Kind, can_go_on
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_resumable
 from rung.core.domain.ladder import Action
 from rung.core.policy.prompts import prompt_id, render
 
@@ -27,27 +27,27 @@ def change(decision: Change | HandOver, incident: Incident, failure: Failure, po
     action = policy.ladder.rungs[decision.rung].action
     action = getattr(decision, "action", action)
     if action is Action.RAISE_LIMIT:
-        return request.but(max_tokens=_more(request, policy)), ""
+        return request.replace(max_tokens=_more(request, policy)), ""
     if action is Action.COMPACT:
         return compact(request, failure), ""
     if action is Action.REPAIR:
-        return request.but(messages=tuple(mended(request.messages))), ""
+        return request.replace(messages=tuple(mended(request.messages))), ""
     model = getattr(decision, "model", request.model)
     agent = getattr(decision, "agent", request.agent)
     if model != request.model or agent != request.agent:
         name = "handover.context"
-        request = request.but(model=model, agent=agent)
-        if can_go_on(failure):
+        request = request.replace(model=model, agent=agent)
+        if is_resumable(failure):
             name, action = prompt_id(Action.RESUME, failure), Action.RESUME
-        elif failure.kind in NOT_THE_WORK:
+        elif failure.kind in INFRASTRUCTURE_KINDS:
             return request, ""  # the service failed, not the work: the same request, elsewhere
     else:
         name = prompt_id(action, failure)
     text = render(name, incident, failure, policy.prompts) + _not_again(decision, incident)
     if action is Action.RESPAWN:
-        assert incident.origin is not None  # noqa: S101  # there is a request, so there was a first one
+        assert incident.first_request is not None  # noqa: S101  # there is a request, so there was a first one
         turns = None if request.max_turns is None else request.max_turns * 2
-        request = request.but(messages=incident.origin.messages, max_turns=turns)  # a fresh start
+        request = request.replace(messages=incident.first_request.messages, max_turns=turns)  # a fresh start
     if failure.kind in (Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING):
         request = compact(request, failure)  # words alone would only make it longer
     return _say(request, incident, text, failure, whole=action is not Action.RESUME), name
@@ -55,7 +55,7 @@ def change(decision: Change | HandOver, incident: Incident, failure: Failure, po
 
 def _not_again(decision: Change | HandOver, incident: Incident) -> str:
     """On a second try of one rung: say what the first ones were, so that this one differs."""
-    before = incident.used.get(decision.rung, 1) - 1
+    before = incident.tries_used.get(decision.rung, 1) - 1
     if before < 1:
         return ""
     return f"\n\nThis way has already been tried {before} time{'s' * (before > 1)}. Do not do the same again."
@@ -66,7 +66,7 @@ def compact(request: Request, failure: Failure) -> Request:
     if not request.messages:
         return request
     goal = goal_for(failure, size(request.messages))
-    return request.but(messages=tuple(compacted(request.messages, goal)))
+    return request.replace(messages=tuple(compacted(request.messages, goal)))
 
 
 def _more(request: Request, policy: Policy) -> int:
@@ -80,9 +80,9 @@ def _say(request: Request, incident: Incident, text: str, failure: Failure, *, w
     if request.messages:
         partial = ({"role": "assistant", "content": failure.evidence.output},)
         kept = () if whole or not failure.evidence.output else partial
-        return request.but(messages=(*request.messages, *kept, {"role": "user", "content": text}), recovery=text)
+        return request.replace(messages=(*request.messages, *kept, {"role": "user", "content": text}), recovery=text)
     if whole:
-        return request.but(prompt=text, recovery=text)
-    task = incident.origin.prompt if incident.origin is not None else request.prompt
-    so_far = f"\n\nYour answer so far:\n{incident.written}" if incident.written else ""
-    return request.but(prompt=f"{task}{so_far}\n\n{text}", recovery=text)
+        return request.replace(prompt=text, recovery=text)
+    task = incident.first_request.prompt if incident.first_request is not None else request.prompt
+    so_far = f"\n\nYour answer so far:\n{incident.partial_output}" if incident.partial_output else ""
+    return request.replace(prompt=f"{task}{so_far}\n\n{text}", recovery=text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Phase
 from rung.core.domain.incident import Incident
-from rung.core.recovery.decide import decide, obey, seconds_left
+from rung.core.recovery.decide import decide, decision_from_answer, seconds_left
 from rung.core.recovery.resume_point import RULE as CUT_OFF
 from rung.core.recovery.resume_point import about_cut_off
 
@@ -223,7 +223,7 @@ class _BacktestRun:
     def _told(self, failure: Failure, now: float) -> ev.Decision | None:
         """What a person's answer, or the death of the process, amounts to; None where it is for `decide`."""
         if self.answered:
-            return obey(self.incident, self.policy, now)
+            return decision_from_answer(self.incident, self.policy, now)
         return about_cut_off(self.incident, self.policy) if failure.rule == CUT_OFF else None
 
     def _part(self, recorded: ev.Decision, instead: ev.Decision) -> None:
@@ -257,7 +257,7 @@ class _BacktestRun:
         if not isinstance(decision, ev.Repeat):
             wait = getattr(decision, "wait", 0.0)
             return wait, wait
-        repeat = self.incident.again.get(decision.rung, 0) + 1
+        repeat = self.incident.retries.get(decision.rung, 0) + 1
         low, high = (self.policy.backoff.wait(repeat, chance, failure.retry_after) for chance in (0.0, 1.0))
         return low, high
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
-from rung.core.domain.failures import NOT_THE_WORK, SERVICE_TROUBLE, Kind, Phase, can_go_on
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, PROVIDER_KINDS, Kind, Phase, is_resumable
 from rung.core.domain.ladder import HAND_OVERS, Action, Rung, RungScope
 from rung.core.policy.policy import Confirm
 
@@ -45,10 +45,10 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     over = spent_cap(incident, policy, now)
     if over:
         return _finish(policy, over, ())
-    failure = _trouble(incident, failure)
-    entry = ladder.enter(failure)
+    failure = _root_failure(incident, failure)
+    entry = ladder.entry_index(failure)
     if policy.learn and entry < incident.hint < len(ladder.rungs) and incident.decision is None:
-        remembered = _as_before(incident, failure, policy, now)
+        remembered = _from_hint(incident, failure, policy, now)
         if remembered is not None:
             return remembered
     floor = incident.rung
@@ -58,26 +58,26 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     index = entry
     while index < len(ladder.rungs):
         rung = ladder.rungs[index]
-        if rung.repeats:
-            tried = incident.again.get(index, 0)
+        if rung.is_retry:
+            tried = incident.retries.get(index, 0)
             wait = policy.backoff.wait(tried + 1, jitter, failure.retry_after)
             why_not = _cannot_repeat(incident, failure, policy, rung, tried, wait, now)
             if not why_not:
                 return Repeat(index, wait, failure.kind, tuple(skipped))
             skipped.append((index, why_not))
-            index = max(index + 1, floor, _when_it_persists(failure, policy, index))
+            index = max(index + 1, floor, _skip_to_service_down(failure, policy, index))
             continue
         if index < floor:
             index = floor
             continue
-        decision = _climb(incident, failure, policy, index, now, skipped, jitter)
+        decision = _take_rung(incident, failure, policy, index, now, skipped, jitter)
         if decision is not None:
             return decision
         index += 1
     return _finish(policy, failure.headline(), tuple(skipped))
 
 
-class FirstRepeats:
+class FirstRetryCache:
     """Memory of `decide` under one policy: the repeats it decided on after the first failure of an incident.
 
     Such a decision depends on the kind, the phase and the retryability of the failure alone, as long as nothing else
@@ -97,7 +97,7 @@ class FirstRepeats:
         if (
             incident.attempts == 1
             and len(incident.failures) == 1
-            and incident.may_retry
+            and incident.retry_budget_ok
             and incident.dollar_cap is None
             and incident.hint < 0
             and failure.retry_after is None
@@ -116,7 +116,7 @@ class FirstRepeats:
         return decide(incident, failure, policy, now, jitter)
 
 
-def obey(incident: Incident, policy: Policy, now: float) -> Decision | None:
+def decision_from_answer(incident: Incident, policy: Policy, now: float) -> Decision | None:
     """What a person's answer amounts to; None when it only closes a way and decide goes on."""
     asked = incident.asked
     assert asked is not None  # noqa: S101  # an answer without a question is a fault of the engine
@@ -160,10 +160,10 @@ def seconds_left(incident: Incident, policy: Policy, now: float) -> float | None
         least = left if least is None or left < least else least
     rungs = policy.ladder.rungs
     if incident.rung >= 0:
-        least = _least(least, rungs[incident.rung], incident.entered[incident.rung], now)
-    for index in incident.again:
-        if rungs[index].repeats:
-            least = _least(least, rungs[index], incident.again_since, now)
+        least = _least(least, rungs[incident.rung], incident.entered_at[incident.rung], now)
+    for index in incident.retries:
+        if rungs[index].is_retry:
+            least = _least(least, rungs[index], incident.retrying_since, now)
     return None if least is None else max(0.0, least)
 
 
@@ -182,10 +182,10 @@ def _rung_spent(incident: Incident, policy: Policy, index: int, now: float) -> b
     rung = policy.ladder.rungs[index]
     if rung.spent_with and _rung_spent(incident, policy, policy.ladder.index(rung.spent_with), now):
         return True
-    used = incident.used.get(index, 0)
+    used = incident.tries_used.get(index, 0)
     if rung.scope is RungScope.SESSION:
         used += dict(incident.session_used).get(rung.name, 0)
-    return index in incident.spent or used >= rung.tries or _time_up(rung, incident.entered.get(index, now), now)
+    return index in incident.exhausted or used >= rung.tries or _time_up(rung, incident.entered_at.get(index, now), now)
 
 
 def _cannot_repeat(
@@ -200,61 +200,63 @@ def _cannot_repeat(
         return f"its {rung.tries} tries are spent"
     if failure.retry_after is not None and failure.retry_after > policy.retry_after_cap:
         return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
-    if _visible(incident, failure):
+    if _has_visible_effects(incident, failure):
         return _UNSAFE
-    if rung.seconds is not None and now + wait >= (incident.again_since if incident.again else now) + rung.seconds:
+    if rung.seconds is not None and now + wait >= (incident.retrying_since if incident.retries else now) + rung.seconds:
         return "its time is up, or would be after the wait"
-    if incident.rung >= 0 and _time_up(policy.ladder.rungs[incident.rung], incident.entered[incident.rung] - wait, now):
+    if incident.rung >= 0 and _time_up(
+        policy.ladder.rungs[incident.rung], incident.entered_at[incident.rung] - wait, now
+    ):
         return "the time of the rung it repeats is up"
     if incident.deadline is not None and now + wait >= incident.deadline:
         return "the wait would outlast the total time"
-    if not incident.may_retry:
+    if not incident.retry_budget_ok:
         return "the shared retry budget is spent"
     return ""
 
 
-def _when_it_persists(failure: Failure, policy: Policy, index: int) -> int:
+def _skip_to_service_down(failure: Failure, policy: Policy, index: int) -> int:
     """Service trouble that cannot be waited out is a service that is down: go where that enters.
 
     Nothing that is said to the model helps there. A tool's trouble, or an attempt that overran its own
     time, is not the service's.
     """
     down = policy.ladder.entry.get(Kind.SERVICE_DOWN)
-    if _broken_off(failure):
+    if _interrupted_mid_stream(failure):
         return index + 1
     ours = failure.evidence.phase in (Phase.LIMIT, Phase.TOOL)
-    if failure.kind not in SERVICE_TROUBLE or ours or down is None:
+    if failure.kind not in PROVIDER_KINDS or ours or down is None:
         return index + 1
     return policy.ladder.index(down)
 
 
-def _broken_off(failure: Failure) -> bool:
+def _interrupted_mid_stream(failure: Failure) -> bool:
     """Service trouble in the midst of an answer: somebody already has the beginning, and what helps is to go on."""
     evidence = failure.evidence
-    return failure.kind in SERVICE_TROUBLE and evidence.phase is Phase.STREAM and evidence.output_started
+    return failure.kind in PROVIDER_KINDS and evidence.phase is Phase.STREAM and evidence.output_started
 
 
-def _trouble(incident: Incident, failure: Failure) -> Failure:
+def _root_failure(incident: Incident, failure: Failure) -> Failure:
     """What is really wrong: that a rung's own change was turned down leaves the trouble it was made for."""
-    made = incident.standing
+    made = incident.active_decision
     if failure.kind is not _INVALID_REQUEST or not isinstance(made, Change) or made.action not in _MECHANICAL:
         return failure
     cause = next((former for former in reversed(incident.failures) if former.kind == made.reason), failure)
     return cause._replace(retryable=False)
 
 
-def _as_before(incident: Incident, failure: Failure, policy: Policy, now: float) -> Decision | None:
+def _from_hint(incident: Incident, failure: Failure, policy: Policy, now: float) -> Decision | None:
     """What helped the last time. Never a repeat, a question or an end: those are for the ladder to come to."""
     rung = policy.ladder.rungs[incident.hint]
-    if rung.repeats or rung.action in _ENDING_STATUS:
+    if rung.is_retry or rung.action in _ENDING_STATUS:
         return None
-    decision = _climb(incident, failure, policy, incident.hint, now, [])
+    decision = _take_rung(incident, failure, policy, incident.hint, now, [])
     if isinstance(decision, Change | HandOver):
         return decision._replace(reason=f"{failure.kind}: {rung.name} worked last time")
     return None
 
 
-def _climb(
+def _take_rung(
     incident: Incident,
     failure: Failure,
     policy: Policy,
@@ -273,8 +275,10 @@ def _climb(
         skipped.append((index, why_not))
         return None
     wait = failure.retry_after or 0.0
-    before = incident.used.get(index, 0)
-    if before and rung.action is Action.RESUME and _broken_off(failure):  # a service that breaks again needs time
+    before = incident.tries_used.get(index, 0)
+    if (
+        before and rung.action is Action.RESUME and _interrupted_mid_stream(failure)
+    ):  # a service that breaks again needs time
         wait = policy.backoff.wait(before, jitter, failure.retry_after)
     return Change(index, rung.action, wait, failure.kind, tuple(skipped))
 
@@ -283,7 +287,7 @@ def _cannot_help(incident: Incident, failure: Failure, policy: Policy, index: in
     rung = policy.ladder.rungs[index]
     if _rung_spent(incident, policy, index, now):
         return "spent"
-    goes_on = rung.action is Action.RESUME and _broken_off(failure)
+    goes_on = rung.action is Action.RESUME and _interrupted_mid_stream(failure)
     if rung.applies_to is not None and failure.kind not in rung.applies_to and not goes_on:
         return f"does not help with {failure.kind}"
     if rung.max_missing_sections is not None and len(failure.evidence.missing) > rung.max_missing_sections:
@@ -292,20 +296,20 @@ def _cannot_help(incident: Incident, failure: Failure, policy: Policy, index: in
         return "the call cannot be changed: it was not given as a request"
     if incident.dollar_cap is not None and incident.dollars + rung.cost > incident.dollar_cap:
         return f"would cost ${rung.cost:.2f}, more than is left"
-    if rung.action in _FROM_THE_START and _visible(incident, failure):
+    if rung.action in _FROM_THE_START and _has_visible_effects(incident, failure):
         return _UNSAFE
     wait = failure.retry_after
     if wait is not None and rung.action not in HAND_OVERS and rung.action not in _ENDING_STATUS:
         if wait > policy.retry_after_cap:
             return f"asked to wait {wait:g} s, the cap is {policy.retry_after_cap:g} s"
-        if rung.seconds is not None and now + wait >= incident.entered.get(index, now) + rung.seconds:
+        if rung.seconds is not None and now + wait >= incident.entered_at.get(index, now) + rung.seconds:
             return "its time is up, or would be after the wait"
         if incident.deadline is not None and now + wait >= incident.deadline:
             return "the wait would outlast the total time"
     return ""
 
 
-def _visible(incident: Incident, failure: Failure) -> bool:
+def _has_visible_effects(incident: Incident, failure: Failure) -> bool:
     """Would doing the same again be seen twice?"""
     evidence = failure.evidence
     return (evidence.output_started or evidence.side_effects) and not incident.terms.idempotent
@@ -315,7 +319,11 @@ def _hand_over(
     incident: Incident, failure: Failure, policy: Policy, index: int, skipped: list[Skip]
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
-    if failure.kind in NOT_THE_WORK and _visible(incident, failure) and not _goes_on(failure, policy):
+    if (
+        failure.kind in INFRASTRUCTURE_KINDS
+        and _has_visible_effects(incident, failure)
+        and not _can_resume_elsewhere(failure, policy)
+    ):
         skipped.append((index, _UNSAFE))  # it would be the same request, elsewhere
         return None
     target = _target(incident, failure, policy, rung)
@@ -330,7 +338,7 @@ def _hand_over(
         skipped.append((index, f"{model or agent} would cost ${price:.2f}, more than is left"))
         return None
     assert incident.request is not None  # noqa: S101  # _cannot_help has seen to it
-    dearer = policy.dearer(model, incident.request.model)
+    dearer = policy.costs_more(model, incident.request.model)
     early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
     must_ask = (
         policy.confirm is Confirm.ALWAYS
@@ -349,9 +357,9 @@ def _hand_over(
     return Ask(index, question, options, estimate, model, agent, failure.kind, tuple(skipped))
 
 
-def _goes_on(failure: Failure, policy: Policy) -> bool:
+def _can_resume_elsewhere(failure: Failure, policy: Policy) -> bool:
     """Can the other one go on with a broken answer? Where a ladder resumes at all, it can."""
-    return can_go_on(failure) and any(rung.action is Action.RESUME for rung in policy.ladder.rungs)
+    return is_resumable(failure) and any(rung.action is Action.RESUME for rung in policy.ladder.rungs)
 
 
 def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> tuple[str, str] | None:
@@ -370,13 +378,13 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
 
 
 def _next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> str | None:
-    assert incident.origin is not None  # noqa: S101  # as in _target
-    here = incident.origin.model
+    assert incident.first_request is not None  # noqa: S101  # as in _target
+    here = incident.first_request.model
     untried = [model.name for model in policy.models if model.name not in incident.models]
     above = [name for name in untried if policy.rank(name) > policy.rank(here)]
     below = [name for name in untried if policy.rank(name) < policy.rank(here)]
     if failure.kind is Kind.QUOTA_EXHAUSTED:  # money is gone: never to a dearer one
-        return next((name for name in reversed(untried) if not policy.dearer(name, here)), None)
+        return next((name for name in reversed(untried) if not policy.costs_more(name, here)), None)
     if above:
         return above[0]
     if rung.action is Action.ESCALATE or failure.kind is Kind.CAPABILITY_MISMATCH:

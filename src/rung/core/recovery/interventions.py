@@ -39,10 +39,10 @@ class Intervention(NamedTuple):
     def applied(self, request: Request) -> Request:
         """The request to attempt as ordered."""
         if self.model:
-            request = request.but(model=self.model)
+            request = request.replace(model=self.model)
         if not self.prompt:
             return request
         if request.messages:
             said = {"role": "user", "content": self.prompt}
-            return request.but(messages=(*request.messages, said), recovery=self.prompt)
-        return request.but(prompt=self.prompt, recovery=self.prompt)
+            return request.replace(messages=(*request.messages, said), recovery=self.prompt)
+        return request.replace(prompt=self.prompt, recovery=self.prompt)

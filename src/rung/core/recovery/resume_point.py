@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
-from rung.core.recovery.decide import obey
+from rung.core.recovery.decide import decision_from_answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +44,9 @@ def point(events: Sequence[ev.Event], policy: Policy, now: float) -> ResumePoint
         return ResumePoint(failure, undecided=True)
     since = events[made]
     assert isinstance(since, ev.Decided)  # noqa: S101  # looked for
-    decision, before = since.decision, Incident.of(events[:made]).standing
+    decision, before = since.decision, Incident.of(events[:made]).active_decision
     if isinstance(decision, ev.Ask) and _last(events, ev.Answered) > made:
-        obeyed = obey(incident, policy, now)
+        obeyed = decision_from_answer(incident, policy, now)
         return ResumePoint(failure, obeyed, before, undecided=obeyed is None, unnoted=obeyed is not None)
     if isinstance(decision, ev.Change | ev.HandOver):
         if _last(events, ev.Skipped) > made:

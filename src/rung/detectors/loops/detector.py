@@ -189,7 +189,7 @@ class LoopDetector:
             at=last.index,
             tool=last.tool,
             stage=stage,
-            news=news,
+            is_new_stage=news,
         )
 
     def to_json(self) -> dict[str, Any]:

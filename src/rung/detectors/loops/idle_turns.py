@@ -58,7 +58,7 @@ class IdleTurnDetector:
             count=self._count,
             repeats=self._count,
             stage=stage,
-            news=news,
+            is_new_stage=news,
             phase=Phase.RESULT,
         )
 

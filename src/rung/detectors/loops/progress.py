@@ -54,7 +54,7 @@ class ProgressDetector:
             count=self._calls,
             repeats=repeats,
             stage=watching.stage(repeats),
-            news=news,
+            is_new_stage=news,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -24,13 +24,13 @@ class LoopMatch:
 
     rule: str
     count: int
-    slack: int = 0
+    threshold_bonus: int = 0
     size: int = 1
 
     @property
     def repeats(self) -> int:
         """The count as the ladders know it."""
-        return self.count - self.slack
+        return self.count - self.threshold_bonus
 
 
 def same(one: ObservedStep, other: ObservedStep) -> bool:

@@ -95,7 +95,7 @@ class RepetitionDetector:
             count=count,
             repeats=max(3, count * 3 // TIMES),
             phase=Phase.STREAM,
-            news=news,
+            is_new_stage=news,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from rung.core.domain.incident import Incident
 from rung.core.recovery.resume_point import about_cut_off, cut_off, point
 from rung.engine.durable.store_retry import apatiently, patiently
 from rung.engine.ports import DurableJournal
-from rung.engine.recover import acarry, carry, ended, prepare
+from rung.engine.recover import arun_to_end, finish_run, new_run, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -104,10 +104,10 @@ class DurableRecovery:
         if f"{key}.begun" in self.known:
             failure = cut_off(run.incident)
             run.began = now
-            run.rejected(failure)
+            run.record_failure(failure)
             if not self.claim.exhausted:
                 return at._replace(
-                    failure=failure, decision=run.note(about_cut_off(run.incident, run.policy)), wait=0.0
+                    failure=failure, decision=run.append_decision(about_cut_off(run.incident, run.policy)), wait=0.0
                 )
         if self.claim.exhausted:
             last = len(run.policy.ladder.rungs) - 1
@@ -118,7 +118,7 @@ class DurableRecovery:
     def _decided(self, at: ResumePoint) -> ResumePoint:
         """The same with a decision that is written down, where none was yet."""
         if at.unnoted and at.decision is not None:
-            return at._replace(decision=self.run.note(at.decision))
+            return at._replace(decision=self.run.append_decision(at.decision))
         if at.undecided and at.failure is not None:
             return at._replace(decision=self.run.decide(at.failure))
         return at
@@ -127,16 +127,16 @@ class DurableRecovery:
         """How a run that has ended did end."""
         self.begin(events)
         self.run.value = self.claim.done.get("value")
-        return ended(self.run)
+        return finish_run(self.run)
 
     def finish(self, outcome: Outcome[Any]) -> Outcome[Any]:
         """Keep how it ended; what comes to this run later is told that."""
         run = self.run
         first = run.published
-        fresh = run.unpublished()
+        fresh = run.drain()
         if fresh:  # it ended without another step: given up
             self.claim.append(run.incident.id, first, fresh)
-            run.tell(fresh)
+            run.notify(fresh)
         value = outcome.value if _is_json(outcome.value) else None
         told = {"status": outcome.status.value, "reason": outcome.reason, "value": value}
         try:
@@ -170,8 +170,8 @@ async def recover(
     with claim:
         at = durable.begin(events)
         if at is not None:
-            await acarry(run, durable.once(attempt), at.failure, at.decision, at.wait)
-        return await to_thread(durable.finish, ended(run))
+            await arun_to_end(run, durable.once(attempt), at.failure, at.decision, at.wait)
+        return await to_thread(durable.finish, finish_run(run))
 
 
 def recover_sync(
@@ -191,8 +191,8 @@ def recover_sync(
     with claim:
         at = durable.begin(events)
         if at is not None:
-            carry(run, durable.once(attempt), at.failure, at.decision, at.wait)
-        return durable.finish(ended(run))
+            run_to_end(run, durable.once(attempt), at.failure, at.decision, at.wait)
+        return durable.finish(finish_run(run))
 
 
 def _claimed(run_id: str, journal: DurableJournal) -> tuple[RunLease, Sequence[Event]]:
@@ -207,7 +207,7 @@ def _claimed(run_id: str, journal: DurableJournal) -> tuple[RunLease, Sequence[E
 def _ready(
     claim: RunLease, request: Request | str, policy: Policy | str, ports: RunPorts
 ) -> tuple[RecoveryRun, DurableRecovery]:
-    run = prepare(request, policy, {**ports, "journal": claim}, claim.run)
+    run = new_run(request, policy, {**ports, "journal": claim}, claim.run)
     run.keeper = durable = DurableRecovery(claim, run)
     return run, durable
 

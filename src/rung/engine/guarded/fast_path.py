@@ -17,7 +17,7 @@ from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.policy.budget import RetryBudget
 from rung.engine.loop.run import CURRENT
 from rung.engine.ports import EPOCH
-from rung.engine.timeouts.attempt_reports import REPORTED, AttemptReports, anything, take
+from rung.engine.timeouts.attempt_reports import REPORTED, AttemptReports, any_since, collect
 from rung.engine.timeouts.sync_timeout import LOOK_EVERY, WATCHDOG, AttemptInterrupt, in_main, release
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class FastPath:
         ended, run, later = EPOCH + monotonic(), self.guard.run, self.guard.later
         assert later is not None  # noqa: S101  # else this is not called
         request = args[0] if args and isinstance(args[0], Request) else None
-        heard = take(began, awaited=run.awaited) if anything(began, awaited=run.awaited) else None
+        heard = collect(began, awaited=run.awaited) if any_since(began, awaited=run.awaited) else None
         try:
             if CURRENT.get() is None:
                 later(self.story, request, began, ended, heard)
@@ -73,14 +73,14 @@ class FastPath:
         run = self.guard.run()
         run.open(request, began)
         for at, step in heard.steps if heard is not None else ():
-            run.record(ev.StepCompleted(at, step))
-        run.record(ev.AttemptSucceeded(ended, ended - began, heard.dollars if heard is not None else 0.0))
+            run.append(ev.StepCompleted(at, step))
+        run.append(ev.AttemptSucceeded(ended, ended - began, heard.dollars if heard is not None else 0.0))
         return run.log
 
     def watch(self) -> None:
         """Start the watchdog; calls in the main thread can take the fast path while the circuit is closed."""
         if in_main():
-            WATCHDOG.settle(self.breaker)
+            WATCHDOG.register(self.breaker)
             if self.breaker.circuit is not _CLOSED:  # checked last: another thread may open it at any moment
                 self.breaker.home = None
 
@@ -199,7 +199,7 @@ def _awaited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]
     """The wrapper of a coroutine function whose calls are watched by the sweeper of their event loop."""
     from asyncio import CancelledError
 
-    from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, sweeper_here, task_in, was_ours
+    from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, cancelled_by_us, sweeper_here, task_in
 
     guard, breaker, herd, limit, finished, keep = (
         lane.guard,
@@ -229,7 +229,7 @@ def _awaited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]
             value = await work
             del RUNNING[work]
             if OVERDUE:
-                was_ours(work, task)  # should it have come back all the same, take our cancellation back
+                cancelled_by_us(work, task)  # should it have come back all the same, take our cancellation back
             finished(EPOCH + began)
             if herd.low:
                 herd.credit()
@@ -239,16 +239,16 @@ def _awaited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]
         except Exception as error:
             failed: Exception = error
             RUNNING.pop(work, None)
-            was_ours(work, task)
+            cancelled_by_us(work, task)
         except CancelledError:
             RUNNING.pop(work, None)
             here.task = None  # its cancellations are counted anew
-            if not was_ours(work, task):
+            if not cancelled_by_us(work, task):
                 raise
             failed = AttemptTimeout(limit)
         except BaseException:
             RUNNING.pop(work, None)
-            was_ours(work, task)
+            cancelled_by_us(work, task)
             raise
         try:
             return await guard.acarry(as_attempt(function, args, kwargs), args, failed, EPOCH + began)

@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.outcome import GOOD, marked
+from rung.core.domain.outcome import GOOD, annotate
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.core.policy.policy import Policy
-from rung.core.recovery.decide import FirstRepeats
+from rung.core.recovery.decide import FirstRetryCache
 from rung.engine.guarded import fast_path, generators
 from rung.engine.loop.run import RecoveryRun
 from rung.engine.ports import JournalPorts
-from rung.engine.recover import acarry, carry, ended, equipment
+from rung.engine.recover import arun_to_end, finish_run, run_attributes, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,10 +42,10 @@ class GuardedFunction:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
         if callable(key):
             raise ConfigError("key", key, "a text: a guarded function has one circuit breaker")
-        equipped = equipment(policy, {**ports, "key": key}, idempotent=idempotent)
+        equipped = run_attributes(policy, {**ports, "key": key}, idempotent=idempotent)
         equipped["breaker"] = equipped.pop("breakers").get(key)  # one for all calls
         equipped["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
-        equipped["first_repeats"] = FirstRepeats(policy)
+        equipped["first_repeats"] = FirstRetryCache(policy)
         for port in ("jitter", "check", "asker", "breaker_key"):
             if equipped.get(port) is not None:
                 equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
@@ -54,7 +54,7 @@ class GuardedFunction:
         # The fast path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
         # must be able to take a good call later.
         log: LazyEventLog | None = equipped["lazy_log"]
-        self.later = None if log is None else log.append_later
+        self.later = None if log is None else log.append_lazy
         wants_all = ("clock", "jitter", "check", "session")
         seen = any(ports.get(name) is not None for name in wants_all) or bool(ports.get("listeners"))
         self.flat = policy.budget.dollars is None and not seen and (equipped["journal"] is None or log is not None)
@@ -81,7 +81,7 @@ class GuardedFunction:
         """Recover a call, from its beginning or from its first failure: its value, or its last error."""
         run, failure, decision = self.begin(args, failed, began)
         del failed  # should it be raised again, its traceback holds this frame: a cycle
-        carry(run, attempt, failure, decision)
+        run_to_end(run, attempt, failure, decision)
         return _conclude(run)
 
     async def acarry(
@@ -94,7 +94,7 @@ class GuardedFunction:
         """Recover a call, awaiting."""
         run, failure, decision = self.begin(args, failed, began)
         del failed  # as above
-        await acarry(run, attempt, failure, decision)
+        await arun_to_end(run, attempt, failure, decision)
         return _conclude(run)
 
 
@@ -138,10 +138,10 @@ def _conclude(run: RecoveryRun) -> Any:
     """The value, or the last error with the path."""
     if run.incident.status in GOOD:
         return run.value
-    outcome = ended(run)
+    outcome = finish_run(run)
     if outcome.error is None:
         return outcome.unwrap()
     try:
-        raise marked(outcome.error, replace(outcome, error=None))
+        raise annotate(outcome.error, replace(outcome, error=None))
     finally:
         del outcome  # the error's traceback holds this frame: a cycle

@@ -38,8 +38,8 @@ def recovery(
     """Attempt, and recover until it has ended; or go on from a failure and the decision about it, or after a wait."""
     try:
         if run.observed:
-            yield from _publish(run)
-        over = (yield from _pause(run, wait)) if wait > 0 else False
+            yield from _persist_and_notify(run)
+        over = (yield from _wait_interruptible(run, wait)) if wait > 0 else False
         while not over:
             if failure is None or decision is None:
                 failure = yield from _attempt(run)
@@ -47,15 +47,15 @@ def recovery(
                     break
                 decision = run.decide(failure)
             if run.observed:
-                yield from _publish(run)
+                yield from _persist_and_notify(run)
             if isinstance(decision, ev.Repeat):
                 if decision.wait > 0 or run.interventions is not None:
-                    over = yield from _pause(run, decision.wait)
+                    over = yield from _wait_interruptible(run, decision.wait)
                 decision = None
             else:
                 over, decision = yield from _act(run, failure, decision)
         if run.observed:
-            yield from _publish(run, final=True)
+            yield from _persist_and_notify(run, final=True)
     except BaseException as error:
         # Closed by its driver, or hit by Ctrl-C while in here: either way it is over, and that is recorded.
         run.stopped("stopped from outside" if not isinstance(error, Exception) else f"a fault in Rung: {error!r}")
@@ -69,7 +69,7 @@ def _act(
 
     Without a next decision the attempt is made.
     """
-    yield from _leave(run)
+    yield from _roll_back(run)
     if isinstance(decision, ev.Finish):
         run.close(decision)
         return True, None
@@ -79,7 +79,7 @@ def _act(
     assert not isinstance(decision, ev.Repeat)  # noqa: S101  # the caller has seen to it
     if not (yield from _change(run, decision, failure)):
         return False, run.decide(failure)
-    over = yield from _pause(run, decision.wait if isinstance(decision, ev.Change) else 0.0)
+    over = yield from _wait_interruptible(run, decision.wait if isinstance(decision, ev.Change) else 0.0)
     return over, None
 
 
@@ -90,9 +90,9 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
         return run.failed(refusal)
     run.seconds = seconds = seconds_left(run.incident, run.policy, run.began)
     if seconds is not None and seconds <= 0:
-        return run.failed(run.too_late())
+        return run.failed(run.deadline_error())
     if run.pending is not None:
-        yield from _settle(run)
+        yield from _await_persisted(run)
     if run.keeper is not None:
         yield from _call(run, "journal", run.keeper.begun)
     value, error = yield ATTEMPT
@@ -104,7 +104,7 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
     if found is None:
         run.succeeded(value)
         return None
-    return run.rejected(classify(found))
+    return run.record_failure(classify(found))
 
 
 def _checked(run: RecoveryRun, check: ResultValidator, value: Any) -> Generator[Move, Reply, Evidence | Failure | None]:
@@ -119,7 +119,7 @@ def _checked(run: RecoveryRun, check: ResultValidator, value: Any) -> Generator[
     return Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
 
 
-def _pause(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
+def _wait_interruptible(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
     """Let this much time pass, or until a person says otherwise; True when that was the end."""
     interventions = run.interventions
     if interventions is None:
@@ -130,10 +130,10 @@ def _pause(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
     while True:
         given, run.order = run.order, None
         if given is None:
-            given, _ = yield from _call(run, "orders", interventions.order, run.incident.id)
+            given, _ = yield from _call(run, "orders", interventions.intervention, run.incident.id)
         if given is not None:
-            over = _obey(run, given)
-            yield from _publish(run)
+            over = _apply_intervention(run, given)
+            yield from _persist_and_notify(run)
             return over
         left = until - run.clock.now()
         if left <= 0:
@@ -141,36 +141,36 @@ def _pause(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
         yield Wait(min(left, LOOK))
 
 
-def _obey(run: RecoveryRun, order: Intervention) -> bool:
+def _apply_intervention(run: RecoveryRun, order: Intervention) -> bool:
     """Do as a person ordered, and write it down first; True when that is the end."""
     from rung.core.recovery.interventions import InterventionType
 
     now, before = run.clock.now(), run.incident.request
-    run.record(ev.Ordered(now, order.action.value, order.by, order.model, order.prompt))
+    run.append(ev.Ordered(now, order.action.value, order.by, order.model, order.prompt))
     if order.action is InterventionType.CANCEL:
         run.close(ev.Finish(max(run.incident.rung, 0), ev.Status.PARTIAL, f"stopped by {order.by or 'a person'}"))
         return True
     if before is not None:
         after = order.applied(before)
         if after != before:
-            run.record(ev.Changed(now, after, after.digest(), before.changed(after), "order"))
+            run.append(ev.Changed(now, after, after.digest(), before.changed(after), "order"))
     return False
 
 
-def _leave(run: RecoveryRun) -> Steps:
+def _roll_back(run: RecoveryRun) -> Steps:
     """The rung of the decision before has failed: put back what it changed, where that is wanted."""
     before = run.before
     if before is None:
         return
     incident = run.incident
-    if incident.origin is not None and incident.handed_over:
-        run.record(ev.ModelRestored(run.clock.now(), incident.origin.model, incident.origin.agent))
+    if incident.first_request is not None and incident.handed_over:
+        run.append(ev.ModelRestored(run.clock.now(), incident.first_request.model, incident.first_request.agent))
     reference = incident.checkpoints.get(before.rung)
     if reference is None or not run.policy.ladder.rungs[before.rung].rollback or run.checkpoint is None:
         return
     _, error = yield from _call(run, "checkpoint", run.checkpoint.restore, reference)
     if error is None:
-        run.record(ev.RolledBack(run.clock.now(), before.rung, reference))
+        run.append(ev.RolledBack(run.clock.now(), before.rung, reference))
 
 
 def _change(run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failure) -> Generator[Move, Reply, bool]:
@@ -190,9 +190,9 @@ def _change(run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failur
         if changer is None or isinstance(decision, ev.HandOver):
             after, prompt = change(decision, incident, failure, run.policy)
             if changer is not None:
-                after = yield from _by_user(run, changer, after)
+                after = yield from _call_rung_handler(run, changer, after)
         else:
-            after, prompt = (yield from _by_user(run, changer, before)), f"own.{action}"
+            after, prompt = (yield from _call_rung_handler(run, changer, before)), f"own.{action}"
     except Exception as error:  # the user's planner or compactor broke: the rung has failed, not we
         return _skip(run, decision.rung, f"{rung.name} broke: {type(error).__name__}: {error}")
     digest = after.digest()
@@ -200,11 +200,13 @@ def _change(run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failur
         return _skip(run, decision.rung, "its request is one that was already tried")
     if action is Action.COMPACT and after.size() >= before.size():
         return _skip(run, decision.rung, "compacting did not make it smaller")
-    run.record(ev.Changed(run.clock.now(), after, digest, before.changed(after), prompt))
+    run.append(ev.Changed(run.clock.now(), after, digest, before.changed(after), prompt))
     return True
 
 
-def _by_user(run: RecoveryRun, changer: Callable[..., Any], request: Request) -> Generator[Move, Reply, Request]:
+def _call_rung_handler(
+    run: RecoveryRun, changer: Callable[..., Any], request: Request
+) -> Generator[Move, Reply, Request]:
     made, error = yield CallPort(changer, (request, run.incident))
     if error is not None:
         raise error
@@ -214,7 +216,7 @@ def _by_user(run: RecoveryRun, changer: Callable[..., Any], request: Request) ->
 
 
 def _skip(run: RecoveryRun, rung: int, reason: str) -> bool:
-    run.record(ev.Skipped(run.clock.now(), rung, reason))
+    run.append(ev.Skipped(run.clock.now(), rung, reason))
     return False
 
 
@@ -223,7 +225,7 @@ def _take_checkpoint(run: RecoveryRun, rung: int, label: str) -> Steps:
         return
     reference, error = yield from _call(run, "checkpoint", run.checkpoint.take, label)
     if error is None:
-        run.record(ev.CheckpointTaken(run.clock.now(), rung, reference))
+        run.append(ev.CheckpointTaken(run.clock.now(), rung, reference))
 
 
 def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
@@ -231,26 +233,26 @@ def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decisi
     assert run.asker is not None  # noqa: S101  # decide asks only where somebody is there
     answer, _ = yield from _call(run, "asker", run.asker, question, run.incident)
     if answer not in {option.id for option in question.options}:
-        return run.note(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
+        return run.append_decision(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
     return run.answered(answer)
 
 
-def _publish(run: RecoveryRun, *, final: bool = False) -> Steps:
+def _persist_and_notify(run: RecoveryRun, *, final: bool = False) -> Steps:
     """Write new events to the journal, then notify the listeners, in this order, before every act.
 
     Nobody waits for the final events, so that a journal may write them later.
     """
     first = run.published
-    fresh = run.unpublished()
+    fresh = run.drain()
     if not fresh:
         return
     if final and run.lazy_log is not None:
-        yield from _call(run, "journal", run.lazy_log.append_last, run.incident.id, first, fresh)
+        yield from _call(run, "journal", run.lazy_log.append_final, run.incident.id, first, fresh)
     elif run.journal is not None:
-        kept, _ = yield from _call(run, "journal", _hand_over, run.journal, run.incident.id, first, fresh)
+        kept, _ = yield from _call(run, "journal", _append, run.journal, run.incident.id, first, fresh)
         if isinstance(kept, _Pending):
             run.pending = kept
-    run.tell(fresh)
+    run.notify(fresh)
 
 
 class _Pending(NamedTuple):
@@ -259,12 +261,12 @@ class _Pending(NamedTuple):
     future: Future[Any]
 
 
-def _hand_over(journal: EventLog, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
+def _append(journal: EventLog, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
     kept = journal.append(incident, first, events)
     return _Pending(cast("Future[Any]", kept)) if hasattr(kept, "add_done_callback") else kept
 
 
-def _settle(run: RecoveryRun) -> Steps:
+def _await_persisted(run: RecoveryRun) -> Steps:
     """What was decided is safe before it is acted on; the commit had the pause before the attempt to itself.
 
     Before a first attempt nothing was: it waits for nothing.

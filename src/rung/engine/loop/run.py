@@ -9,18 +9,18 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rung.core.classify.classifier import NAMED, classify
+from rung.core.classify.classifier import FAILURE_CACHE, classify
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptTimeout, CircuitOpenError
-from rung.core.domain.failures import SERVICE_TROUBLE, Phase
+from rung.core.domain.failures import PROVIDER_KINDS, Phase
 from rung.core.domain.incident import FOLDS, Incident
-from rung.core.domain.outcome import conclude
+from rung.core.domain.outcome import build_outcome
 from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
 from rung.core.policy.policy import Sticky
-from rung.core.recovery.decide import decide, obey
+from rung.core.recovery.decide import decide, decision_from_answer
 from rung.engine.loop.ids import NUMBERS
 from rung.engine.ports import EPOCH, SystemClock
-from rung.engine.timeouts.attempt_reports import MAIN_THREAD, anything, hearing, take
+from rung.engine.timeouts.attempt_reports import MAIN_THREAD, any_since, collect, listeners
 from rung.engine.timeouts.sync_timeout import MAIN
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rung.core.policy.breaker import Breaker
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
-    from rung.core.recovery.decide import FirstRepeats
+    from rung.core.recovery.decide import FirstRetryCache
     from rung.core.recovery.interventions import Intervention
     from rung.engine.loop.process_state import BreakerRegistry
     from rung.engine.ports import (
@@ -92,7 +92,7 @@ class RecoveryRun:
     breaker_key: str | Callable[[Request | None], str] = ""  # empty: each model has its own
     retry_budget: RetryBudget | None = None
     session: Session | None = None
-    first_repeats: FirstRepeats | None = None  # of a guarded function
+    first_repeats: FirstRetryCache | None = None  # of a guarded function
     keeper: AttemptRecorder | None = None  # of a run that survives its process
 
     parent: RecoveryRun | None = None
@@ -139,14 +139,14 @@ class RecoveryRun:
             used = tuple(self.session.used.items())
         self.began = now
         values = (now, name or NUMBERS.next(), self.terms, request, deadline, dollars, outer_id, used)
-        self.record(_event(ev.Opened, values))
+        self.append(_event(ev.Opened, values))
 
-    def record(self, event: ev.Event) -> None:
+    def append(self, event: ev.Event) -> None:
         """A new fact."""
         self.log.append(event)
         FOLDS[type(event)](self.incident, event)
 
-    def unpublished(self) -> Sequence[ev.Event]:
+    def drain(self) -> Sequence[ev.Event]:
         """Events nobody has been told of yet; none are kept back for nobody."""
         if not self.observed:
             return ()
@@ -154,7 +154,7 @@ class RecoveryRun:
         self.published = len(self.log)
         return fresh
 
-    def tell(self, events: Sequence[ev.Event]) -> None:
+    def notify(self, events: Sequence[ev.Event]) -> None:
         """Tell the listeners; one that breaks is recorded, shown and passed over."""
         for event in events:
             for listener in self.listeners:
@@ -171,7 +171,7 @@ class RecoveryRun:
         import warnings
 
         words = f"{type(error).__name__}: {error}"
-        self.record(ev.Crashed(self.clock.now(), what, words))
+        self.append(ev.Crashed(self.clock.now(), what, words))
         warnings.warn(f"rung: {what} broke and was ignored: {words}", RuntimeWarning, stacklevel=2)
 
     def admit(self) -> CircuitOpenError | None:
@@ -204,7 +204,7 @@ class RecoveryRun:
             self.breaker = self.breakers.get(key)
         return key
 
-    def too_late(self) -> AttemptTimeout:
+    def deadline_error(self) -> AttemptTimeout:
         """There is no time left to make an attempt in: a failure without one."""
         self.made = False
         return AttemptTimeout(0.0)
@@ -212,19 +212,19 @@ class RecoveryRun:
     def failed(self, error: Exception) -> Failure:
         """The attempt raised this: name it, count it, write it down."""
         self.error = error
-        failure = name(error)
+        failure = classify_cached(error)
         if self.visible or MAIN_THREAD.touched >= self.heard_since:
             failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
-        return self.rejected(failure)
+        return self.record_failure(failure)
 
-    def rejected(self, failure: Failure) -> Failure:
+    def record_failure(self, failure: Failure) -> Failure:
         """The attempt failed so."""
         now = self.clock.now()
         if self.breaker is not None and self.made:
             self.breaker.ended(self.permit, self.began, now, vote(failure))
         herd = self.retry_budget
         room = herd is None or herd.affords(failure.kind)
-        self.record(_event(ev.AttemptFailed, (now, failure, now - self.began, self.spent, room, self.made)))
+        self.append(_event(ev.AttemptFailed, (now, failure, now - self.began, self.spent, room, self.made)))
         return failure
 
     def decide(self, failure: Failure) -> ev.Decision:
@@ -233,26 +233,26 @@ class RecoveryRun:
             self._recall(failure)
         now = self.clock.now()
         if self.first_repeats is not None:
-            return self.note(self.first_repeats.decide(self.incident, failure, now, self.jitter()), now)
-        return self.note(decide(self.incident, failure, self.policy, now, self.jitter()), now)
+            return self.append_decision(self.first_repeats.decide(self.incident, failure, now, self.jitter()), now)
+        return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
 
     def _recall(self, failure: Failure) -> None:
         """Ask the journal, where it remembers anything, what helped with this failure before."""
         if self.remedies is None:
             return
         try:
-            name = self.remedies.hint(self.terms.project, failure)
+            name = self.remedies.suggest_rung(self.terms.project, failure)
         except Exception as error:  # a memory that fails must not stand in the way
             self.crashed("memory", error)
             return
         if name is not None and name in self.terms.rungs:
             rung = self.terms.rungs.index(name)
-            self.record(ev.Hinted(self.clock.now(), rung, f"{name} worked last time"))
+            self.append(ev.Hinted(self.clock.now(), rung, f"{name} worked last time"))
 
-    def note(self, decision: D, now: float | None = None) -> D:
+    def append_decision(self, decision: D, now: float | None = None) -> D:
         """Write a decision down; a retry that it schedules is charged now, not when it runs."""
-        self.before = self.incident.standing
-        self.record(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
+        self.before = self.incident.active_decision
+        self.append(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
         if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
             self.retry_budget.charge(self.incident.failure.kind)
         return decision
@@ -260,9 +260,9 @@ class RecoveryRun:
     def answered(self, answer: str) -> ev.Decision | None:
         """A person chose; None when that only closed a way and the ladder goes on."""
         now = self.clock.now()
-        self.record(ev.Answered(now, answer))
-        decision = obey(self.incident, self.policy, now)
-        return None if decision is None else self.note(decision, now)
+        self.append(ev.Answered(now, answer))
+        decision = decision_from_answer(self.incident, self.policy, now)
+        return None if decision is None else self.append_decision(decision, now)
 
     def succeeded(self, value: Any) -> None:
         """The result is good."""
@@ -270,18 +270,18 @@ class RecoveryRun:
         if self.breaker is not None:
             self.breaker.ended(self.permit, self.began, now, _GOOD)
         incident = self.incident
-        if incident.written and incident.resuming and isinstance(value, str):
-            value = incident.written + value
+        if incident.partial_output and incident.resuming and isinstance(value, str):
+            value = incident.partial_output + value
         self.value = value
         self.error = None
-        self.record(_event(ev.AttemptSucceeded, (now, now - self.began, self.spent)))
+        self.append(_event(ev.AttemptSucceeded, (now, now - self.began, self.spent)))
         if self.retry_budget is not None:
             self.retry_budget.credit()
         self._settle()
 
     def close(self, decision: ev.Finish) -> None:
         """It ends without a success."""
-        self.record(ev.Closed(self.clock.now(), decision.status, decision.reason))
+        self.append(ev.Closed(self.clock.now(), decision.status, decision.reason))
         self._settle()
 
     def stopped(self, reason: str = "stopped from outside") -> None:
@@ -291,20 +291,20 @@ class RecoveryRun:
         now = self.clock.now()
         if self.breaker is not None:
             self.breaker.ended(self.permit, self.began, now, _NEUTRAL)
-        self.record(ev.Cancelled(now, reason))
+        self.append(ev.Cancelled(now, reason))
         self._settle()
         first = self.published
-        fresh = self.unpublished()
+        fresh = self.drain()
         if self.journal is not None:
             try:
                 self.last_word = self.journal.append(self.incident.id, first, fresh)
             except Exception as error:  # the caller is on its way out; do not stand in the way
                 self.crashed("journal", error)
-        self.tell(fresh)
+        self.notify(fresh)
 
     def outcome(self) -> Outcome[Any]:
         """How it ended."""
-        return conclude(
+        return build_outcome(
             self.incident,
             self.policy.ladder,
             tuple(self.log),
@@ -318,11 +318,11 @@ class RecoveryRun:
         """What the attempt just made reported while there was no run to tell."""
         if self.clock is not SYSTEM_CLOCK:
             return  # such calls never take the fast path, and their times mean nothing here
-        if not anything(self.began, awaited=self.awaited):
+        if not any_since(self.began, awaited=self.awaited):
             return
-        heard = take(self.began, awaited=self.awaited)
+        heard = collect(self.began, awaited=self.awaited)
         for at, step in heard.steps:
-            self.record(ev.StepCompleted(at, step))
+            self.append(ev.StepCompleted(at, step))
         self.visible = heard.touched
         self.spent = self.told = heard.dollars
 
@@ -332,7 +332,7 @@ class RecoveryRun:
             self.parent.spent += self.incident.dollars
         elif self.incident.dollars > self.told:  # we may be part of a call that has no run
             said = (SYSTEM_CLOCK.now(), self.incident.dollars - self.told)
-            for reports in hearing():
+            for reports in listeners():
                 reports.spent(said)
         if self.session is not None:
             self.session.settle(self.incident, self.policy)
@@ -340,29 +340,29 @@ class RecoveryRun:
 
 def vote(failure: Failure) -> CallVerdict:
     """What a failure says about the service; a tool's trouble, or the caller's own fault, says nothing."""
-    return _BAD if failure.kind in SERVICE_TROUBLE and failure.evidence.phase is not _TOOL else _NEUTRAL
+    return _BAD if failure.kind in PROVIDER_KINDS and failure.evidence.phase is not _TOOL else _NEUTRAL
 
 
 # Naming is a pure function of an exception's class and arguments, where it carries nothing else.
 _NAMED_LIMIT: Final = 1_024
 
 
-def name(error: Exception) -> Failure:
+def classify_cached(error: Exception) -> Failure:
     """The failure in an exception; one that is equal to an earlier one has its name."""
     if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
         return classify(error)
     key = (type(error), error.args)
     try:
-        failure = NAMED.get(key)
+        failure = FAILURE_CACHE.get(key)
     except TypeError:  # arguments that cannot be hashed
         return classify(error)
     if failure is None:
         failure = classify(error)
         if isinstance(error, OSError) and error.filename is not None:
             return failure  # the name is in its text, but not among its arguments
-        if len(NAMED) >= _NAMED_LIMIT:
-            NAMED.clear()
-        NAMED[key] = failure
+        if len(FAILURE_CACHE) >= _NAMED_LIMIT:
+            FAILURE_CACHE.clear()
+        FAILURE_CACHE[key] = failure
     return failure
 
 

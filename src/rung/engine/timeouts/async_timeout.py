@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.domain.errors import AttemptTimeout
-from rung.engine.timeouts.attempt_reports import REPORTED, equip
+from rung.engine.timeouts.attempt_reports import REPORTED, install
 from rung.engine.timeouts.sync_timeout import LOOK_EVERY
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ async def _swept(work: Awaitable[T], seconds: float) -> T:
     try:
         return await work
     except asyncio.CancelledError:
-        if was_ours(work, task):
+        if cancelled_by_us(work, task):
             raise AttemptTimeout(seconds) from None
         raise
     finally:
         del RUNNING[work]
-        was_ours(work, task)
+        cancelled_by_us(work, task)
 
 
 class TimeoutSweeper:
@@ -90,7 +90,7 @@ class TimeoutSweeper:
         self.task = None if cancels else task
         here = REPORTED.get()
         if here is None or here.owner is None or here.owner() is not task:
-            equip(task)
+            install(task)
 
     def sweep_now(self) -> None:
         """Cancel overdue attempts, and schedule the next sweep."""
@@ -109,7 +109,7 @@ class TimeoutSweeper:
         self.loop.call_later(soon - now, self.sweep_now)
 
 
-def was_ours(work: object, task: Task | None) -> bool:
+def cancelled_by_us(work: object, task: Task | None) -> bool:
     """Was it we alone who cancelled this? Takes our cancellation back."""
     before = OVERDUE.pop(work, None)
     return before is not None and task is not None and task.uncancel() <= before

@@ -63,7 +63,7 @@ MAIN_THREAD: Final = AttemptReports()
 REPORTED: ContextVar[AttemptReports | None] = ContextVar("rung_reported", default=None)
 
 
-def equip(task: Any) -> None:
+def install(task: Any) -> None:
     """Give the running task reports of its own; above them are those it was started with."""
     here = REPORTED.get()
     above = () if here is None else tuple(each for each in (here, *here.above) if each.alive)
@@ -72,7 +72,7 @@ def equip(task: Any) -> None:
     REPORTED.set(AttemptReports(ref(task), above))
 
 
-def hearing() -> list[AttemptReports]:
+def listeners() -> list[AttemptReports]:
     """Everybody who hears what is reported here."""
     here = REPORTED.get()
     all_ = [] if here is None else [here, *here.above]
@@ -81,7 +81,7 @@ def hearing() -> list[AttemptReports]:
     return all_
 
 
-def anything(began: float, *, awaited: bool) -> bool:
+def any_since(began: float, *, awaited: bool) -> bool:
     """Was anything reported since then, in an attempt of this task or thread?"""
     here = REPORTED.get()
     if here is None:
@@ -89,7 +89,7 @@ def anything(began: float, *, awaited: bool) -> bool:
     return here.at >= began or (not awaited and MAIN_THREAD.at >= began and get_ident() == MAIN)
 
 
-def take(began: float, *, awaited: bool) -> CollectedReports:
+def collect(began: float, *, awaited: bool) -> CollectedReports:
     """What was reported since then, in an attempt of this task or thread; its steps are told once."""
     listening = _listening(awaited=awaited)
     # What two of them heard is one report, and one object.

@@ -93,7 +93,7 @@ class TimeoutWatchdog:
         """Whether it watches, with its own signal handler in place since it last warned."""
         return self._thread is not None and not self._said and getsignal(SIGNAL or 0) is self._handler
 
-    def say(self, *, displaced: bool) -> None:
+    def warn(self, *, displaced: bool) -> None:
         """Warn, once for each time that it happens."""
         if displaced and not self._said:
             warnings.warn(
@@ -104,13 +104,13 @@ class TimeoutWatchdog:
             )
         self._said = displaced
 
-    def settle(self, breaker: Breaker) -> None:
+    def register(self, breaker: Breaker) -> None:
         """Calls of this breaker need not ask in the main thread, as long as we can end them."""
         self.start()
         self._homes.add(breaker)
         breaker.home = MAIN
 
-    def hurry(self, due: float) -> None:
+    def wake_before(self, due: float) -> None:
         """Do not sleep past this."""
         if due < self._wakes_at:
             try:
@@ -156,7 +156,7 @@ class TimeoutWatchdog:
         now = monotonic()
         if _releasing(frame):
             self._insists_at = 0.0  # once more, at once
-            self.hurry(0.0)
+            self.wake_before(0.0)
         else:
             for depth, due in enumerate(self.due):
                 if due <= now:
@@ -173,7 +173,7 @@ def in_main() -> bool:
     if SIGNAL is None or threading.get_ident() != MAIN:
         return False
     displaced = WATCHDOG.displaced
-    WATCHDOG.say(displaced=displaced)
+    WATCHDOG.warn(displaced=displaced)
     return not displaced
 
 
@@ -189,7 +189,7 @@ def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: flo
     try:
         WATCHDOG.due.append(due)
         if seconds < LOOK_EVERY:
-            WATCHDOG.hurry(due)
+            WATCHDOG.wake_before(due)
         value = function(*arguments)
         WATCHDOG.due.pop()
         return value

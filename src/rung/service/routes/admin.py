@@ -47,7 +47,7 @@ def me(request: Request, hub: Parts, who: Reader) -> Me:
         version=rung.__version__,
         demo=hub.demo,
         journal=hub.place,
-        trouble=hub.journal.trouble,
+        trouble=hub.journal.last_error,
         models=[name for name in dict.fromkeys([*known, *known_models(hub.journal)]) if name],
         projects=sorted(row.id for row in listing.projects(hub.journal) if row.id)[:MOST],
     )
@@ -181,7 +181,7 @@ def healthz() -> str:
 @router.get("/readyz", response_class=PlainTextResponse, include_in_schema=False)
 def readyz(hub: Parts) -> PlainTextResponse:
     """Can it do its work?"""
-    trouble = hub.journal.trouble
+    trouble = hub.journal.last_error
     try:
         ping(hub.journal)
     except Exception as error:  # noqa: BLE001  # whatever it is, we are not ready
@@ -199,7 +199,7 @@ def metrics(hub: Parts, _: Reader) -> str:
     rows.append(("rung_dollars_total", "counter", "", sum(one.dollars for one in attempts)))
     rows.append(("rung_events_total", "counter", "", hub.stream.seq))
     rows.append(("rung_stream_listeners", "gauge", "", hub.stream.listeners))
-    rows.append(("rung_journal_in_trouble", "gauge", "", int(bool(hub.journal.trouble))))
+    rows.append(("rung_journal_in_trouble", "gauge", "", int(bool(hub.journal.last_error))))
     lines, known = [], ""
     for name, kind, labels, value in rows:
         if name != known:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query
 
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import DOES
-from rung.core.domain.outcome import conclude
+from rung.core.domain.outcome import build_outcome
 from rung.core.policy.presets import LADDERS
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.core.text.event_text import narrate
@@ -268,5 +268,5 @@ def _outcome(incident: Incident, events: Sequence[ev.Event]) -> dict[str, Any]:
     if incident.status is None:
         return {}
     ladder = LADDERS.get(incident.terms.ladder, LADDERS["task"])
-    outcome = conclude(incident, ladder, tuple(events), value=None, error=None, now=events[-1].at, sticky=True)
-    return {**outcome.contract(), "ladder": incident.terms.ladder}
+    outcome = build_outcome(incident, ladder, tuple(events), value=None, error=None, now=events[-1].at, sticky=True)
+    return {**outcome.to_dict(), "ladder": incident.terms.ladder}

@@ -88,7 +88,7 @@ class DurableEventLog(Database, Protocol):
         """Append events in one transaction with the check that they may be appended."""
         ...
 
-    def order(self, incident: str) -> Intervention | None:
+    def intervention(self, incident: str) -> Intervention | None:
         """Order that a person gave to this incident."""
         ...
 
@@ -96,6 +96,6 @@ class DurableEventLog(Database, Protocol):
         """Model that a person has put this session on; empty when there is none."""
         ...
 
-    def hint(self, project: str, failure: Failure) -> str | None:
+    def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """Rung that resolved this failure before."""
         ...

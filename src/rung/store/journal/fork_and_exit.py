@@ -16,7 +16,7 @@ AT_EXIT: Final = 10.0  # seconds that the end of a process waits for what was ha
 class Attended(Protocol):
     """Writer that must react to a fork and to the end of the process."""
 
-    def begin_anew(self) -> None:
+    def reset_after_fork(self) -> None:
         """Start afresh in the child of a fork."""
         ...
 
@@ -43,7 +43,7 @@ def _see_to_forks() -> None:
 
 def _in_child() -> None:
     for writer in list(_WRITERS):
-        writer.begin_anew()
+        writer.reset_after_fork()
 
 
 @cache

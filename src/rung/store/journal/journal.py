@@ -81,7 +81,7 @@ class Journal:
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None]:
         """Keep these events, of which the first has this place in the incident."""
         append = AppendItem(self, incident, first, tuple(events))
-        return self._writer.put_patiently(append, append.present)
+        return self._writer.enqueue_buffered(append, append.present)
 
     def append_if(
         self, incident: str, first: int, events: Sequence[Event], hold: Callable[[BackendConnection], object]
@@ -93,7 +93,7 @@ class Journal:
             hold(connection)
             return append(connection)
 
-        return self._writer.put_patiently(work, append.present)
+        return self._writer.enqueue_buffered(work, append.present)
 
     @property
     def runs(self) -> DurableRunStore:
@@ -109,33 +109,33 @@ class Journal:
 
         return Mailbox(self)
 
-    def order(self, incident: str) -> Intervention | None:
+    def intervention(self, incident: str) -> Intervention | None:
         """What a person wants of this incident, unasked; the engine looks while it waits."""
-        return self.mailbox.order(incident)
+        return self.mailbox.intervention(incident)
 
     def model_for(self, session: str) -> str:
         """The model a person has put this session on; empty when nobody did."""
         return self.mailbox.model(session)
 
-    def asker(self, seconds: float | None = None) -> PendingQuestion:
+    def operator_prompt(self, seconds: float | None = None) -> PendingQuestion:
         """Puts questions to whoever looks at this journal, and waits for the answer: give it as `ask=`."""
         from rung.store.mailbox import PendingQuestion
 
         return PendingQuestion(self.mailbox, seconds)
 
-    def hint(self, project: str, failure: Failure) -> str | None:
+    def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """The rung that helped with this failure before; the engine asks where the policy learns."""
         from rung.store.queries.remedies import hint
 
         return hint(self, project, failure)
 
-    def append_last(self, incident: str, first: int, events: Sequence[Event]) -> None:
+    def append_final(self, incident: str, first: int, events: Sequence[Event]) -> None:
         """Append the last events of an incident, which is over; nobody waits. They may come after what others hand over later."""
-        self._writer.note(AppendItem(self, incident, first, tuple(events)), always=True)
+        self._writer.enqueue_lazy(AppendItem(self, incident, first, tuple(events)), always=True)
 
-    def append_later(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
+    def append_lazy(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
         """Events of a call that went well, from its first to its last: made of these values when they are written."""
-        self._writer.note((make, values))
+        self._writer.enqueue_lazy((make, values))
 
     # -- writing and reading --------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Journal:
         self._writer.close()
 
     @property
-    def trouble(self) -> str:
+    def last_error(self) -> str:
         """Why it cannot be written just now; empty when it can."""
         return self._writer.trouble
 

@@ -77,7 +77,7 @@ class Writer:
         self._taken = 0  # notes, so far
         self._stirred = False  # the thread knows, or is about to see, that there are notes
         self._busy = False  # it has just written something
-        self._hand: list[WriteItem] = []  # taken from the queue to be written
+        self._batch: list[WriteItem] = []  # taken from the queue to be written
         self._spool: deque[WriteItem] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -89,7 +89,7 @@ class Writer:
         """Write this; the ticket is good when it is durable, and fails when it cannot be."""
         return self._put(work, present, patient=False)
 
-    def put_patiently(
+    def enqueue_buffered(
         self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool]
     ) -> DurableFuture[Any]:
         """Write this as soon as it can be: while the store is in trouble it waits, and nobody else does."""
@@ -102,7 +102,7 @@ class Writer:
         self._hand_over(WriteItem(work, present, ticket, patient))
         return ticket
 
-    def note(self, note: Any, *, always: bool = False) -> None:
+    def enqueue_lazy(self, note: Any, *, always: bool = False) -> None:
         """Write what this unfolds to, some time soon: the cheapest way to hand anything over, and nobody waits."""
         notes = self._notes
         if len(notes) >= self.room and not always:
@@ -151,9 +151,9 @@ class Writer:
 
     # -- after a fork ---------------------------------------------------------------------------------
 
-    def begin_anew(self) -> None:
+    def reset_after_fork(self) -> None:
         """This is the child: what was handed over before is the parent's to write, and nobody here waits for it."""
-        theirs = [*self._hand, *self._spool]
+        theirs = [*self._batch, *self._spool]
         with suppress(Empty):
             while True:
                 theirs += [item] if isinstance(item := self._queue.get_nowait(), WriteItem) else []
@@ -166,9 +166,9 @@ class Writer:
     def _work(self) -> None:
         tries, ending = 0, False
         while not ending:
-            ending = self._wait_out(PAUSES[min(tries, len(PAUSES)) - 1]) if self._spool else self._take()
+            ending = self._back_off(PAUSES[min(tries, len(PAUSES)) - 1]) if self._spool else self._take()
             self._take_notes(go_on=not ending)
-            if self._hand or self._spool:
+            if self._batch or self._spool:
                 self._busy = True
                 tries = 0 if self._write() else tries + 1
         while self._notes and not self._spool:
@@ -189,11 +189,11 @@ class Writer:
             item = self._next()
             while item is not None:
                 if isinstance(item, WriteItem):
-                    self._hand.append(item)
-                    if len(self._hand) >= BATCH:
+                    self._batch.append(item)
+                    if len(self._batch) >= BATCH:
                         return False
                     item = self._queue.get_nowait()
-                elif self._hand or len(self._notes) >= BATCH:
+                elif self._batch or len(self._notes) >= BATCH:
                     item = self._queue.get_nowait()
                 else:
                     item = self._queue.get(timeout=LINGER)
@@ -232,11 +232,11 @@ class Writer:
     def _take_note(self, note: Any) -> None:
         assert self._unfold is not None  # noqa: S101  # who notes also unfolds
         try:
-            self._hand.append(self._unfold(note))
+            self._batch.append(self._unfold(note))
         except Exception as error:
             self._say(f"a call could not be kept: {type(error).__name__}: {error}")
 
-    def _wait_out(self, pause: float) -> bool:
+    def _back_off(self, pause: float) -> bool:
         """Give a store in trouble some time: what can wait joins what waits. True when that was the end."""
         until = monotonic() + pause
         with suppress(Empty):
@@ -244,20 +244,20 @@ class Writer:
                 if isinstance(item, _Wake):
                     continue
                 if not item.patient:
-                    self._hand.append(item)
+                    self._batch.append(item)
                     return False
-                self._keep(item)
+                self._spool_item(item)
             return True
         return False
 
     def _write(self) -> bool:
         """Write what waits and what is at hand; False when the store is in trouble: then what can wait does."""
-        self._hand[:0] = self._spool
+        self._batch[:0] = self._spool
         self._spool.clear()
         try:
-            while self._hand:
-                self._commit(self._hand[:BATCH])
-                del self._hand[:BATCH]
+            while self._batch:
+                self._commit(self._batch[:BATCH])
+                del self._batch[:BATCH]
         except Exception as error:  # whatever the store says: the work goes on without it
             self._drop_connection()
             self._undone()
@@ -336,14 +336,14 @@ class Writer:
 
     def _in_trouble(self, error: Exception) -> None:
         self.trouble = reason = " ".join(str(error).split()) or type(error).__name__
-        items, self._hand = self._hand, []
+        items, self._batch = self._batch, []
         for item in items:
             if item.patient:
-                self._keep(item)
+                self._spool_item(item)
             else:
                 _release(item, reason)
 
-    def _keep(self, item: WriteItem) -> None:
+    def _spool_item(self, item: WriteItem) -> None:
         """It waits in memory; whoever handed it over does not."""
         if not self._told:
             self._told = True

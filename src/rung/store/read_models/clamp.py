@@ -48,7 +48,7 @@ def _opened(event: ev.Opened) -> ev.Opened:
 
 def _request(request: Request) -> Request:
     if len(request.model) > NAME or len(request.agent) > NAME:
-        return request.but(model=request.model[:NAME], agent=request.agent[:NAME])
+        return request.replace(model=request.model[:NAME], agent=request.agent[:NAME])
     return request
 
 

@@ -217,7 +217,7 @@ class IncidentProjector:
         kind = self.first.kind.value if self.first is not None else ""
         took = at - self.failed_at if self.failed_at is not None else 0.0
         status = self.incident.status.value if self.incident.status is not None else ""
-        origin = self.incident.origin
+        origin = self.incident.first_request
         key = (
             int(at // DAY),
             self.project,
@@ -267,7 +267,7 @@ class IncidentProjector:
 
     def _row(self) -> tuple[Any, ...]:
         incident, first, names = self.incident, self.first, self.incident.terms.rungs
-        origin = incident.origin
+        origin = incident.first_request
         return (
             self.name, self.project, self.session, self.agent, incident.terms.ladder, incident.terms.policy, incident.parent,
             self.digest, self.model, origin.model if origin is not None else "", incident.opened_at, self.ended_at,
