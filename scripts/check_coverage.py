@@ -30,6 +30,7 @@ MINIMUM_PERCENT: Final = {
     "mcp": 0.0,
     "service": 0.0,
     "cli": 0.0,
+    "schemas": 100.0,
 }
 ROOT_MODULES: Final = ("__init__.py", "__main__.py")
 
