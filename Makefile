@@ -56,13 +56,13 @@ unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(WORKERS) -m "not stress" tests/core tests/detectors tests/engine tests/properties
 
 # Signals at every point of the code are not measured: one may leave the lock of coverage taken.
-stress: $(VENV)/.ready
-	@$(BIN)/pytest -m stress tests/engine
+stress: $(VENV)/.ready  ## what coverage is not measured on: storms of signals, thousands of examples
+	@$(BIN)/pytest -n $(CORES) -m "stress or uncovered" tests/core tests/engine tests/properties
 
 cover: $(VENV)/.ready  ## every test once, with branch coverage of every package
 	@rm -f .coverage .coverage.*
 	@COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml COVERAGE_FILE=$(CURDIR)/.coverage \
-	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(WORKERS) -m "not stress" $(GATE)
+	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(WORKERS) -m "not stress and not uncovered" $(GATE)
 	@$(BIN)/coverage combine -q && $(BIN)/python scripts/check_coverage.py
 
 store: $(VENV)/.ready  ## both stores, with a slice of every storm: as the gate has it

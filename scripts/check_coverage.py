@@ -16,20 +16,22 @@ from typing import Any, Final, NamedTuple
 import coverage
 
 # Percent of statements and branches, just below what the tests reach. Raise a minimum when a package gets better.
+# A minimum of 0 is not measured yet: set it after a whole run.
 MINIMUM_PERCENT: Final = {
     "core": 99.0,
     "engine": 99.0,
-    "detectors": 0.0,
-    "store": 0.0,
+    "detectors": 94.5,
+    "store": 64.0,
     "adapters": 0.0,
-    "testing": 0.0,
-    "wiring": 0.0,
+    "testing": 95.5,
+    "wiring": 42.0,
     "conductor": 0.0,
     "gateway": 0.0,
     "hooks": 0.0,
     "mcp": 0.0,
-    "service": 0.0,
+    "service": 87.0,
     "cli": 0.0,
+    "schemas": 100.0,
 }
 ROOT_MODULES: Final = ("__init__.py", "__main__.py")
 

@@ -6,10 +6,12 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import wait_until
+
+import rung
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +30,7 @@ def two_steps(pause):
     time.sleep(pause)
     return [rung.durable.step("two", act, "two")]
 if __name__ == "__main__":
-    rung.durable.start(rung.journal("j.db"), "r-1", "two-steps", pause=30)
+    rung.durable.start(rung.journal("j.db"), "r-1", "two-steps", pause=600)
 """
 
 
@@ -43,10 +45,9 @@ def test_a_task_is_taken_up(tmp_path: Path) -> None:
     (tmp_path / "mytasks.py").write_text(TASKS)
     process = subprocess.Popen([sys.executable, "mytasks.py"], cwd=tmp_path)
     side = tmp_path / "side.txt"
-    until = time.monotonic() + 20
-    while not side.exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    time.sleep(0.3)
+    wait_until(side.exists)
+    with rung.journal(tmp_path / "j.db") as journal:
+        wait_until(lambda: journal.read("SELECT key FROM step"))
     running = json.loads(rung_("resume", "--list", "--json", "--journal", "j.db", cwd=tmp_path).stdout)
     assert running["runs"] == [{"run": "r-1", "task": "two-steps", "state": "running"}]
     process.send_signal(signal.SIGKILL)

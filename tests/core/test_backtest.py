@@ -337,6 +337,7 @@ class Honest(World):
 RECORDED = {name: case for name, case in cases.items() if name != "mode"}
 
 
+@pytest.mark.uncovered
 @many(500)
 @given(**RECORDED, hint=st.none() | st.integers(0, 6))
 def test_under_the_very_same_policy_it_is_always_the_same(
@@ -355,6 +356,7 @@ def test_under_the_very_same_policy_it_is_always_the_same(
     assert found.known, found.words()
 
 
+@pytest.mark.uncovered
 @many(200)
 @given(**RECORDED, other=cases["policy"])
 def test_under_any_other_policy_no_more_is_said_than_is_known(

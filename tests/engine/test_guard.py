@@ -721,6 +721,7 @@ def test_money_on_the_long_way() -> None:
 # Memory.
 
 
+@pytest.mark.uncovered
 @pytest.mark.parametrize(("message", "count"), [("same", 20_000), ("fresh", 6_000)])
 def test_memory_does_not_grow(mode: str, message: str, count: int) -> None:
     """Thousands of calls that fail and then succeed leave nothing behind."""

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 import jsonschema
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from rung.core.policy.policy import Confirm, Policy, worst_case
 from rung.core.recovery.decide import decide
 from rung.testing import FakeClock
 
+pytestmark = pytest.mark.uncovered
 KINDS = list(Kind)
 # Time limits of attempts are real, although the clock is not: all times are whole ticks, so that an attempt that is
 # made at all has at least a tick of real time for its microseconds.
