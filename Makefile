@@ -6,7 +6,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 # Half of the tests wait: for processes, servers and timeouts. Two workers for each core keep the cores busy.
 WORKERS := $(shell expr 2 \* $(CORES))
 # All tests of the gate. The browser has a run of its own: its driver leaves an event loop running in its process.
-GATE := $(filter-out tests/browser/ tests/old_sdks/ tests/other_agents/ tests/__pycache__/, $(wildcard tests/*/))
+GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/other_agents/ tests/__pycache__/, $(wildcard tests/*/))
 # Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
@@ -53,7 +53,7 @@ types: $(VENV)/.ready dashboard/node_modules/.tools
 	@$(BIN)/python hatch_build.py types
 
 unit: $(VENV)/.ready
-	@RUNG_QUICK=1 $(BIN)/pytest -n $(WORKERS) -m "not stress" tests/core tests/detectors tests/engine tests/properties
+	@RUNG_QUICK=1 $(BIN)/pytest -n $(WORKERS) -m "not stress" tests/test_exports.py tests/core tests/detectors tests/engine tests/properties
 
 # Signals at every point of the code are not measured: one may leave the lock of coverage taken.
 stress: $(VENV)/.ready  ## what coverage is not measured on: storms of signals, thousands of examples
@@ -66,11 +66,11 @@ cover: $(VENV)/.ready  ## every test once, with branch coverage of every package
 	@$(BIN)/coverage combine -q && $(BIN)/python scripts/check_coverage.py
 
 store: $(VENV)/.ready  ## both stores, with a slice of every storm: as the gate has it
-	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store tests/store_faults tests/durable tests/crew
+	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store
 
 storm-journal: $(VENV)/.ready  ## both stores through 600 power cuts, 600 faults and kills, 200 kills of recoveries each, 10,000 races each
 	@RUNG_STORM=1 RUNG_KILLS=$(or $(RUNG_KILLS),200) RUNG_RACES=$(or $(RUNG_RACES),10000) \
-	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) --durations=10 tests/store_faults tests/durable tests/store/test_model.py tests/store/test_model_runs.py
+	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) --durations=10 tests/store/faults tests/store/durable_runs tests/store/test_model.py tests/store/test_model_runs.py
 
 bench-journal: $(VENV)/.ready  ## what a journal costs: appends beside raw SQLite, callers with and without, reports over a million events
 	@$(BIN)/python -m bench.journal
@@ -130,9 +130,9 @@ cli-matrix: $(VENV)/codex/.ready  ## the real Claude Code and Codex behind the g
 	@RUNG_CODEX=$(CURDIR)/$(VENV)/codex/node_modules/.bin/codex $(BIN)/python -m bench.gateway.agents claude codex --bare $(CLI)
 
 storm-crew: $(VENV)/.ready  ## crews in a storm: 1,000 seeds in simulated time, three with real processes; their table against its model, and raced
-	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/conductor/test_simulated.py
-	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/conductor/test_storm.py || exit 1; done
-	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/crew/test_model.py tests/crew/test_races.py
+	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/crew/test_simulated.py
+	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/crew/test_storm.py || exit 1; done
+	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store/crew/test_model.py tests/store/crew/test_races.py
 
 $(VENV)/fuzz/.ready: pyproject.toml | $(VENV)/.ready
 	@echo "setting up $(VENV)/fuzz"

@@ -41,12 +41,12 @@ def google_genai(environment: Path) -> Result:
 
 def mcp(environment: Path) -> Result:
     """Test mcp before version 2 (McpError, isError, FastMCP), including Rung's MCP server."""
-    return _run_tests(environment, "mcp", "mcp<2", "test_reads_mcp.py ../mcp", "click", "rich")
+    return _run_tests(environment, "mcp", "mcp<2", "test_reads_mcp.py ../../mcp", "click", "rich")
 
 
 def litellm(environment: Path) -> Result:
     """Test the current litellm with the openai version it requires."""
-    return _run_tests(environment, "litellm", "litellm", "../old_sdks/test_reads_litellm.py")
+    return _run_tests(environment, "litellm", "litellm", "../../old_sdks/test_reads_litellm.py")
 
 
 def _run_tests(environment: Path, package: str, requirement: str, tests: str, *extra: str) -> Result:
@@ -58,7 +58,7 @@ def _run_tests(environment: Path, package: str, requirement: str, tests: str, *e
     version = _run(python, "-c", f"from importlib.metadata import version; print(version({package!r}))")
     # Warnings of old versions are ignored; current versions are tested with warnings as errors.
     completed = _run(
-        python, "-m", "pytest", "-W", "default", "-rs", *[f"tests/adapters/{path}" for path in tests.split()]
+        python, "-m", "pytest", "-W", "default", "-rs", *[f"tests/adapters/errors/{path}" for path in tests.split()]
     )
     lines = completed.stdout.strip().splitlines()
     # A skipped import means that the installed package was not tested.

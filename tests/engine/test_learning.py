@@ -13,9 +13,8 @@ from rung.testing import Script
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.conftest import World
-
     from rung.core.domain.failures import Failure
+    from tests.conftest import World
 
 LOST = rung.AttemptError("lost", finding="not_found")
 

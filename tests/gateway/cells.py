@@ -13,7 +13,7 @@ import openai
 
 from rung.testing.provider import FAULTS, Lab
 from tests.gateway.behind import ASK, CHAT_TOOL, RESPONSES_TOOL, TOOL, WHOLE, WIRES, Got, chat, messages, responses
-from tests.gateway.strict import PATHS, ErrorEvent, Malformed, error_of, streamed, whole
+from tests.wires.strict import PATHS, ErrorEvent, Malformed, error_of, streamed, whole
 
 TIMEOUT = 10.0
 # Short enough to be measured, long enough that only what is silent runs into them.

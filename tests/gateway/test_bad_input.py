@@ -12,7 +12,7 @@ import pytest
 from rung.core.domain.errors import ConfigError
 from rung.testing.provider import Lab
 from tests.gateway.behind import ASK, WIRES, Behind
-from tests.gateway.strict import PATHS, error_of
+from tests.wires.strict import PATHS, error_of
 
 GOOD = {"model": "small", "max_tokens": 500, "messages": ASK}
 

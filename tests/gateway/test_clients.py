@@ -14,8 +14,8 @@ import pytest
 import rung
 from rung.core.domain import events as ev
 from tests.gateway.behind import ASK, LONG, WHOLE, WIRES, Behind, ask, messages
-from tests.gateway.strict import PATHS
 from tests.waiting import wait_until as until
+from tests.wires.strict import PATHS
 
 if TYPE_CHECKING:
     from pathlib import Path

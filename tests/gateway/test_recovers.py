@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.behind import ASK, IMPATIENT, TIMEOUTS, WHOLE, WIRES, Behind, ask
-from tests.gateway.strict import PATHS, ErrorEvent, streamed
+from tests.wires.strict import PATHS, ErrorEvent, streamed
 
 # One bad request, then good ones: the fault, what it is told, whether it is for streams alone.
 ONCE: dict[str, dict[str, Any]] = {

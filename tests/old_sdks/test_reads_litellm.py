@@ -9,11 +9,11 @@ import pytest
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
-from tests.adapters.loopback import assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import assert_survives_wrapping, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
-    from tests.adapters.loopback import Provider
+    from tests.adapters.errors.loopback import Provider
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else importing it asks the internet for prices
 litellm = pytest.importorskip("litellm")

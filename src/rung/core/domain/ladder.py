@@ -118,7 +118,7 @@ class Rung:
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.action.value)
-        object.__setattr__(self, "repeats", self.scope is RungScope.ACTION)
+        object.__setattr__(self, "is_retry", self.scope is RungScope.ACTION)
         if self.scope is RungScope.ACTION and self.action is not Action.RETRY:
             raise ConfigError("scope", self.scope.value, "'action' for retry only: another rung would never be spent")
 

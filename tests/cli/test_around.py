@@ -1,0 +1,202 @@
+"""What stands around the attempts of `rung run`: hooks, the form of an answer, a judge; and what the journal says of stalls."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+import rung
+from rung.cli.group import root
+from rung.core.domain import events as ev
+from rung.core.domain.request import Request
+from rung.detectors.stalls import StallThresholds
+from rung.wiring.stalls import stalls
+from tests.cli.test_run import run, script
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOGS = """
+import json, pathlib, sys
+given = json.load(sys.stdin)
+log = pathlib.Path(sys.argv[1])
+log.write_text((log.read_text() if log.exists() else "") + given["when"] + " " + str(given["ok"]) + " " + given["rung"] + "\\n")
+"""
+SCORES = """
+import json, pathlib, sys
+case = json.load(sys.stdin)
+pathlib.Path(sys.argv[1]).write_text(json.dumps(case))
+good = 22 if "proof" in case["answer"] else 3
+print(json.dumps({"goalAlignment": 22, "actionCompleteness": 20, "evidenceOfCompletion": good, "finalStateCoherence": 20}))
+"""
+PROVES_WHEN_TOLD = """
+import sys
+told = sys.stdin.read()
+print("<think>I could say anything</think>It is 7" + (", and here is the proof" if "judged" in told else ""))
+"""
+FAILS_ONCE = """
+import pathlib, sys
+mark = pathlib.Path(sys.argv[1])
+if not mark.exists():
+    mark.write_text("")
+    sys.exit("curl: (7) Failed to connect: Connection refused")
+print("fine")
+"""
+
+
+def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
+    """An attempt's hooks are told of the first attempt, a rung's of those that recovery makes."""
+    hook, log = script(tmp_path / "hook", LOGS), tmp_path / "log"
+    rows = "".join(
+        f'[[hooks]]\nwhen = "{when}"\nrun = "{hook} {log}"\n' for when in ("attempt.pre", "attempt.post", "rung.post")
+    )
+    (tmp_path / "rung.toml").write_text(rows)
+    done = run("--no-journal", "--", script(tmp_path / "agent", FAILS_ONCE), str(tmp_path / "mark"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert log.read_text().splitlines() == ["attempt.pre None ", "attempt.post False ", "rung.post True retry"]
+
+
+def test_a_hook_says_no(tmp_path: Path) -> None:
+    """A command that exits with 2 keeps the attempt from being made."""
+    no = script(tmp_path / "no", 'import sys\nsys.exit(print("not today", file=sys.stderr) or 2)')
+    mark = tmp_path / "mark"
+    done = run(
+        "--no-journal",
+        "--retries",
+        "0",
+        "--hook",
+        f"attempt.pre={no}",
+        "--hook",
+        f"rung.pre={no}",
+        "--",
+        "touch",
+        str(mark),
+    )
+    assert done.returncode in (1, 3, 4)
+    assert "not today" in done.stderr
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(("closed", "code"), [("false", 0), ("true", 3)])
+def test_a_hook_that_breaks(tmp_path: Path, closed: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is passed over and leaves a line; marked closed, the attempt is not made."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    rows = "".join(
+        f'[[hooks]]\nwhen = "{when}"\nrun = "/nowhere/hook"\nfail_closed = {closed}\n'
+        for when in ("attempt.pre", "rung.pre")
+    )
+    (tmp_path / "rung.toml").write_text(rows)
+    done = run("--no-journal", "--max-attempts", "2", "--", "echo", "fine", cwd=tmp_path)
+    assert (done.returncode, "fine" in done.stdout) == (code, code == 0), done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "data" / "rung" / "user-hooks.jsonl").read_text().splitlines()]
+    assert {"at", "when", "hook", "error"} <= lines[0].keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[hooks]]\nwhen = "never"\nrun = "x"', "hooks[0].when"),
+        ('[[hooks]]\nwhen = "rung.pre"', "hooks[0].run"),
+        ('[[hooks]]\nwhen = "rung.pre"\nrun = "x"\nseconds = 0', "hooks[0].seconds"),
+        ('[[hooks]]\nwhen = "rung.pre"\nrun = "x"\nloud = true', "hooks[0].loud"),
+        ("[stop]\njudge = 3", "stop.judge"),
+        ('[stop]\nsections = "Summary"', "stop.sections"),
+    ],
+)
+def test_a_file_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    """One line that names the key; exit 2, and nothing is run."""
+    (tmp_path / "rung.toml").write_text(text)
+    done = run("--no-journal", "--", "echo", "fine", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_judge_sends_it_back(tmp_path: Path) -> None:
+    """Work without evidence fails the judge's verdict, is nudged, and passes with it; the judge never sees thoughts."""
+    seen = tmp_path / "case.json"
+    judge = f"{script(tmp_path / 'judge', SCORES)} {seen}"
+    done = run(
+        "--no-journal", "--judge", judge, "--", script(tmp_path / "agent", PROVES_WHEN_TOLD), given="what is it?"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "here is the proof" in done.stdout
+    case = json.loads(seen.read_text())
+    assert case["task"] == "what is it?"
+    assert "I could say anything" not in case["answer"]
+
+
+def test_claims_come_before_the_judge(tmp_path: Path) -> None:
+    """A file that is claimed and not there is found for free: the judge is not asked."""
+    seen = tmp_path / "case.json"
+    judge = f"{script(tmp_path / 'judge', SCORES)} {seen}"
+    done = run(
+        "--no-journal", "--max-attempts", "1", "--judge", judge, "--", "echo", "I created proof.txt.", cwd=tmp_path
+    )
+    assert done.returncode != 0
+    assert "proof.txt" in done.stderr
+    assert not seen.exists()
+
+
+def test_a_judge_that_breaks_lets_it_pass(tmp_path: Path) -> None:
+    """Extensions fail open."""
+    done = run("--no-journal", "--judge", "/nowhere/judge", "--", "echo", "fine", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "fine\n")
+
+
+def test_sections_that_are_missing(tmp_path: Path) -> None:
+    """`[stop] sections` and `json` hold for a command's output as for an agent's closing words."""
+    (tmp_path / "rung.toml").write_text('[stop]\nsections = ["Summary", "Risks"]\n')
+    told = script(
+        tmp_path / "agent",
+        'import sys\ntold = sys.stdin.read()\nprint("# Summary\\nall\\n" + ("# Risks\\nnone" if "Risks" in told else ""))',
+    )
+    done = run("--no-journal", "--", told, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "# Risks" in done.stdout
+
+
+def invoke(*words: str, given: str | None = None) -> Any:
+    return CliRunner().invoke(root, words, input=given)
+
+
+def test_detect_output() -> None:
+    """What is wrong with an answer, as JSON, and in the exit code."""
+    done = invoke("detect", "output", "--section", "Risks", given="# Summary\nall of it\n")
+    assert (done.exit_code, json.loads(done.output)["missing"]) == (1, ["Risks"])
+    assert json.loads(invoke("detect", "output", given="It is 7.").output) == {"ok": True}
+    assert json.loads(invoke("detect", "output", "--expect-json", given="it is 7").output)["kind"] == "malformed_output"
+    assert json.loads(invoke("detect", "output", "--evidence", given="All done.").output)["rule"] == "done-unproven"
+    assert invoke("detect", "output", "/nowhere/at/all").exit_code == 2
+
+
+def test_stalls_by_the_journals_history(tmp_path: Path) -> None:
+    """What takes ten times as long as such tasks did is named; so is what says nothing; what goes on as usual is not."""
+    now = time.time()
+    path = tmp_path / "j.db"
+    with rung.journal(path) as journal:
+        terms = ev.IncidentContext("task", "p", project="shop")
+        for number in range(8):
+            story: list[ev.Event] = [
+                ev.Opened(now - 5_000, f"done{number}", terms, Request(prompt="x")),
+                ev.AttemptSucceeded(now - 4_900, 40.0, 0.0),
+            ]
+            journal.append(f"done{number}", 0, story).result()
+        failed = ev.AttemptFailed(now - 20, rung.classify(TimeoutError("slow")), 1.0, 0.0, may_retry=True)
+        for name, ago in (("slow", 400.0), ("usual", 60.0)):
+            journal.append(name, 0, [ev.Opened(now - ago, name, terms, Request(prompt="x")), failed]).result()
+        other = terms._replace(project="other")
+        journal.append("quiet", 0, [ev.Opened(now - 700, "quiet", other, Request(prompt="x"))]).result()
+        journal.flush()
+        found = {
+            stall.incident.id: stall.finding.rule for stall in stalls(journal, now, StallThresholds(silence=300.0))
+        }
+        assert found == {"slow": "overdue", "quiet": "silent"}
+    done = invoke("detect", "stalls", "--journal", str(path), "--project", "shop", "--json")
+    assert done.exit_code == 1
+    assert [json.loads(line)["incident"] for line in done.output.splitlines()] == ["slow"]
+    assert invoke("detect", "stalls", "--journal", str(path), "--project", "none").exit_code == 0

@@ -1,0 +1,212 @@
+"""`rung run` on real commands: what it climbs, prints and exits with."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.waiting import is_running, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUNG = [sys.executable, "-m", "rung", "run"]
+
+
+def run(*words: str, given: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RUNG, *words], input=given, capture_output=True, text=True, timeout=60, cwd=cwd, check=False
+    )
+
+
+def script(path: Path, body: str) -> str:
+    path.write_text(f"#!{sys.executable}\n{body}")
+    path.chmod(0o755)
+    return str(path)
+
+
+FAILS_ONCE = """
+import pathlib, sys
+mark = pathlib.Path(sys.argv[1])
+if not mark.exists():
+    mark.write_text("")
+    sys.exit("curl: (7) Failed to connect: Connection refused")
+print("fine")
+"""
+
+COUNTS = """
+import pathlib, sys
+log = pathlib.Path(sys.argv[1])
+log.write_text((log.read_text() if log.exists() else "") + repr(sys.stdin.read()) + "\\n")
+print("draft"); sys.exit("no idea")
+"""
+
+
+def test_success_passes_through() -> None:
+    """A command that works gets our input, and its output alone is ours."""
+    done = run("--", "cat", given="hello")
+    assert (done.returncode, done.stdout) == (0, "hello")
+
+
+def test_a_blip_is_repeated(tmp_path: Path) -> None:
+    """A lost connection is repeated, and only the good run's output is printed."""
+    agent = script(tmp_path / "agent", FAILS_ONCE)
+    done = run("--", agent, str(tmp_path / "mark"))
+    assert (done.returncode, done.stdout) == (0, "fine\n")
+    assert "network: curl: (7) Failed to connect" in done.stderr
+    assert "recovered" in done.stderr
+
+
+def test_the_error_comes_back_on_stdin(tmp_path: Path) -> None:
+    """A failing command is run again with the error and its output before the task."""
+    agent = script(tmp_path / "agent", COUNTS)
+    done = run("--", agent, str(tmp_path / "log"), given="do the thing")
+    inputs = [line for line in (tmp_path / "log").read_text().splitlines() if line]
+    assert inputs[0] == "'do the thing'"
+    assert "no idea" in inputs[1]
+    assert "draft" in inputs[1]
+    assert "do the thing" in inputs[1]
+    assert done.returncode == 3
+    contract = json.loads(done.stdout)
+    assert (contract["status"], contract["escalationPath"]) == ("partial", [2, 3, 5])
+    assert contract["attempts"] == len(inputs)
+
+
+def test_recovery_in_the_command_line(tmp_path: Path) -> None:
+    """Where {recovery} stands in the command the text goes there, and stdin stays the task."""
+    body = "import sys\nprint(sys.stdin.read(), len(sys.argv[1]))\nsys.exit('bad' if not sys.argv[1] else 0)"
+    agent = script(tmp_path / "agent", body)
+    done = run("--", agent, "{recovery}", given="task")
+    words = done.stdout.split()
+    assert (done.returncode, words[0]) == (0, "task")
+    assert int(words[1]) > 50
+
+
+def test_a_fallback_takes_over() -> None:
+    """Another command takes over with the whole story; {model} stands for the model."""
+    done = run("--fallback", "cat", "--", "sh", "-c", "echo 'API Error: 529 Overloaded' >&2; exit 1", given="the task")
+    assert (done.returncode, done.stdout) == (0, "the task")
+    done = run("--model", "small", "--model", "large", "--", "sh", "-c", "test {model} = large && echo {model}")
+    assert (done.returncode, done.stdout) == (0, "large\n")
+
+
+def test_a_json_result_that_is_an_error(tmp_path: Path) -> None:
+    """A result that says success and is_error true is a failure, named by its status."""
+    result = {"type": "result", "subtype": "success", "is_error": True, "api_error_status": 401, "result": "bad key"}
+    done = run("--", "sh", "-c", f"echo '{json.dumps(result)}'")
+    assert done.returncode == 3
+    contract = json.loads(done.stdout)
+    assert (contract["errorType"], contract["attempts"]) == ("auth_error", 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "words", "code", "status"),
+    [("task", "exit 7", 3, "partial"), ("call", "exit 7", 1, "failed"), ("pipeline", "exit 7", 4, "blocked")],
+)
+def test_exit_codes_differ(tmp_path: Path, policy: str, words: str, code: int, status: str) -> None:
+    """Partial, failed and blocked have exit codes of their own, and the contract is printed."""
+    done = run("--policy", policy, "--", "sh", "-c", words, cwd=tmp_path)
+    assert done.returncode == code
+    assert json.loads(done.stdout)["status"] == status
+    assert (tmp_path / "tasks/pipeline-blocked.md").exists() == (status == "blocked")
+
+
+def test_progress_as_json_lines(tmp_path: Path) -> None:
+    """With --json every event is a line, and the last line is the outcome with the output."""
+    agent = script(tmp_path / "agent", FAILS_ONCE)
+    done = run("--json", "--", agent, str(tmp_path / "mark"))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["name"] for line in lines] == [
+        "opened",
+        "attempt_failed",
+        "decided",
+        "attempt_succeeded",
+        "outcome",
+    ]
+    assert (lines[-1]["status"], lines[-1]["output"]) == ("recovered", "fine\n")
+
+
+def test_a_check_must_pass(tmp_path: Path) -> None:
+    """A run after which the check fails has failed; the test's own words go into the next one."""
+    body = "import sys, pathlib\nt = sys.stdin.read()\nif 'do not' in t.lower(): pathlib.Path('made').write_text('')"
+    agent = script(tmp_path / "agent", body)
+    done = run("--check", "ls made", "--", agent, given="make it", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "test_failure" in done.stderr
+
+
+def test_an_attempt_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    """A command that overruns its time is ended, its children too."""
+    pid = tmp_path / "pid"
+    words = f"sleep 600 & echo $! > {pid}; wait"
+    done = run("--policy", "call", "--retries", "0", "--attempt-seconds", "1", "--", "sh", "-c", words)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["errorType"] == "timeout"
+    wait_until(lambda: not is_running(int(pid.read_text())))
+
+
+@pytest.mark.parametrize("when", ["attempt", "backoff"])
+def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
+    """Ctrl-C stops at once, in an attempt or in a backoff, and leaves a partial outcome; exit 130."""
+    ready = tmp_path / "ready"
+    words = (
+        f"touch {ready}; sleep 600"
+        if when == "attempt"
+        else f"touch {ready}; echo 'API Error: 529 Overloaded' >&2; exit 1"
+    )
+    policy = tmp_path / "p.toml"
+    policy.write_text('[policy]\nladder = "call"\nbackoff = {base = 50, cap = 50, jitter = false}\n')
+    process = subprocess.Popen(
+        [*RUNG, "--policy", str(policy), "--", "sh", "-c", words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    if when == "backoff":
+        while "again in" not in (line := process.stderr.readline()):
+            assert line, "it ended without a pause"
+    wait_until(ready.exists)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    contract: dict[str, Any] = json.loads(out)
+    assert contract["status"] == "partial"
+    assert contract["recommendation"]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--policy", "nope.toml", "--", "true"), "nope.toml"),
+        (("--template", "wild", "--", "true"), "template"),
+        (("--max-attempts", "-1", "--", "true"), "attempts"),
+        (("--retries", "-2", "--", "true"), "retries"),
+        (("--attempt-seconds", "0", "--", "true"), "attempt_seconds"),
+    ],
+)
+def test_bad_input_runs_nothing(words: tuple[str, ...], named: str, tmp_path: Path) -> None:
+    """Wrong usage is one clear line that names what was wrong; exit 2, nothing run."""
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_a_command_that_is_not_there() -> None:
+    """A command that does not exist is a failure like any other: named, and ended honestly."""
+    done = run("--policy", "call", "--", "no-such-command-here")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["errorType"] == "not_found"
+
+
+def test_no_command_is_wrong_usage() -> None:
+    """Without a command there is nothing to run: exit 2."""
+    assert run().returncode == 2

@@ -1,0 +1,260 @@
+"""A crew in simulated time: workers that die, stand still, dawdle, loop and talk nonsense, and a conductor that is killed."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rung.core.crew.contract import MessageType, TaskState
+from rung.core.crew.handoff import Handoff
+from rung.core.crew.liveness import RestartLimits
+from rung.core.domain.errors import ClaimBlocked, IllegalTransition, LeaseExpired
+from rung.core.policy.parser import policy
+from rung.core.policy.restart_intensity import RestartIntensity
+from rung.crew.conductor import Conductor
+from rung.crew.context import ConductorContext
+from rung.crew.judgement import RuleJudgement
+from rung.crew.settings import ConductorSettings
+from rung.crew.task_recovery import TaskRecoveries
+from rung.store.crew.rows import NewTask
+from rung.store.crew.table import CrewTable
+from tests.crew.stormy_worker import review
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rung.store.crew.rows import TaskLease
+
+TASKS = 40
+WORKERS = 8
+STALE = 120.0
+
+
+class Killed(BaseException):
+    """The conductor, in the middle of whatever it did."""
+
+
+@dataclass
+class Worker:
+    """What one simulated process does, a step at a time."""
+
+    task_id: str
+    session: str
+    fate: str
+    chance: random.Random
+    claim: TaskLease | None = None
+    alive: bool = True
+    still_until: float = 0.0
+    steps: int = 0
+    needed: int = 3
+    said_done: bool = False
+    beat_at: float = 0.0
+    lost: bool = False  # told that its task is another's
+
+    def act(self, table: CrewTable, now: float) -> None:  # a life in one place
+        if not self.alive or now < self.still_until:
+            return
+        try:
+            if self.claim is None:
+                if self.fate == "never claims":
+                    self.alive = False
+                    return
+                self.claim = table.claim(self.task_id, self.session)
+                self.beat_at = now
+                return
+            claim = self.claim
+            state = table.beat(claim, progress=self._progress())
+            self.beat_at = now
+            if state is TaskState.EXIT_REQUESTED:
+                table.hand_off(claim, Handoff(session=self.session, reason="asked to", context=50.0).body())
+                self.alive = False
+            elif state in (TaskState.FIX_PROPOSED, TaskState.REVIEW_FAILED):
+                table.resume(claim)
+            elif state is TaskState.REVIEW_APPROVED:
+                table.resume(claim)
+                if self.said_done:
+                    table.complete(claim)
+                    self.alive = False
+            elif state is TaskState.WORKING:
+                self._work(table, claim)
+        except LeaseExpired:
+            self.lost = True
+            self.alive = False
+        except (ClaimBlocked, IllegalTransition):
+            self.alive = False
+
+    def _progress(self) -> str:
+        if self.fate == "loops":
+            return json.dumps(
+                {"tool": "bash", "args": {"command": "make"}, "result": "error: no rule", "i": self.steps}
+            )
+        return f"step {self.steps}"
+
+    def _work(self, table: CrewTable, claim: TaskLease) -> None:
+        self.steps += 1
+        if self.fate == "loops":
+            return
+        if self.fate == "dies" and self.steps >= 2:
+            self.alive = False
+        elif self.fate == "stands still" and self.steps >= 2:
+            self.still_until = float("inf")
+        elif self.fate == "errs" and self.chance.random() < 0.6:
+            table.error(claim, self.chance.choice(ERRORS))
+        elif self.fate == "warns" and self.steps == 1:
+            table.warn_context(claim, "Context Usage: 70%\nProposal: go on")
+        elif self.fate == "nonsense" and self.chance.random() < 0.5:
+            table.ask_review(claim, "done!!", checkpoint=1)
+            self.said_done = True
+        elif self.steps >= self.needed:
+            table.ask_review(claim, review(self.chance.choice((0, 1, 2, 3, 5, 6))), checkpoint=1)
+            self.said_done = True
+
+
+ERRORS = (
+    "ImportError: No module named foo",
+    "3 tests failed: integration failure",
+    "Connection reset by peer",
+    "the cause is unclear",
+)
+FATES = ("well",) * 12 + ("dies", "stands still", "errs", "warns", "nonsense", "loops", "never claims")
+
+
+@dataclass
+class SimulatedProcesses:
+    """Processes that are objects; who was ended while well is noted."""
+
+    world: World
+    running: dict[str, Worker] = field(default_factory=dict)
+    mistakes: list[str] = field(default_factory=list)
+
+    def launch(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None
+    ) -> None:  # the port's
+        chance = self.world.chance
+        fate = chance.choice(FATES) if self.world.stormy else "well"
+        needed = chance.randint(1, 4)
+        self.running[name] = Worker(name, environment["RUNG_SESSION"], fate, chance, needed=needed)
+
+    def alive(self, name: str) -> bool:
+        worker = self.running.get(name)
+        return worker is not None and worker.alive
+
+    def output(self, name: str) -> str:
+        return f"{name} worked"
+
+    def end(self, name: str, grace: float = 0.0) -> int | None:  # the port's
+        worker = self.running.pop(name, None)
+        if worker is None or not worker.alive:
+            return None
+        row = self.world.table.task(name)
+        assert row is not None
+        owns = (
+            worker.claim is not None and row.session_id == worker.session and row.generation == worker.claim.generation
+        )
+        if owns and row.state not in (TaskState.EXITED, TaskState.COMPLETE):
+            self.mistakes.append(f"{name}: ended in state {row.state}, before it was marked")
+        fresh = self.world.now - worker.beat_at < STALE
+        if owns and fresh and worker.fate != "loops" and not row.outcome and row.state is TaskState.EXITED:
+            self.mistakes.append(f"{name}: was well ({worker.fate}), and was ended: {row.note}")
+        worker.alive = False
+        return None
+
+
+class World:
+    """The clock, the table, the workers, and one conductor after another."""
+
+    def __init__(self, place: Path, seed: int, *, stormy: bool = True, tasks: int = TASKS) -> None:
+        self.chance = random.Random(seed)
+        self.now = 1_800_000_000.0
+        self.stormy = stormy
+        self.table = CrewTable.open(str(place / "crew.db"), create=True, clock=lambda: self.now)
+        for pragma in ("synchronous=OFF", "journal_mode=MEMORY"):
+            self.table.connection.execute(f"PRAGMA {pragma}")
+        self.place = place
+        self.processes = SimulatedProcesses(self)
+        for n in range(1, tasks + 1):
+            needs = tuple(
+                f"task-{m:02}" for m in self.chance.sample(range(1, n), min(n - 1, self.chance.choice((0, 0, 1))))
+            )
+            self.table.add(NewTask(task_id=f"task-{n:02}", title=f"task {n}", depends_on=needs, stale_after=STALE))
+        self.conductor = self._conductor()
+        self.kills = 0
+
+    def _conductor(self) -> Conductor:
+        limits = RestartLimits(
+            redispatches=3,
+            restarts=RestartIntensity(restarts=200, seconds=900),
+            deaths=RestartIntensity(restarts=60, seconds=30),
+        )
+        settings = ConductorSettings(workers=WORKERS, command=("worker",), limits=limits, grace=0.0, claim_within=60.0)
+        crew = ConductorContext(
+            table=self.table,
+            place=str(self.place),
+            runtime=self.place / "runtime",
+            settings=settings,
+            processes=self.processes,
+            judgement=RuleJudgement(),
+            stories=TaskRecoveries(policy("crew"), lambda: self.now),
+            now=lambda: self.now,
+        )
+        return Conductor(crew)
+
+    def run(self, hours: float = 48.0) -> None:
+        until = self.now + hours * 3600
+        kill_at = {self.chance.randint(5, 60), self.chance.randint(60, 150)} if self.stormy else set()
+        turn = 0
+        while self.now < until:
+            turn += 1
+            self.now += self.chance.uniform(2, 20)
+            for worker in self.chance.sample(list(self.processes.running.values()), len(self.processes.running)):
+                worker.act(self.table, self.now)
+                if self.stormy and worker.alive and worker.claim and self.chance.random() < 0.002:
+                    worker.alive = False
+            if turn in kill_at:
+                self._kill_in_the_middle()
+            busy = self.conductor.turn()
+            if not busy and self.conductor.over():
+                return
+        raise AssertionError(f"not over after {hours} hours: {self.table.counts()}")
+
+    def _kill_in_the_middle(self) -> None:
+        """Let the conductor die at one of its writes; the next one begins with nothing but the table."""
+        left = self.chance.randint(0, 30)
+        execute = self.table.connection.execute
+
+        def dying(sql: str, values: Sequence[Any] = ()) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return execute(sql, values)
+
+        self.table.connection.execute = dying  # type: ignore[method-assign]  # the hand of fate
+        try:
+            self.conductor.turn()
+        except Killed:
+            self.kills += 1
+        finally:
+            self.table.connection.execute = execute  # type: ignore[method-assign]  # as above
+            self.table.connection.rollback()  # what the next one to open the file would do
+        self.conductor = self._conductor()
+
+    def check(self) -> None:
+        """Every task complete or honestly given up, none twice, nobody ended by mistake, nothing left behind."""
+        assert self.processes.mistakes == []
+        for row in self.table.tasks():
+            done = self.table.messages(row.task_id, types=(MessageType.COMPLETION,))
+            if row.state is TaskState.COMPLETE:
+                assert len(done) == 1, row.task_id
+                assert row.outcome == "complete", row
+            else:
+                assert row.state is TaskState.EXITED, row
+                assert row.outcome == "escalated", row
+                assert done == [], row.task_id
+                assert (self.place / "runtime" / "escalations" / f"{row.task_id}.md").exists()
+        assert [worker for worker in self.processes.running.values() if worker.alive] == []
+        assert self.table.processes() == []
+        assert self.table.fallbacks() == []

@@ -1,0 +1,86 @@
+"""One trial of a journal on a disk that is in trouble for a while, whoever makes the trouble."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from rung.store.journal.journal import Journal
+from tests.store.faults.disk import broken, full
+from tests.store.faults.stories import Teller
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+    from rung.store.backends.port import StoreBackend
+    from tests.store.faults.disk import Disk
+
+LONG = 30.0  # seconds after which a caller counts as held up for ever
+
+
+class Switch(Protocol):
+    """Turns trouble on and off."""
+
+    def on(self, act: str, error: str) -> None:
+        """From now on every "write" or "sync" of the journal fails with "EIO" or "ENOSPC"."""
+        ...
+
+    def off(self) -> None:
+        """It works again."""
+        ...
+
+
+class DiskSwitch:
+    """Trouble from our own layer under SQLite."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+
+    def on(self, act: str, error: str) -> None:
+        def fault(what: str, path: Path) -> None:
+            if what == act:
+                raise broken("disk I/O error") if error == "EIO" else full()
+
+        self.disk.fault = fault
+
+    def off(self) -> None:
+        self.disk.fault = lambda act, path: None
+
+
+class Seen(NamedTuple):
+    """What callers and the user saw of a trial."""
+
+    told: list[str]  # to the user
+    kept: list[bool]  # for each part handed over in trouble: acknowledged as durable?
+    trouble: str  # as the journal names it meanwhile
+    written: bool  # in the end
+
+
+def trial(backend: StoreBackend, switch: Switch, random: Random, act: str, error: str) -> tuple[Seen, Teller]:
+    """Append, get into trouble, append on, get out of it, append again."""
+    told: list[str] = []
+    teller = Teller(random)
+    journal = Journal(backend, tell=told.append)
+    for _ in range(10):
+        journal.append(*teller.part()).result(LONG)
+    switch.on(act, error)
+    kept = [journal.append(*teller.part()).result(LONG) is not None for _ in range(30)]
+    trouble = journal.last_error
+    for _ in range(5):
+        journal.append(*teller.part())
+    switch.off()
+    written = journal.flush(LONG)
+    for _ in range(5):
+        assert journal.append(*teller.part()).result(LONG) is not None
+    journal.close()
+    return Seen(told, kept, trouble, written), teller
+
+
+def check(seen: Seen) -> None:
+    """The work went on, and the user was told once of the trouble and once of its end."""
+    assert not any(seen.kept), "what was not durable was acknowledged"
+    assert seen.trouble
+    assert seen.written
+    first, last = seen.told
+    assert first.startswith("the journal cannot be written (")
+    assert last == "the journal can be written again, and what had waited is in it"

@@ -1,0 +1,119 @@
+"""Answers without faults: what the real SDKs read is what the lab meant to say."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rung.testing import words
+from tests.testing.clients import PROMPT, WAYS, Asker
+
+if TYPE_CHECKING:
+    from rung.testing import Lab
+
+ENDS = {"messages": "end_turn", "chat": "stop", "responses": "completed"}
+LIMITS = {"messages": "max_tokens", "chat": "length", "responses": "max_output_tokens"}
+TOOL_STOPS = {"messages": "tool_use", "chat": "tool_calls", "responses": "completed"}
+EACH = pytest.mark.parametrize(("wire", "stream"), WAYS)
+
+
+@EACH
+def test_a_known_text_with_its_usage(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
+    """The whole text, the stop reason and the tokens counted; every attempt has an id of its own."""
+    seen = asker.ask(wire, stream)
+    assert (seen.text, seen.stop) == (words(40), ENDS[wire])
+    assert seen.usage is not None
+    assert seen.usage[0] > len(PROMPT) // 8
+    assert seen.usage[1] == 40
+    assert asker.ask(wire, stream).id != seen.id
+    assert lab.attempts == 2
+
+
+@EACH
+def test_the_prompt_may_ask_for_another_length(asker: Asker, lab: Lab, wire: str, stream: bool) -> None:
+    """Asked to count to 7 as pear, it answers with seven pears."""
+    seen = asker.ask(wire, stream, [{"role": "user", "content": "Count to 7 as pear."}])
+    assert seen.text == "pear1 pear2 pear3 pear4 pear5 pear6 pear7"
+
+
+@EACH
+def test_the_output_limit_is_kept(asker: Asker, lab: Lab, wire: str, stream: bool) -> None:
+    """As many tokens as allowed, and the stop reason says so."""
+    seen = asker.ask(wire, stream, max_tokens=17)
+    assert (seen.text, seen.stop) == (words(17), LIMITS[wire])
+    assert seen.usage is not None
+    assert seen.usage[1] == 17
+
+
+@EACH
+def test_a_tool_is_called_with_what_it_takes(asker: Asker, lab: Lab, wire: str, stream: bool) -> None:
+    """A script's `calls`: that many turns call a tool with arguments of its schema."""
+    lab.use(calls=1)
+    seen = asker.ask(wire, stream, tools=True)
+    assert [(name, json.loads(given)) for name, given in seen.calls] == [("read", {"path": "lab", "lines": 1})]
+    assert seen.stop == TOOL_STOPS[wire]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_thinking_comes_first_and_is_signed(asker: Asker, lab: Lab, stream: bool) -> None:
+    """Thinking blocks come back as they went; another model's signature is refused in the provider's words."""
+    import anthropic
+
+    seen = asker.ask("messages", stream, thinking={"type": "adaptive"})
+    assert seen.thinking == words(8, "thought")
+    assert seen.text == words(40)
+    made: Any = asker.anthropic.messages.create(
+        model="a", max_tokens=99, messages=[{"role": "user", "content": PROMPT}], thinking={"type": "adaptive"}
+    )
+    history: Any = [
+        {"role": "user", "content": PROMPT},
+        {"role": "assistant", "content": [block.to_dict() for block in made.content]},
+        {"role": "user", "content": "again"},
+    ]
+    assert asker.anthropic.messages.create(model="a", max_tokens=99, messages=history).stop_reason == "end_turn"
+    with pytest.raises(anthropic.BadRequestError, match="Invalid `signature` in `thinking` block"):
+        asker.anthropic.messages.create(model="b", max_tokens=99, messages=history)
+
+
+@EACH
+def test_a_request_to_go_on_is_continued_with_a_small_overlap(asker: Asker, lab: Lab, wire: str, stream: bool) -> None:
+    """The last turn quotes what was said so far: the answer takes up three words before its end."""
+    said = words(12)
+    seen = asker.ask(
+        wire,
+        stream,
+        [
+            {"role": "user", "content": PROMPT},
+            {"role": "user", "content": f"You were interrupted. So far you said:\n\n{said}\n\nGo on from there."},
+        ],
+    )
+    assert seen.text == words(40, first=10)
+
+
+def test_a_partial_answer_in_the_turn_before_is_continued_too(asker: Asker, lab: Lab) -> None:
+    """As agents do after an output limit: the partial answer, then a turn that asks to continue."""
+    lab.use(overlap=0)
+    history = [
+        {"role": "user", "content": PROMPT},
+        {"role": "assistant", "content": words(20)},
+        {"role": "user", "content": "Output limit hit. Resume exactly where you left off."},
+    ]
+    assert asker.ask("messages", False, history).text == words(40, first=21)
+    assert asker.ask("chat", True, [*history[:2], {"role": "user", "content": "Thanks."}]).text == words(40)
+
+
+def test_scripted_turns_follow_the_conversation_not_the_attempts(asker: Asker, lab: Lab) -> None:
+    """A turn is chosen by how many calls the conversation has, so that a repeated request gets the same answer."""
+    lab.use({"turns": [{"tool": "read", "input": {"path": "a"}}, {"text": "all done"}]})
+    first = asker.ask("messages", True, tools=True)
+    again = asker.ask("messages", False, tools=True)
+    assert first.calls == again.calls == [("read", '{"path": "a"}')]
+    history = [
+        {"role": "user", "content": PROMPT},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}]},
+    ]
+    assert asker.ask("messages", True, history, tools=True).text == "all done"
+    assert asker.ask("messages", True).text == words(40)  # without tools it is another conversation
