@@ -250,7 +250,7 @@ def test_lines_that_are_no_errors(arguments: list[str], given: str, said: str) -
 def test_rules_of_ones_own(tmp_path: Path) -> None:
     """A file's rules are asked too."""
     file = tmp_path / "rung.toml"
-    file.write_text('[[rules]]\nid = "ours"\nkind = "overloaded"\nretryable = true\nsays = "no seat left"\n')
+    file.write_text('[[rules]]\nid = "ours"\nkind = "overloaded"\nretryable = true\nmessage_has = "no seat left"\n')
     try:
         named = json.loads(run("classify", "--rules", str(file), "--json", "Sorry, no seat left").output)
         assert (named["rule"], named["why"], named["retryable"]) == ("ours", "A rule of one's own.", True)

@@ -285,7 +285,7 @@ def test_an_incident_is_found_by_its_beginning(recorded: Recorded) -> None:
     assert whole in good("show", short)
     assert "not of " in refused("show", whole[:4])
     assert "`rung log` shows them" in refused("show", "nothing")
-    assert "incident = ''" in refused("show", "")
+    assert "incident: ''" in refused("show", "")
 
 
 # -- journal --------------------------------------------------------------------------------------------

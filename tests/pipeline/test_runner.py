@@ -391,10 +391,10 @@ def test_prompts_from_files_and_in_place(world: World) -> None:
     ("text", "words", "said"),
     [
         ("[[stage]]\nid = 'a'\nprompt = 'x'\n", (), "stage[0].command"),
-        ("[pipeline]\ncommand = ['x']\n", (), "stage = None"),
+        ("[pipeline]\ncommand = ['x']\n", (), "stage: None"),
         ("[[stage]]\nid = 'a'\nprompt_path = 'gone.md'\ncommand = ['x']\n", (), "gone.md"),
         ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n[policy]\nfoo = 1\n", (), "policy.foo"),
-        ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--resume", "nobody"), "--resume = 'nobody'"),
+        ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--resume", "nobody"), "--resume: 'nobody'"),
         ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--resume", "r", "--run-id", "r"), "--run-id"),
         ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--no-journal", "--run-id", "r"), "--no-journal"),
         ("not toml", (), "is not TOML"),

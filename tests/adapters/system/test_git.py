@@ -582,7 +582,7 @@ def test_prune_drops_the_oldest(root: Path) -> None:
     assert checkpoint.prune(keep=2) == checkpoint.prune() == ()
     with pytest.raises(CheckpointError, match="pruned"):
         checkpoint.restore(taken[0])
-    with pytest.raises(ConfigError, match="keep = -1"):
+    with pytest.raises(ConfigError, match="keep: -1"):
         checkpoint.prune(keep=-1)
 
 
