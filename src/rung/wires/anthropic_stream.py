@@ -113,7 +113,7 @@ class AnthropicStream(StreamSplicer):
         if self.resumed:
             return b"" if self._block in _QUIET else self._renumbered(json_object(data_of(event)))
         self._open, self._next = self._next, self._next + 1
-        self.plain = False
+        self.passthrough = False
         return self.buffer(event) if self._block in _QUIET else self.content(event)
 
     def _delta(self, event: bytes) -> bytes:
@@ -123,7 +123,7 @@ class AnthropicStream(StreamSplicer):
         if self._block in _THOUGHTS:
             return b"" if self.resumed else self.buffer(event)
         if not self.resumed:
-            self.plain = self._block == "text"
+            self.passthrough = self._block == "text"
             return self.content(event)
         data = json_object(data_of(event))
         if self._block != "text":
@@ -147,7 +147,7 @@ class AnthropicStream(StreamSplicer):
         return opening + named_event("content_block_delta", delta)
 
     def _stop(self, event: bytes) -> bytes:
-        self.plain = False
+        self.passthrough = False
         if self._tool:
             return self._call_done(event)
         kind, self._block = self._block, ""

@@ -80,11 +80,11 @@ class ChatStream(StreamSplicer):
         if self.stop or _FINISHED(event):
             return self._end(event)
         if _OTHERS(event):
-            self.sole = False
+            self.single_choice = False
         if (
             b'"tool_calls"' in event
             and self.buffer_tool_calls
-            and self.sole
+            and self.single_choice
             and _delta(json_object(data_of(event))).get("tool_calls")
         ):
             self._tool.append(event)
@@ -93,7 +93,7 @@ class ChatStream(StreamSplicer):
             text = _delta(json_object(data_of(event))).get("content")
             return self._text(self.overlap.feed(text)) if isinstance(text, str) else b""
         if _SAYS(event) or b'"tool_calls"' in event:
-            self.plain = self.sole
+            self.passthrough = self.single_choice
             return self.content(event)
         return self.buffer(event)
 
@@ -106,11 +106,11 @@ class ChatStream(StreamSplicer):
     def _end(self, event: bytes) -> bytes:
         """The last chunks: the finish reason, with the calls before it, and the usage."""
         data = json_object(data_of(event))
-        self.plain = False
+        self.passthrough = False
         reason = next((c.get("finish_reason") for c in parts(data, "choices") if c.get("finish_reason")), "")
         out = b""
         delta = _delta(data)
-        if delta.get("tool_calls") and self.buffer_tool_calls and self.sole:
+        if delta.get("tool_calls") and self.buffer_tool_calls and self.single_choice:
             self._tool.append(event)  # calls and their end in one chunk
             self.stop = str(reason) or self.stop
             return self._calls_done() if reason else b""

@@ -94,7 +94,7 @@ class ResponsesStream(StreamSplicer):
         if self.bad_call:
             return b""
         if name == b"response.output_text.delta" and not self.resumed:
-            self.plain = True
+            self.passthrough = True
             return self.content(event)
         if name == b"response.refusal.delta" and not self.resumed:
             return self.content(event)
@@ -108,7 +108,7 @@ class ResponsesStream(StreamSplicer):
     # -- the first attempt: as it comes ------------------------------------------------------------------
 
     def _first(self, name: str, data: dict[str, Any], event: bytes) -> bytes:
-        self.plain = False
+        self.passthrough = False
         item = part(data, "item")
         if name == "response.output_item.added":
             self._calling = item.get("type") == "function_call" and self.buffer_tool_calls
@@ -188,7 +188,7 @@ class ResponsesStream(StreamSplicer):
 
     def _ends(self, name: bytes, data: dict[str, Any], event: bytes) -> bytes:
         response = part(data, "response")
-        self.plain = False
+        self.passthrough = False
         self.ended = True
         self.stop = "completed"
         if name == b"response.incomplete":
