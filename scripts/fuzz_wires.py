@@ -32,15 +32,15 @@ def fuzz_one_input(data: bytes) -> None:
     wire, split = provider.ConsumeIntInRange(0, 2), provider.ConsumeIntInRange(0, 400)
     payload = provider.ConsumeBytes(provider.remaining_bytes())
     stream = STREAMS[wire]()
-    stream.begin()
+    stream.begin_attempt()
     for chunk in (payload[:split], payload[split:]):
-        stream.take(chunk)
+        stream.feed(chunk)
     stream.text()
-    stream.found()
-    stream.begin()
-    stream.take(payload)
+    stream.validate()
+    stream.begin_attempt()
+    stream.feed(payload)
     stream.finish()
-    stream.failed(500, "error text")
+    stream.error_event(500, "error text")
     read_event("error", payload.decode("utf-8", "replace"))
     try:
         body: Any = json.loads(payload)
@@ -48,11 +48,11 @@ def fuzz_one_input(data: bytes) -> None:
         return
     if isinstance(body, dict):
         bodies = WIRES[wire].bodies
-        bodies.repaired(body)
+        bodies.with_repaired_history(body)
         bodies.with_model(body, "other")
         bodies.with_history(body, compacted(bodies.history(body), 50))
-        bodies.found(body)
-        bodies.said(body)
+        bodies.validate(body)
+        bodies.text_of(body)
 
 
 def main() -> None:

@@ -243,7 +243,7 @@ def test_no_secret_and_no_entry_in_an_entry(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     """A notebook that breaks is passed over, like any listener."""
     (tmp_path / "file").write_text("")
-    with pytest.warns(RuntimeWarning, match="Notebook broke and was ignored"):
+    with pytest.warns(RuntimeWarning, match="Notebook failed and was ignored"):
         assert recover(tmp_path / "file", LOST, "done").ok
 
 

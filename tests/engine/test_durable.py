@@ -10,7 +10,7 @@ import pytest
 import rung
 from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError, LeaseLost, RunOwnedElsewhere, StoreUnavailable
-from rung.engine.durable.store_retry import PAUSES
+from rung.engine.durable.store_retry import RETRY_DELAYS_SECONDS
 from rung.store import open_journal
 from rung.store.durable_runs import DurableRunLease, DurableRunStore
 from rung.store.journal.journal import Journal
@@ -281,7 +281,7 @@ def test_bad_input(ports: dict[str, Any], key: str) -> None:
 def test_results_are_json(world: Callable[[list[Any]], World]) -> None:
     """A result that another process could not be given is given to this caller alone, and that is said."""
     here = world([object()])
-    with pytest.warns(RuntimeWarning, match="not kept"):
+    with pytest.warns(RuntimeWarning, match="not recorded"):
         outcome = here.recover()
     assert outcome.value is here.plan[0]
     assert (here.recover().value, here.made) == (None, 1)
@@ -407,11 +407,11 @@ def full(journal: Journal, times: int) -> None:
 def test_a_store_in_trouble_is_waited_for(world: Callable[[list[Any]], World], asynchronous: bool) -> None:
     """A disk that is full for a while costs time, and no attempt."""
     here = world(["good"])
-    full(here.journal, len(PAUSES))
+    full(here.journal, len(RETRY_DELAYS_SECONDS))
     began = here.clock.now()
     outcome = asyncio.run(here.arecover()) if asynchronous else here.recover()
     assert (outcome.status, outcome.attempts, here.made) == ("succeeded", 1, 1)
-    assert here.clock.now() - began == pytest.approx(sum(PAUSES))
+    assert here.clock.now() - began == pytest.approx(sum(RETRY_DELAYS_SECONDS))
     assert here.journal.read("SELECT state FROM run") == [("done",)]
 
 
@@ -420,7 +420,7 @@ def test_a_store_in_trouble_for_good(world: Callable[[list[Any]], World], asynch
     """A disk that stays full: the work goes on, nothing is made twice, and the user is told."""
     here = world(["good"])
     full(here.journal, 1_000)
-    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: Busy: the disk is full"):
+    with pytest.warns(RuntimeWarning, match="journal failed and was ignored: StoreUnavailable: the disk is full"):
         outcome = asyncio.run(here.arecover()) if asynchronous else here.recover()
     assert (outcome.status, outcome.value, here.made) == ("succeeded", "good", 1)
 

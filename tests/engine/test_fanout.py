@@ -13,7 +13,7 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
-from rung.engine.gather import GatherJob, _stopped
+from rung.engine.gather import GatherJob, _stopped_outcome
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def test_intensity_over_time(mode: str) -> None:
 
 def test_a_job_that_never_began() -> None:
     """A job that was cancelled before it could begin has an outcome, and it is an empty one."""
-    outcome = _stopped(asyncio.CancelledError(), job(Script("never")), "call", {})
+    outcome = _stopped_outcome(asyncio.CancelledError(), job(Script("never")), "call", {})
     assert outcome.status is rung.Status.PARTIAL
     assert names(outcome) == ["Opened", "Cancelled"]
     assert outcome.attempts == 0
@@ -335,10 +335,10 @@ def test_a_bug_in_a_changer(mode: str) -> None:
 
     policy = rung.policy("task", backoff={"base": 0})
     misaligned = rung.AttemptError("not that", finding="goal_misaligned")
-    outcomes = fan(mode, Script("a"), Script(misaligned), policy=policy, changes={"replan": plan})
+    outcomes = fan(mode, Script("a"), Script(misaligned), policy=policy, rung_handlers={"replan": plan})
     assert outcomes[0].ok
     assert [event.reason for event in outcomes[1].events if isinstance(event, ev.Skipped)] == [
-        "replan broke: ZeroDivisionError: in the planner"
+        "replan raised ZeroDivisionError: in the planner"
     ]
 
 

@@ -19,7 +19,7 @@ from rung.core.domain.failures import Kind, Phase
 from rung.core.policy.breaker import Breaker, CircuitState
 from rung.engine.loop.run import CURRENT
 from rung.engine.ports import EPOCH
-from rung.engine.timeouts.sync_timeout import WATCHDOG, AttemptInterrupt, limited
+from rung.engine.timeouts.sync_timeout import WATCHDOG, AttemptInterrupt, call_with_timeout
 from rung.testing import HttpError
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ def test_a_rungs_time_counts_from_its_wait(mode: str, way: dict[str, Any]) -> No
 
 def test_an_overdue_call() -> None:
     """A call the watchdog ends on the fast path is our own timeout, and is repeated."""
-    attempt = Failing(lambda: AttemptInterrupt(len(WATCHDOG.due) - 1), SystemExit)  # as its signal handler raises it
+    attempt = Failing(
+        lambda: AttemptInterrupt(len(WATCHDOG.deadlines) - 1), SystemExit
+    )  # as its signal handler raises it
     call = attempt.guarded("sync", STEADY.replace(attempt_seconds=7.5), **alone())
     with pytest.raises(SystemExit) as caught:
         run(call)
@@ -232,10 +234,10 @@ def test_an_outer_limit(failures: int) -> None:
     attempt = Failing(*[ConnectionError] * failures, block)
     call = attempt.guarded("sync", STEADY, **alone())
     with pytest.raises(AttemptTimeout) as caught:
-        limited(call, (), 0.1)
+        call_with_timeout(call, (), 0.1)
     assert caught.value.seconds == 0.1
     assert attempt.made == failures + 1
-    assert WATCHDOG.due == []
+    assert WATCHDOG.deadlines == []
 
 
 def test_a_wait_that_would_outlast_the_call(mode: str) -> None:

@@ -138,7 +138,7 @@ def test_journal_that_breaks() -> None:
 
     calls = []
     call = guarded(Broken(), "unlimited", lambda: calls.append(1))
-    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: RuntimeError: no more threads"):
+    with pytest.warns(RuntimeWarning, match="journal failed and was ignored: RuntimeError: no more threads"):
         call()
     assert calls == [1]
 
@@ -294,7 +294,7 @@ def test_a_journal_that_breaks_before_a_repeat(awaited: bool) -> None:
 
         append_final = append
 
-    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: RuntimeError: no more threads"):
+    with pytest.warns(RuntimeWarning, match="journal failed and was ignored: RuntimeError: no more threads"):
         assert kept(Broken(), [reset()], awaited=awaited) == "done"
 
 
@@ -312,7 +312,7 @@ def test_what_could_not_be_kept(awaited: bool) -> None:
 
     timers: list[threading.Timer] = []
     journal = Refusing()
-    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: OSError: no room"):
+    with pytest.warns(RuntimeWarning, match="journal failed and was ignored: OSError: no room"):
         assert kept(journal, [reset()], awaited=awaited) == "done"
     for timer in timers:
         timer.join()
@@ -388,5 +388,5 @@ def test_how_it_ended_is_told_last(awaited: bool) -> None:
     first, events = journal.last[-1]
     assert (first, [type(event) for event in events][-1]) == (3, ev.AttemptSucceeded)
     broken = True
-    with pytest.warns(RuntimeWarning, match="journal broke and was ignored: RuntimeError: no more threads"):
+    with pytest.warns(RuntimeWarning, match="journal failed and was ignored: RuntimeError: no more threads"):
         assert kept(journal, [reset()], awaited=awaited) == "done"

@@ -20,14 +20,22 @@ import rung
 from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.failures import Kind, Phase
 from rung.engine.timeouts import sync_timeout
-from rung.engine.timeouts.sync_timeout import LOOK_EVERY, MAIN, SIGNAL, WATCHDOG, TimeoutWatchdog, limited, release
+from rung.engine.timeouts.sync_timeout import (
+    INTERRUPT_SIGNAL,
+    MAIN_THREAD_ID,
+    WATCHDOG,
+    WATCHDOG_POLL_SECONDS,
+    TimeoutWatchdog,
+    call_with_timeout,
+    unwatch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LONG = 30.0  # what an attempt would take
 SHORT = 0.1  # what it is given
-SOON = LOOK_EVERY / 2  # sooner than the watchdog's own rounds: it was woken for this
+SOON = WATCHDOG_POLL_SECONDS / 2  # sooner than the watchdog's own rounds: it was woken for this
 
 
 def sleep() -> None:
@@ -118,7 +126,7 @@ def alone(**settings: Any) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def nobody_is_left() -> Iterator[None]:
     yield
-    assert WATCHDOG.due == []
+    assert WATCHDOG.deadlines == []
     for thread in threading.enumerate():
         if thread.name == "rung-attempt":
             thread.join(LONG)
@@ -131,7 +139,7 @@ def test_main_thread(blocking: Callable[[], AbstractContextManager[Callable[[], 
 
     def attempt() -> None:
         with pytest.raises(AttemptTimeout) as caught:
-            limited(block, (), SHORT)
+            call_with_timeout(block, (), SHORT)
         assert caught.value.seconds == SHORT
 
     with blocking() as block:
@@ -143,7 +151,7 @@ def test_worker_thread(blocking: Callable[[], AbstractContextManager[Callable[[]
     """In a worker thread, control comes back on time, whatever the attempt waits for."""
 
     def attempt() -> None:
-        error = in_thread(lambda: limited(block, (), SHORT))
+        error = in_thread(lambda: call_with_timeout(block, (), SHORT))
         assert isinstance(error, AttemptTimeout)
         assert error.seconds == SHORT
 
@@ -199,14 +207,14 @@ def test_worker_thread_passes_on() -> None:
     def fail() -> None:
         raise error
 
-    assert in_thread(lambda: limited(lambda a, b: a + b, (1, 2), LONG)) == 3
-    assert in_thread(lambda: limited(fail, (), LONG)) is error
+    assert in_thread(lambda: call_with_timeout(lambda a, b: a + b, (1, 2), LONG)) == 3
+    assert in_thread(lambda: call_with_timeout(fail, (), LONG)) is error
 
 
 def test_no_limit() -> None:
     """Without a limit a function is just called, in the thread it is called in."""
-    assert limited(threading.get_ident, (), None) == threading.get_ident()
-    assert limited(lambda a: a * 2, (21,), None) == 42
+    assert call_with_timeout(threading.get_ident, (), None) == threading.get_ident()
+    assert call_with_timeout(lambda a: a * 2, (21,), None) == 42
 
 
 @pytest.mark.parametrize("run", [lambda function: function(), in_thread], ids=["main", "worker"])
@@ -216,13 +224,13 @@ def test_outer_limit_first(run: Callable[[Callable[[], Any]], Any]) -> None:
 
     def attempt() -> None:
         try:
-            limited(time.sleep, (0.3,), 0.2)
+            call_with_timeout(time.sleep, (0.3,), 0.2)
         except AttemptTimeout as error:
             inner.append(error)
 
     def outer() -> object:
         with pytest.raises(AttemptTimeout) as caught:
-            limited(attempt, (), SHORT)
+            call_with_timeout(attempt, (), SHORT)
         return caught.value.seconds
 
     assert run(outer) == SHORT
@@ -235,11 +243,11 @@ def test_inner_limit_first(run: Callable[[Callable[[], Any]], Any]) -> None:
 
     def attempt() -> str:
         with counting() as count, pytest.raises(AttemptTimeout) as caught:
-            limited(count, (), SHORT)
+            call_with_timeout(count, (), SHORT)
         assert caught.value.seconds == SHORT
         return "went on"
 
-    assert run(lambda: limited(attempt, (), LONG)) == "went on"
+    assert run(lambda: call_with_timeout(attempt, (), LONG)) == "went on"
 
 
 def test_nested_to_the_bottom() -> None:
@@ -250,7 +258,7 @@ def test_nested_to_the_bottom() -> None:
         if depth == 6:
             sleep()
         try:
-            limited(attempt, (depth + 1,), SHORT if depth == 2 else LONG + depth)
+            call_with_timeout(attempt, (depth + 1,), SHORT if depth == 2 else LONG + depth)
         except AttemptTimeout:
             ended.append(depth)
 
@@ -263,26 +271,26 @@ def test_a_signal_while_an_attempt_is_released() -> None:
 
     class Due(list[float]):
         def __len__(self) -> int:
-            signal.raise_signal(SIGNAL or 0)
+            signal.raise_signal(INTERRUPT_SIGNAL or 0)
             return super().__len__()
 
     due = time.monotonic() - 1
-    former, WATCHDOG.due = WATCHDOG.due, Due([due])
+    former, WATCHDOG.deadlines = WATCHDOG.deadlines, Due([due])
     try:
-        assert release(due) == 0
-        assert list(WATCHDOG.due) == []
+        assert unwatch(due) == 0
+        assert list(WATCHDOG.deadlines) == []
     finally:
-        WATCHDOG.due = former
+        WATCHDOG.deadlines = former
 
 
 def test_releasing_what_is_not_watched() -> None:
     """Releasing an attempt that is not watched leaves the others alone."""
 
     def attempt() -> None:
-        assert release(1.0) == -1
-        assert len(WATCHDOG.due) == 2
+        assert unwatch(1.0) == -1
+        assert len(WATCHDOG.deadlines) == 2
 
-    limited(limited, (attempt, (), LONG), LONG)
+    call_with_timeout(call_with_timeout, (attempt, (), LONG), LONG)
 
 
 def test_a_catch_all_does_not_swallow_it() -> None:
@@ -296,7 +304,7 @@ def test_a_catch_all_does_not_swallow_it() -> None:
                 continue
 
     with pytest.raises(AttemptTimeout):
-        limited(stubborn, (), SHORT)
+        call_with_timeout(stubborn, (), SHORT)
 
 
 def test_it_insists() -> None:
@@ -313,7 +321,7 @@ def test_it_insists() -> None:
                     raise
 
     with pytest.raises(AttemptTimeout):
-        limited(deaf, (), SHORT)
+        call_with_timeout(deaf, (), SHORT)
     assert len(swallowed) == 2
 
 
@@ -326,12 +334,12 @@ def test_tidying_up() -> None:
             sleep()
         finally:
             began = time.monotonic()
-            limited(time.sleep, (0.1,), sync_timeout.INSIST_EVERY / 2)
+            call_with_timeout(time.sleep, (0.1,), sync_timeout.RESIGNAL_SECONDS / 2)
             time.sleep(0.1)
             tidied.append(time.monotonic() - began)
 
     with pytest.raises(AttemptTimeout):
-        limited(attempt, (), SHORT)
+        call_with_timeout(attempt, (), SHORT)
     assert tidied[0] >= 0.2
 
 
@@ -340,13 +348,13 @@ def test_tidying_up_within_an_outer_limit() -> None:
 
     def attempt() -> None:
         try:
-            limited(sleep, (), SHORT)
+            call_with_timeout(sleep, (), SHORT)
         finally:
             sleep()
 
     def outer() -> None:
         with pytest.raises(AttemptTimeout) as caught:
-            limited(attempt, (), 0.2)
+            call_with_timeout(attempt, (), 0.2)
         assert caught.value.seconds == 0.2
 
     assert how_long(outer) < LONG / 2  # the tidying up takes LONG
@@ -359,7 +367,7 @@ def pestered() -> Iterator[None]:
 
     def pester() -> None:
         while not calm.is_set():
-            signal.pthread_kill(MAIN or 0, SIGNAL or 0)
+            signal.pthread_kill(MAIN_THREAD_ID or 0, INTERRUPT_SIGNAL or 0)
             time.sleep(0)
 
     pest = threading.Thread(target=pester)
@@ -394,13 +402,13 @@ def test_an_attempt_that_ends_in_time_is_never_hit() -> None:
         for _ in range(3_000):
             began = time.monotonic()
             try:
-                endings[limited(work, (chance.uniform(0, 0.001),), 0.0005)] += 1
+                endings[call_with_timeout(work, (chance.uniform(0, 0.001),), 0.0005)] += 1
             except KeyError:
                 endings["raised"] += 1
             except AttemptTimeout:
                 assert time.monotonic() - began >= 0.0005
                 endings["ended"] += 1
-            assert WATCHDOG.due == []
+            assert WATCHDOG.deadlines == []
     assert all(endings.values())
 
 
@@ -416,17 +424,17 @@ def test_an_outer_limit_passes_through_inner_bookkeeping() -> None:
     def attempt() -> None:
         while True:
             flaky(iter([True, False]))
-            limited(int, (), LONG)
+            call_with_timeout(int, (), LONG)
 
     flaky(iter([False]))
     with pestered():
         for _ in range(300):
             with pytest.raises(AttemptTimeout) as caught:
-                limited(attempt, (), 0.002)
+                call_with_timeout(attempt, (), 0.002)
             assert caught.value.seconds == 0.002
-            assert WATCHDOG.due == []
+            assert WATCHDOG.deadlines == []
     with pytest.raises(AttemptTimeout):  # and the watchdog has not been hurt
-        limited(time.sleep, (SOON,), SHORT)
+        call_with_timeout(time.sleep, (SOON,), SHORT)
 
 
 def calm_breakers() -> rung.BreakerRegistry:
@@ -440,9 +448,9 @@ def test_an_attempt_that_begins_while_the_watchdog_looks_is_seen() -> None:
     began = time.monotonic()
 
     class Dog(TimeoutWatchdog):
-        def _handle(self, number: int, frame: Any) -> None:
+        def _on_signal(self, number: int, frame: Any) -> None:
             signals.append(time.monotonic())
-            self.due.clear()
+            self.deadlines.clear()
 
     watchdog = Dog()
 
@@ -457,14 +465,14 @@ def test_an_attempt_that_begins_while_the_watchdog_looks_is_seen() -> None:
                 watchdog.wake_before(began + SHORT)
             return seen
 
-    watchdog.due = Due()
-    former = signal.getsignal(SIGNAL or 0)
+    watchdog.deadlines = Due()
+    former = signal.getsignal(INTERRUPT_SIGNAL or 0)
     try:
         watchdog.start()
         with suppress(TimeoutError):
             wait_until(lambda: len(signals) > 1)
     finally:
-        signal.signal(SIGNAL or 0, former)
+        signal.signal(INTERRUPT_SIGNAL or 0, former)
     assert len(signals) == 2
     assert signals[1] - began < SOON
 
@@ -480,35 +488,35 @@ def wait_until(true: Callable[[], bool], seconds: float = SOON) -> None:
 def test_foreign_signals_go_where_they_went() -> None:
     """A handler that was there before us is still called for signals that are not ours."""
     seen: list[int] = []
-    ours = signal.signal(SIGNAL or 0, lambda number, _frame: seen.append(number))
+    ours = signal.signal(INTERRUPT_SIGNAL or 0, lambda number, _frame: seen.append(number))
     try:
         watchdog = TimeoutWatchdog()
         watchdog.start()
         watchdog.start()  # does nothing, and does not make us our own former handler
-        os.kill(os.getpid(), SIGNAL or 0)
+        os.kill(os.getpid(), INTERRUPT_SIGNAL or 0)
         wait_until(lambda: bool(seen))
     finally:
-        signal.signal(SIGNAL or 0, ours)
-    assert seen == [SIGNAL]
+        signal.signal(INTERRUPT_SIGNAL or 0, ours)
+    assert seen == [INTERRUPT_SIGNAL]
 
 
 def test_foreign_signals_without_a_handler() -> None:
     """Where nobody handled the signal before us, one that is not ours does nothing."""
-    limited(int, (), LONG)
-    signal.raise_signal(SIGNAL or 0)
-    assert limited(int, (), LONG) == 0
+    call_with_timeout(int, (), LONG)
+    signal.raise_signal(INTERRUPT_SIGNAL or 0)
+    assert call_with_timeout(int, (), LONG) == 0
 
 
 @contextmanager
 def displaced() -> Iterator[None]:
     """Other code takes our signal, and does not care whose it was."""
-    limited(int, (), LONG)  # ours is in place
-    ours = signal.signal(SIGNAL or 0, lambda *_: None)
+    call_with_timeout(int, (), LONG)  # ours is in place
+    ours = signal.signal(INTERRUPT_SIGNAL or 0, lambda *_: None)
     try:
         yield
     finally:
-        signal.signal(SIGNAL or 0, ours)
-        limited(int, (), LONG)
+        signal.signal(INTERRUPT_SIGNAL or 0, ours)
+        call_with_timeout(int, (), LONG)
 
 
 def test_a_handler_in_the_place_of_ours() -> None:
@@ -516,12 +524,12 @@ def test_a_handler_in_the_place_of_ours() -> None:
     for _ in range(2):
         with displaced(), waiting_for_an_event() as block:
             with pytest.warns(RuntimeWarning, match="SIGURG"), pytest.raises(AttemptTimeout):
-                limited(block, (), SHORT)
+                call_with_timeout(block, (), SHORT)
             with pytest.raises(AttemptTimeout):
-                limited(block, (), SHORT)
+                call_with_timeout(block, (), SHORT)
     with pytest.raises(AttemptTimeout):
-        limited(sleep, (), SHORT)
-    assert limited(threading.get_ident, (), LONG) == MAIN
+        call_with_timeout(sleep, (), SHORT)
+    assert call_with_timeout(threading.get_ident, (), LONG) == MAIN_THREAD_ID
 
 
 def test_the_short_way_is_closed_when_ours_is_gone() -> None:
@@ -530,15 +538,15 @@ def test_the_short_way_is_closed_when_ours_is_gone() -> None:
     breaker = breakers.get("k")
     call = rung.guarded(rung.policy("call"), breakers=breakers, key="k", retry_budget=None)(threading.get_ident)
     call()
-    assert (breaker.home, call()) == (MAIN, MAIN)
+    assert (breaker.home, call()) == (MAIN_THREAD_ID, MAIN_THREAD_ID)
     with displaced():
         WATCHDOG.wake_before(0.0)
         wait_until(lambda: breaker.home is None)
         with pytest.warns(RuntimeWarning, match="SIGURG"):
-            assert call() != MAIN
-        assert (breaker.home, call() != MAIN) == (None, True)
+            assert call() != MAIN_THREAD_ID
+        assert (breaker.home, call() != MAIN_THREAD_ID) == (None, True)
     call()
-    assert (breaker.home, call()) == (MAIN, MAIN)
+    assert (breaker.home, call()) == (MAIN_THREAD_ID, MAIN_THREAD_ID)
 
 
 FORK = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
@@ -571,12 +579,12 @@ def forked(function: Callable[[], Any]) -> tuple[Callable[[], Any], Any]:
 def test_after_a_fork() -> None:
     """In a forked process blocking attempts are ended as they were in its parent."""
     with pytest.raises(AttemptTimeout):
-        limited(sleep, (), SHORT)
+        call_with_timeout(sleep, (), SHORT)
 
     def child() -> bool:
         def attempt() -> None:
             with suppress(AttemptTimeout):
-                limited(sleep, (), SHORT)
+                call_with_timeout(sleep, (), SHORT)
 
         return how_long(attempt) < SOON
 
@@ -592,7 +600,7 @@ def test_forked_inside_an_attempt() -> None:
         time.sleep(1.3)
         return "alive"
 
-    result, process = limited(forked, (child,), 1.2)
+    result, process = call_with_timeout(forked, (child,), 1.2)
     assert result() == "alive"
     assert process.exitcode == 0
 
@@ -600,9 +608,9 @@ def test_forked_inside_an_attempt() -> None:
 def test_what_a_child_begins_with() -> None:
     """A child forgets when its parent's attempts are due, not how many there are: each is still released once."""
     watchdog = TimeoutWatchdog()
-    watchdog.due = due = [1.0, 2.0]
-    watchdog.begin_in_child()
-    assert watchdog.due is due
+    watchdog.deadlines = due = [1.0, 2.0]
+    watchdog.restart_in_child()
+    assert watchdog.deadlines is due
     assert due == [float("inf")] * 2
 
 
@@ -613,7 +621,7 @@ def test_forked_in_a_worker_thread() -> None:
     def child() -> bool:
         def attempt() -> None:
             with suppress(AttemptTimeout):
-                limited(sleep, (), SHORT)
+                call_with_timeout(sleep, (), SHORT)
 
         return how_long(attempt) < SOON
 
@@ -621,16 +629,16 @@ def test_forked_in_a_worker_thread() -> None:
         result, _ = in_thread(lambda: forked(child))
         return result()
 
-    assert limited(attempt, (), LONG) is True
+    assert call_with_timeout(attempt, (), LONG) is True
 
 
 def test_waking_a_watchdog_that_wakes() -> None:
     """Waking it twice is as good as once: the next attempt is ended on time."""
-    limited(int, (), LONG)
+    call_with_timeout(int, (), LONG)
     WATCHDOG.wake_before(0.0)
     WATCHDOG.wake_before(0.0)
     with pytest.raises(AttemptTimeout):
-        limited(sleep, (), SHORT)
+        call_with_timeout(sleep, (), SHORT)
 
 
 def test_it_does_not_insist_all_the_time() -> None:
@@ -647,5 +655,5 @@ def test_it_does_not_insist_all_the_time() -> None:
                 hits.append(time.monotonic())
 
     with suppress(AttemptTimeout):
-        limited(stubborn, (), 0.02)
+        call_with_timeout(stubborn, (), 0.02)
     assert 1 <= len(hits) < 60

@@ -71,7 +71,7 @@ def test_also_when_the_hinted_rung_breaks(world: World) -> None:
     journal = Memory("replan")
     policy = rung.policy("task", learn=True, models=["small", "large"])
     outcome = world.recover(
-        Script(LOST, "done"), "task", policy=policy, journal=journal, changes={"replan": lambda *_: None}
+        Script(LOST, "done"), "task", policy=policy, journal=journal, rung_handlers={"replan": lambda *_: None}
     )
     assert len(journal.asked) == 1
     assert outcome.path == (3, 4)
@@ -89,11 +89,11 @@ def test_nothing_useful_remembered(world: World, says: str | None) -> None:
 def test_a_memory_that_breaks_is_ignored(world: World) -> None:
     """A crash of the memory is recorded and shown, and the recovery goes on without it."""
     policy = rung.policy("task", learn=True)
-    with pytest.warns(RuntimeWarning, match="memory broke and was ignored: OSError: gone"):
+    with pytest.warns(RuntimeWarning, match="remedies failed and was ignored: OSError: gone"):
         outcome = world.recover(Script(LOST, "done"), "task", policy=policy, journal=Memory(OSError("gone")))
     assert outcome.status == "recovered"
     (crash,) = [event for event in outcome.events if isinstance(event, ev.Crashed)]
-    assert (crash.what, crash.error) == ("memory", "OSError: gone")
+    assert (crash.what, crash.error) == ("remedies", "OSError: gone")
 
 
 def test_nobody_is_asked_unless_the_policy_learns(world: World) -> None:

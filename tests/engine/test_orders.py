@@ -88,7 +88,7 @@ def test_cancel(world: World) -> None:
 
 def test_an_order_that_cannot_be_read(world: World) -> None:
     """The desk breaks: said, and the ladder goes on as if there were none."""
-    with pytest.warns(RuntimeWarning, match="orders broke and was ignored: OSError: gone"):
+    with pytest.warns(RuntimeWarning, match="interventions failed and was ignored: OSError: gone"):
         outcome = world.recover(Script(BUSY, "done"), "task", policy="call", journal=Desk(OSError("gone")))
     assert outcome.ok
     with pytest.raises(rung.errors.ConfigError, match="one of retry, cancel"):

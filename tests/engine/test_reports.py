@@ -17,9 +17,9 @@ import rung
 from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.ladder import Action
-from rung.engine.loop.ids import NUMBERS
+from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.timeouts import attempt_reports
-from rung.engine.timeouts.attempt_reports import MAIN_THREAD, REPORTED, AttemptReports, install
+from rung.engine.timeouts.attempt_reports import CURRENT_REPORTS, MAIN_THREAD_REPORTS, AttemptReports, install
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -297,10 +297,10 @@ def test_completed_wants_a_text() -> None:
 def test_many_sums() -> None:
     """However many sums are reported, no cent is lost, and memory does not grow without end."""
     kept = AttemptReports()
-    for n in range(3 * attempt_reports.SUMS):
-        kept.spent((float(n), 1.0))
-    assert len(kept.dollars) == attempt_reports.SUMS
-    assert sum(dollars for _, dollars in kept.dollars) == 3 * attempt_reports.SUMS
+    for n in range(3 * attempt_reports.MAX_COST_REPORTS):
+        kept.add_cost((float(n), 1.0))
+    assert len(kept.costs) == attempt_reports.MAX_COST_REPORTS
+    assert sum(dollars for _, dollars in kept.costs) == 3 * attempt_reports.MAX_COST_REPORTS
 
 
 def test_who_is_above() -> None:
@@ -309,10 +309,10 @@ def test_who_is_above() -> None:
     async def chain(left: int) -> tuple[int, int]:
         task = asyncio.current_task()
         install(task)
-        here = REPORTED.get()
+        here = CURRENT_REPORTS.get()
         assert here is not None
         if not left:
-            return len(here.above), len([each for each in here.above if each.alive])
+            return len(here.parents), len([each for each in here.parents if each.is_active])
         ended = asyncio.create_task(asyncio.sleep(0))
         here.owner = lambda: ended if left % 2 else None
         await ended
@@ -320,25 +320,25 @@ def test_who_is_above() -> None:
 
     async def living(left: int) -> int:
         install(asyncio.current_task())
-        here = REPORTED.get()
+        here = CURRENT_REPORTS.get()
         assert here is not None
-        return await asyncio.create_task(living(left - 1)) if left else len(here.above)
+        return await asyncio.create_task(living(left - 1)) if left else len(here.parents)
 
     assert Context().run(asyncio.run, chain(6)) == (0, 0)
     assert Context().run(asyncio.run, living(3)) == 3
-    assert MAIN_THREAD.alive
+    assert MAIN_THREAD_REPORTS.is_active
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_ids_after_a_fork() -> None:
     """No incident of a forked process has the id of one of its parent's, or of another child's."""
-    NUMBERS.next()
+    INCIDENT_IDS.next()
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    children = [context.Process(target=lambda: queue.put([NUMBERS.next() for _ in range(3)])) for _ in range(2)]
+    children = [context.Process(target=lambda: queue.put([INCIDENT_IDS.next() for _ in range(3)])) for _ in range(2)]
     for child in children:
         child.start()
-    ids = [NUMBERS.next() for _ in range(3)] + queue.get() + queue.get()
+    ids = [INCIDENT_IDS.next() for _ in range(3)] + queue.get() + queue.get()
     for child in children:
         child.join()
     assert len({name.rpartition("-")[0] for name in ids}) == 3

@@ -125,9 +125,9 @@ def test_compact_that_does_not_shrink(world: World) -> None:
     def grow(request: rung.Request, _: Incident) -> rung.Request:
         return request.replace(prompt=request.prompt * 2)
 
-    outcome = world.recover(script, ASK, policy="call", changes={"compact": grow})
+    outcome = world.recover(script, ASK, policy="call", rung_handlers={"compact": grow})
     skipped = [e.reason for e in outcome.events if isinstance(e, ev.Skipped)]
-    assert skipped == ["compacting did not make it smaller"]
+    assert skipped == ["compaction did not shrink the request"]
     assert outcome.attempts == 1
 
 
@@ -194,7 +194,7 @@ def test_a_replan_that_throws(world: World) -> None:
 
     script = Script(loop(3), "done")
     policy = rung.policy("task", models=["small", "large"])
-    outcome = world.recover(script, ASK, policy=policy, changes={"replan": plan})
+    outcome = world.recover(script, ASK, policy=policy, rung_handlers={"replan": plan})
     assert (outcome.status, outcome.path) == ("recovered", (3, 4))
     assert ["planner is gone" in e.reason for e in outcome.events if isinstance(e, ev.Skipped)] == [True]
 
@@ -210,7 +210,7 @@ def test_a_fallback_that_throws(world: World) -> None:
 
 def test_a_changer_that_returns_rubbish(world: World) -> None:
     """A changer that returns no request fails its rung with a word about it."""
-    outcome = world.recover(Script(loop(3), "x"), ASK, changes={"replan": lambda request, incident: "plan"})
+    outcome = world.recover(Script(loop(3), "x"), ASK, rung_handlers={"replan": lambda request, incident: "plan"})
     assert any("must return a rung.Request" in e.reason for e in outcome.events if isinstance(e, ev.Skipped))
 
 
@@ -237,7 +237,7 @@ def test_a_check_that_crashes_fails_open(world: World) -> None:
     def check(value: str) -> None:
         raise ZeroDivisionError
 
-    with pytest.warns(RuntimeWarning, match="check broke"):
+    with pytest.warns(RuntimeWarning, match="check failed"):
         outcome = world.recover(Script("done"), ASK, check=check)
     assert outcome.status == "succeeded"
 
@@ -315,7 +315,7 @@ def test_ctrl_c_in_a_backoff_sync() -> None:
         rung.recover_sync(Script(OVERLOADED), ASK, clock=Pressed(), breakers=rung.BreakerRegistry())
     outcome = stop.value.__dict__["__rung_outcome__"]
     assert (outcome.status, outcome.attempts) == ("partial", 1)
-    assert outcome.contract()["status"] == "partial"
+    assert outcome.to_dict()["status"] == "partial"
 
 
 def test_stopped_in_an_attempt_is_told_and_kept(world: World) -> None:
@@ -385,7 +385,7 @@ def test_a_broken_journal_does_not_stop_the_work(world: World) -> None:
         def append(self, incident: str, first: int, events: Any) -> None:
             raise OSError("No space left on device")
 
-    with pytest.warns(RuntimeWarning, match="journal broke"):
+    with pytest.warns(RuntimeWarning, match="journal failed"):
         outcome = world.recover(Script(OVERLOADED, "done"), ASK, journal=Full())
     assert outcome.status == "recovered"
 
@@ -400,7 +400,7 @@ def test_a_broken_journal_does_not_hold_up_ctrl_c(world: World) -> None:
     def pressed(request: rung.Request) -> str:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), pytest.warns(RuntimeWarning, match="journal broke"):
+    with pytest.raises(KeyboardInterrupt), pytest.warns(RuntimeWarning, match="journal failed"):
         world.recover(pressed, ASK, journal=Full())
 
 
@@ -487,7 +487,7 @@ def test_a_checkpoint_that_breaks_is_ignored(world: World) -> None:
             raise OSError("disk")
 
     ladder = {"rungs": [{"action": "replan", "rollback": True}, {"action": "respawn"}, {"action": "force-done"}]}
-    with pytest.warns(RuntimeWarning, match="checkpoint broke"):
+    with pytest.warns(RuntimeWarning, match="checkpoint failed"):
         outcome = world.recover(
             Script(RuntimeError("no")),
             ASK,
@@ -548,7 +548,7 @@ def test_an_asker_that_breaks(world: World, tmp_path: Path) -> None:
         raise OSError("terminal gone")
 
     policy = rung.policy("pipeline", report=str(tmp_path / "r.md"))
-    with pytest.warns(RuntimeWarning, match="asker broke"):
+    with pytest.warns(RuntimeWarning, match="operator failed"):
         outcome = world.recover(
             Script(rung.AttemptError("?", finding="strategic_ambiguity")), ASK, policy=policy, ask=ask
         )
@@ -570,7 +570,7 @@ def test_a_report_that_cannot_be_written(world: World, tmp_path: Path) -> None:
     """A report that cannot be written is shown, and the outcome is blocked all the same."""
     (tmp_path / "file").write_text("")
     policy = rung.policy("pipeline", report=str(tmp_path / "file" / "r.md"))
-    with pytest.warns(RuntimeWarning, match="report broke"):
+    with pytest.warns(RuntimeWarning, match="report failed"):
         outcome = world.recover(Script(rung.AttemptError("?", finding="beyond_authority")), ASK, policy=policy)
     assert outcome.status == "blocked"
 
@@ -866,7 +866,9 @@ def test_a_changer_for_a_hand_over_works_on_the_new_request(world: World) -> Non
     """A user's own fallback gets the request already on the other model, and may change it further."""
     script = Script(OVERLOADED, "done")
     policy = rung.policy("call", models=["small", "large"], retries=0)
-    world.recover(script, ASK, policy=policy, changes={"fallback": lambda request, incident: request.but(prompt="!")})
+    world.recover(
+        script, ASK, policy=policy, rung_handlers={"fallback": lambda request, incident: request.replace(prompt="!")}
+    )
     assert (script.requests[1].model, script.requests[1].prompt) == ("large", "!")
 
 
@@ -875,7 +877,7 @@ def test_a_session_is_not_sticky_by_itself(world: World) -> None:
     session = rung.Session("small")
     policy = rung.policy("task", models=["small", "large"])
     world.recover(Script(RuntimeError("x"), "done"), ASK, policy=policy, session=session)
-    assert (session.model, session.used) == ("small", {})
+    assert (session.model, session.tries_used) == ("small", {})
 
 
 DOWN = HttpError(503, "down")
@@ -889,7 +891,7 @@ def test_no_time_left_is_no_attempt(world: World) -> None:
         return request.replace(prompt="late")
 
     script = Script(loop(3), "done")
-    outcome = world.recover(script, ASK, changes={"replan": plan})
+    outcome = world.recover(script, ASK, rung_handlers={"replan": plan})
     assert (len(script.requests), outcome.attempts, outcome.status) == (1, 1, "partial")
 
 

@@ -107,11 +107,11 @@ class Broken:
     ("error", "said"),
     [
         (OSError("gone"), "OSError: gone"),
-        (asyncio.CancelledError(), "TimeoutError: it took more than 2 s"),
+        (asyncio.CancelledError(), "TimeoutError: append timed out after 2 s"),
         (GeneratorExit(), None),
     ],
 )
-@pytest.mark.filterwarnings("ignore:rung. journal broke")
+@pytest.mark.filterwarnings("ignore:rung. journal failed")
 def test_a_last_word_that_cannot_be_kept(error: BaseException, said: str | None) -> None:
     """A journal that breaks then does not stand in the way either; that is recorded."""
 
@@ -167,7 +167,7 @@ class Slow(Future[None]):
 
 
 @pytest.mark.parametrize(("word", "crashes"), [(Future[None](), 0), (Future[None](), 1), (Slow(), 1)])
-@pytest.mark.filterwarnings("ignore:rung. journal broke")
+@pytest.mark.filterwarnings("ignore:rung. journal failed")
 def test_blocking(word: Future[None], crashes: int) -> None:
     """Ctrl-C waits for the journal's last word, within reason; what went wrong with it is recorded."""
     if crashes:

@@ -11,7 +11,7 @@ import pytest
 
 from rung.core.domain.errors import ConfigError, RungError, StoreUnavailable
 from rung.engine.durable import tasks
-from rung.engine.durable.store_retry import PAUSES
+from rung.engine.durable.store_retry import RETRY_DELAYS_SECONDS
 from rung.store import open_journal
 from rung.store.durable_runs import DurableRunLease, DurableRunStore
 from rung.testing import FakeClock
@@ -90,7 +90,7 @@ def test_a_task_that_fails(journal: Journal) -> None:
     ended = tasks.resume(journal)
     assert isinstance(ended["a"], TimeoutError)
     assert ended["b"] == 7
-    with pytest.raises(RungError, match="ended failed: too slow"):
+    with pytest.raises(RungError, match="ended as failed: too slow"):
         tasks.start(journal, "a", "bad")
 
 
@@ -99,7 +99,7 @@ def test_sleep_keeps_its_moment(journal: Journal) -> None:
     claim = journal.runs.claim("r")
     clock = FakeClock(100.0)
     work = tasks.DurableTask(claim, lambda _: None, clock.now, clock.sleep)
-    work.done["nap"] = 99.0
+    work.recorded_steps["nap"] = 99.0
     work.sleep("nap", 60.0)  # its moment has passed
     work.step("short", lambda: 100.0, ())
     work.sleep("short", 0.0)
@@ -120,7 +120,7 @@ def test_wait_for_a_word(journal: Journal) -> None:
     assert tasks.start(journal, "r", "asks") == [{"ok": True}, None]
     journal.runs.send("r/review", {"ok": False})
     work = tasks.DurableTask(journal.runs.claim("s"), lambda _: None)
-    work.done["wait.review"] = {"ok": True}
+    work.recorded_steps["wait.review"] = {"ok": True}
     assert work.wait("review", None) == {"ok": True}
     assert tasks.start(journal, "r", "asks")[0] == {"ok": True}
 
@@ -143,7 +143,7 @@ def test_three_times_and_no_further(journal: Journal) -> None:
         with pytest.raises(Died):
             tasks.start(journal, "r", "deadly")
         left_behind(journal)
-    with pytest.raises(RungError, match="ended partial: it was taken up three times"):
+    with pytest.raises(RungError, match="ended as partial: the run was resumed three times"):
         tasks.start(journal, "r", "deadly")
 
 
@@ -219,13 +219,13 @@ def test_an_awaited_task_that_fails(journal: Journal) -> None:
 
     with pytest.raises(TimeoutError):
         asyncio.run(tasks.start(journal, "a", "bad"))
-    with pytest.raises(RungError, match="ended failed: too slow"):
+    with pytest.raises(RungError, match="ended as failed: too slow"):
         asyncio.run(tasks.start(journal, "a", "bad"))
     for _ in range(3):
         with pytest.raises(Died):
             asyncio.run(tasks.start(journal, "r", "deadly"))
         left_behind(journal)
-    with pytest.raises(RungError, match="ended partial: it was taken up three times"):
+    with pytest.raises(RungError, match="ended as partial: the run was resumed three times"):
         asyncio.run(tasks.start(journal, "r", "deadly"))
 
 
@@ -291,10 +291,10 @@ def test_a_step_and_a_store_in_trouble(journal: Journal, asynchronous: bool) -> 
             return asyncio.run(tasks.AsyncDurableTask(claim, lambda _: None, sleep=asleep).step(key, act, ()))
         return tasks.DurableTask(claim, lambda _: None, sleep=slept.append).step(key, act, ())
 
-    claim = full(journal, len(PAUSES))
+    claim = full(journal, len(RETRY_DELAYS_SECONDS))
     assert step("one") == "good"
-    assert slept == list(PAUSES)
-    type(claim).busy = len(PAUSES) + 1
+    assert slept == list(RETRY_DELAYS_SECONDS)
+    type(claim).busy = len(RETRY_DELAYS_SECONDS) + 1
     with pytest.raises(StoreUnavailable, match="the disk is full"):
         step("two")
     assert done == ["x", "x"]
@@ -316,7 +316,7 @@ def test_a_task_whose_step_cannot_be_kept(journal: Journal, asynchronous: bool) 
 
     tasks.task("one")(awaited if asynchronous else plain)
     with pytest.raises(StoreUnavailable):
-        tasks.take_up(journal, "r", "one")
+        tasks.start_blocking(journal, "r", "one")
     assert [run.id for run in journal.runs.open_runs()] == ["r"]
     left_behind(journal)
     assert tasks.resume(journal) == {"r": 7}
@@ -324,17 +324,17 @@ def test_a_task_whose_step_cannot_be_kept(journal: Journal, asynchronous: bool) 
 
 def test_an_end_that_cannot_be_kept(journal: Journal) -> None:
     """The user is told, and the run stays open: whoever takes it up comes to the same without a step."""
-    claim = full(journal, len(PAUSES) + 1)
-    with pytest.warns(RuntimeWarning, match="the end of run 'r' could not be kept: the disk is full"):
-        tasks.keep_end(claim, {"status": "succeeded"}, lambda _: None)
+    claim = full(journal, len(RETRY_DELAYS_SECONDS) + 1)
+    with pytest.warns(RuntimeWarning, match="the result of run 'r' could not be recorded: the disk is full"):
+        tasks.record_end(claim, {"status": "succeeded"}, lambda _: None)
     assert [run.id for run in journal.runs.open_runs()] == ["r"]
-    tasks.keep_end(claim, {"status": "succeeded"})
+    tasks.record_end(claim, {"status": "succeeded"})
     assert journal.runs.open_runs() == []
 
 
 def test_bad_input(journal: Journal) -> None:
     """Names are texts, belong to one function, and must be known; steps belong into tasks; arguments are JSON."""
-    with pytest.raises(ConfigError, match="a text"):
+    with pytest.raises(ConfigError, match="a non-empty string"):
         tasks.task("")
     tasks.task("one")(len)
     tasks.task("one")(len)
@@ -343,7 +343,7 @@ def test_bad_input(journal: Journal) -> None:
     with pytest.raises(ConfigError, match="a registered task: one"):
         tasks.start(journal, "r", "two")
     tasks.TASKS.clear()
-    with pytest.raises(ConfigError, match="there is none"):
+    with pytest.raises(ConfigError, match="none is registered"):
         tasks.start(journal, "r", "two")
     calls: list[Callable[[], Any]] = [
         lambda: tasks.step("a", len),
@@ -351,7 +351,7 @@ def test_bad_input(journal: Journal) -> None:
         lambda: tasks.wait("a"),
     ]
     for call in calls:
-        with pytest.raises(RungError, match="inside a task"):
+        with pytest.raises(RungError, match="outside a running task"):
             call()
     tasks.task("one")(len)
     with pytest.raises(TypeError, match="must be JSON"):

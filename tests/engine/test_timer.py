@@ -16,8 +16,8 @@ from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.failures import Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.engine.timeouts import async_timeout
-from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, TimeoutSweeper, limited, sweeper_here
-from rung.engine.timeouts.sync_timeout import LOOK_EVERY
+from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, TimeoutSweeper, await_with_timeout, current_sweeper
+from rung.engine.timeouts.sync_timeout import WATCHDOG_POLL_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -44,7 +44,7 @@ def make_overdue(*tasks: asyncio.Task[Any]) -> None:
     for work, (_, task, cancels) in RUNNING.copy().items():
         if task in tasks:
             RUNNING[work] = (0.0, task, cancels)
-    sweeper_here().sweep_now()
+    current_sweeper().sweep_now()
 
 
 async def begun(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -97,11 +97,11 @@ class TestLimited:
         async def main() -> float:
             began = time.monotonic()
             with pytest.raises(AttemptTimeout) as caught:
-                await limited(hang(), SHORT)
+                await await_with_timeout(hang(), SHORT)
             assert caught.value.seconds == SHORT
             return time.monotonic() - began
 
-        assert SHORT * 0.9 < asyncio.run(main()) < LOOK_EVERY
+        assert SHORT * 0.9 < asyncio.run(main()) < WATCHDOG_POLL_SECONDS
 
     def test_its_name(self) -> None:
         """An attempt that was ended is a timeout in the phase of our own limit, and its ladder goes on."""
@@ -115,13 +115,13 @@ class TestLimited:
 
     def test_no_limit(self) -> None:
         """Without a limit it is just awaited."""
-        assert asyncio.run(limited(good(), None)) == "good"
+        assert asyncio.run(await_with_timeout(good(), None)) == "good"
 
     def test_in_time(self) -> None:
         """A value that comes in time is returned, and the task is not cancelled afterwards."""
 
         async def main() -> str:
-            value = await limited(good(), SHORT)
+            value = await await_with_timeout(good(), SHORT)
             await asyncio.sleep(2 * SHORT)
             return value
 
@@ -132,7 +132,7 @@ class TestLimited:
 
         async def main() -> None:
             with pytest.raises(AttemptTimeout):
-                await limited(hang(), -1.0)
+                await await_with_timeout(hang(), -1.0)
 
         asyncio.run(main())
 
@@ -145,7 +145,7 @@ class TestLimited:
 
         async def main() -> None:
             with pytest.raises(TimeoutError) as caught:
-                await limited(fail(), LONG)
+                await await_with_timeout(fail(), LONG)
             assert caught.value is mine
 
         asyncio.run(main())
@@ -179,7 +179,7 @@ class TestLimited:
                 await hang()
 
         async def main() -> None:
-            task = asyncio.create_task(limited(tidy(), SHORT))
+            task = asyncio.create_task(await_with_timeout(tidy(), SHORT))
             await tidying.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -260,12 +260,12 @@ class TestSweeper:
             ((work, _),) = RUNNING.items()
             began = time.monotonic()
             RUNNING[work] = (began + SHORT, task, 0)
-            sweeper_here().sweep_now()
+            current_sweeper().sweep_now()
             with pytest.raises(AttemptTimeout):
                 await task
             return time.monotonic() - began
 
-        assert SHORT <= asyncio.run(main()) < LOOK_EVERY / 2
+        assert SHORT <= asyncio.run(main()) < WATCHDOG_POLL_SECONDS / 2
 
     @pytest.mark.parametrize("failures", [0, 1], ids=["first", "repeated"])
     def test_it_came_back_all_the_same(self, failures: int) -> None:
@@ -352,7 +352,7 @@ class TestSweeper:
             task = await begun(call())
             make_overdue(task)
             await asyncio.sleep(0)
-            sweeper_here().sweep_now()
+            current_sweeper().sweep_now()
             assert await other() == "good"  # and what ends meanwhile is not taken for it
             return await task
 
@@ -390,7 +390,7 @@ class TestSweeper:
 
         async def main() -> None:
             task = await begun(call())
-            sweeper_here().sweep_now()
+            current_sweeper().sweep_now()
             both = [make_overdue, lambda task: task.cancel()]
             for cancel in both if first == "ours" else reversed(both):
                 cancel(task)
@@ -517,8 +517,8 @@ class TestSweeper:
         async def main() -> None:
             task = await begun(asyncio.sleep(LONG))
             RUNNING["other"] = (0.0, task, 0)
-            sweeper_here().sweep_now()
-            sweeper_here().sweep_now()
+            current_sweeper().sweep_now()
+            current_sweeper().sweep_now()
             assert task.cancelling() == 1
             assert await Attempts(good).guarded()() == "good"
             assert OVERDUE == {"other": 0}
@@ -571,8 +571,8 @@ class TestLoops:
 
         async def main() -> TimeoutSweeper:
             await Attempts(good).guarded()()
-            assert sweeper_here().loop is asyncio.get_running_loop()
-            return sweeper_here()
+            assert current_sweeper().loop is asyncio.get_running_loop()
+            return current_sweeper()
 
         call = Attempts(good).guarded()
         first, second = asyncio.run(main()), asyncio.run(main())
@@ -586,7 +586,7 @@ class TestLoops:
 
         async def main() -> TimeoutSweeper:
             await call()
-            return sweeper_here()
+            return current_sweeper()
 
         call = Attempts(good).guarded()
         with asyncio.Runner() as one, asyncio.Runner() as other:
@@ -632,7 +632,7 @@ class TestLoops:
             waiting.set()
             await asyncio.to_thread(looked.wait)
             assert not task.cancelling()
-            sweeper_here().sweep_now()
+            current_sweeper().sweep_now()
             return await task
 
         results: list[Any] = []
@@ -641,7 +641,7 @@ class TestLoops:
         assert waiting.wait(LONG)
 
         async def main() -> None:
-            sweeper_here().sweep_now()
+            current_sweeper().sweep_now()
 
         asyncio.run(main())
         looked.set()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.wires.overlap import OverlapFilter, repeated
+from rung.wires.overlap import OverlapFilter, overlap_length
 
 WORDS = st.text(alphabet="abc ", max_size=40)
 
@@ -54,4 +54,4 @@ def test_examples(said: str, more: str, new: str) -> None:
 
 def test_nothing_said_nothing_repeated() -> None:
     """Without a beginning there is no overlap."""
-    assert repeated("", "anything") == 0
+    assert overlap_length("", "anything") == 0

@@ -40,11 +40,11 @@ def message(words: list[str]) -> bytes:
 
 def passed(stream: StreamSplicer, data: bytes, cuts: list[int]) -> bytes:
     """What comes out when a stream comes in pieces."""
-    out, at = stream.begin(), 0
+    out, at = stream.begin_attempt(), 0
     for size in cuts:
-        out += stream.take(data[at : at + size])
+        out += stream.feed(data[at : at + size])
         at += size
-    return out + stream.take(data[at:])
+    return out + stream.feed(data[at:])
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=8), st.lists(st.integers(1, 60), max_size=40))
@@ -54,23 +54,23 @@ def test_bytes_pass_as_they_came(words: list[str], cuts: list[int]) -> None:
     assert passed(stream, data, cuts) + stream.finish() == data
     assert stream.text() == "".join(words)
     assert stream.ended
-    assert stream.found() is None
+    assert stream.validate() is None
 
 
 @pytest.mark.parametrize("kind", STREAMS)
 def test_three_line_ends(kind: type[StreamSplicer]) -> None:
     """Line ends that belong to no event are passed over; found by a fuzzer, which waited for ever."""
     stream = kind()
-    stream.begin()
-    stream.take(b"\n\n\xdf\n\n\n\xdf")
-    stream.take(b"\n\n\n\n\n")
-    assert stream.interrupted()
+    stream.begin_attempt()
+    stream.feed(b"\n\n\xdf\n\n\n\xdf")
+    stream.feed(b"\n\n\n\n\n")
+    assert stream.is_interrupted()
 
 
 def test_one_event_at_a_time() -> None:
     """A stream that comes event by event, as providers send them, ends as one that comes at once."""
     stream, data = AnthropicStream(), message(["one", "two"])
-    out = stream.begin() + b"".join(stream.take(event + b"\n\n") for event in data.split(b"\n\n")[:-1])
+    out = stream.begin_attempt() + b"".join(stream.feed(event + b"\n\n") for event in data.split(b"\n\n")[:-1])
     assert out + stream.finish() == data
     assert stream.ended
 
@@ -80,9 +80,9 @@ def test_nothing_breaks_the_reader(data: bytes, cuts: list[int], kind: type[Stre
     """Whatever bytes come, reading them ends, and without a terminal event it is no success."""
     stream = kind()
     passed(stream, data, cuts)
-    stream.begin()
+    stream.begin_attempt()
     stream.finish()
-    assert stream.interrupted()
+    assert stream.is_interrupted()
 
 
 JSON = st.recursive(
@@ -122,13 +122,13 @@ NAMES = st.sampled_from(
 def test_strange_events_do_not_break_the_reader(kind: type[StreamSplicer], data: st.DataObject) -> None:
     """Events of the right names with anything in them are read without an error, and hardly more comes out than went in."""
     stream = kind()
-    taken, passed_on = 0, len(stream.begin())
+    taken, passed_on = 0, len(stream.begin_attempt())
     for _ in range(2):
         for name, body in data.draw(st.lists(st.tuples(NAMES, JSON), max_size=6)):
             event = f"event: {name}\ndata: {json.dumps(body)}\n\n".encode()
             taken += len(event)
-            passed_on += len(stream.take(event))
-        passed_on += len(stream.begin())
+            passed_on += len(stream.feed(event))
+        passed_on += len(stream.begin_attempt())
     assert passed_on + len(stream.finish()) <= 2 * taken + 4_096  # what closes a message is all that is made up
 
 

@@ -82,15 +82,15 @@ def test_any_request_can_be_changed(wire: WireFormat, body: dict[str, Any]) -> N
     bodies = wire.bodies
     before = json.dumps(body, sort_keys=True)
     bodies.limit(body)
-    bodies.tools(body)
-    bodies.may_be_silent(body)
+    bodies.tool_schemas(body)
+    bodies.allows_empty(body)
     made = [
         bodies.with_limit(body, 100),
         bodies.with_model(body, "other"),
-        bodies.repaired(body),
-        bodies.resumed(body, "go on"),
+        bodies.with_repaired_history(body),
+        bodies.with_user_message(body, "go on"),
         bodies.with_history(body, compacted(bodies.history(body), 50)),
-        bodies.asking("other", "words", 10),
+        bodies.build_request("other", "words", 10),
     ]
     assert json.dumps(body, sort_keys=True) == before
     assert all(json.loads(json.dumps(one)) == one for one in made)
@@ -105,9 +105,9 @@ def test_any_answer_can_be_read(wire: WireFormat, answers: list[dict[str, Any]])
     """An answer of any shape is judged and read; only one that is whole can be good."""
     bodies = wire.bodies
     for answer in answers:
-        bodies.said(answer)
-        bodies.called(answer)
-        bodies.found(answer)
+        bodies.text_of(answer)
+        bodies.tool_calls(answer)
+        bodies.validate(answer)
         usage = answer.get("usage")
-        bodies.tokens(usage if isinstance(usage, dict) else {})
-    assert bodies.found({}) is not None
+        bodies.token_counts(usage if isinstance(usage, dict) else {})
+    assert bodies.validate({}) is not None

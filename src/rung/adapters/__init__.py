@@ -1,1 +1,1 @@
-"""One file per foreign thing: its errors to evidence, a rung's change to its parameters."""
+"""Adapters to external libraries and to the operating system: errors, frameworks, system."""

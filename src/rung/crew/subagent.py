@@ -49,7 +49,7 @@ def ask(
         lambda request: _answer(command, request.prompt, seconds),
         Request(prompt=json.dumps(question)),
         policy=policy,
-        changes={Action.FIX.value: add_correction},
+        rung_handlers={Action.FIX.value: add_correction},
         **ports,
     )
     if not outcome.ok and report is not None:

@@ -1,1 +1,1 @@
-"""Makes decisions happen: ports, one step shared by a sync and an async loop, and the public API."""
+"""The engine carries out decisions: declared ports, one generator of recovery steps, a blocking and an async driver."""

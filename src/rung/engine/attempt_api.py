@@ -1,4 +1,4 @@
-"""What can be said from inside an attempt: what it costs, what of it is done, and that it can be seen."""
+"""Functions to call from inside an attempt: report its cost, its finished steps and its side effects."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from rung.engine.timeouts.attempt_reports import listeners
 
 
 def report_step(step: str) -> None:
-    """Report a finished part of the work from inside an attempt: kept when it ends partial."""
+    """Report a finished part of the work. A partial outcome lists the finished parts."""
     if not isinstance(step, str):
-        raise ConfigError("step", step, "a text")
+        raise ConfigError("step", step, "a string")
     run, now = CURRENT.get(), SYSTEM_CLOCK.now()
     if run is not None:
         run.append(ev.StepCompleted(run.clock.now(), clip(step, 500)))
         return
-    here = listeners()[0]
-    here.at = now
-    here.steps.append((now, clip(step, 500)))
+    buffer = listeners()[0]
+    buffer.last_report_at = now
+    buffer.steps.append((now, clip(step, 500)))
 
 
 def report_cost(dollars: float) -> None:
-    """Report what the running attempt has cost so far, in US dollars; adds up."""
+    """Add to the cost of the running attempt, in US dollars."""
     if not is_number(dollars):
         raise ConfigError("dollars", dollars, "a finite number of US dollars, 0 or more")
     run = CURRENT.get()
     if run is not None:
-        run.spent += dollars
+        run.attempt_dollars += dollars
         return
-    said = (SYSTEM_CLOCK.now(), float(dollars))
-    for reports in listeners():
-        reports.spent(said)
+    cost = (SYSTEM_CLOCK.now(), float(dollars))
+    for buffer in listeners():
+        buffer.add_cost(cost)
 
 
 def mark_side_effect() -> None:
-    """Say from inside an attempt that its effects can be seen: it will not be replayed as it was.
+    """Mark the running attempt as having visible side effects: it is not repeated unchanged.
 
-    Tasks and threads that the attempt started are heard, too, where they have its context: tasks and
-    `asyncio.to_thread` do; another thread is given it with `contextvars.copy_context().run`. One without it
-    is heard by the blocking calls that are at work in the main thread.
+    A task or thread started by the attempt reports to it if it has the attempt's context. Tasks and
+    `asyncio.to_thread` inherit the context; pass it to another thread with `contextvars.copy_context().run`. A
+    report from a thread without the context counts for the blocking calls that run in the main thread.
     """
     run = CURRENT.get()
     while run is not None:
-        run.visible = True
+        run.has_visible_effects = True
         run = run.parent
     now = SYSTEM_CLOCK.now()
-    for reports in listeners():
-        reports.at = reports.touched = now
+    for buffer in listeners():
+        buffer.last_report_at = buffer.side_effect_at = now

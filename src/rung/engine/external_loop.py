@@ -17,7 +17,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import decide
-from rung.engine.loop.ids import NUMBERS
+from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.loop.process_state import RETRY_BUDGET
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class Pending(Protocol):
 
 
 class EventSink(Protocol):
-    """Storage for an incident's events: a journal, or whatever keeps the state of the caller's loop."""
+    """Storage for an incident's events: a journal, or the state of the caller's loop."""
 
     def append(self, incident: str, first: int, events: Sequence[ev.Event], /) -> Pending | None:
-        """Keep these events, the first of which is event number `first` of the incident."""
+        """Append events to an incident. The first one has the sequence number `first`."""
         ...
 
 
@@ -59,10 +59,10 @@ class ExternalRetryBudget:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.budget, self._seconds, self._clock = budget, seconds, clock
-        self._charges: deque[tuple[float, int]] = deque()  # when each is due, and its tokens
+        self._charges: deque[tuple[float, int]] = deque()  # when each is returned, and its tokens
 
     def affords(self, kind: Kind) -> bool:
-        """Is there room for one more retry?"""
+        """Return whether the budget allows one more retry."""
         now = self._clock()
         with suppress(IndexError):  # none is left
             while self._charges[0][0] <= now:
@@ -83,12 +83,12 @@ PROCESS_BUDGET: Final = ExternalRetryBudget()
 
 
 class ExternalRecovery:
-    """One incident whose attempts somebody else makes.
+    """One incident whose attempts are made by the caller.
 
     Events reach `journal` before a method returns; if the journal raises, the incident is as it was before the call.
-    `events` continues a persisted incident; without them a new one is opened at once. `retry_budget` is the one that
-    the whole process shares, unless another is given; None means unlimited retries. `used` are the tries
-    that the session has already spent on rungs that count per session. `policy` may be replaced between two calls.
+    `events` continues a persisted incident; without them a new one is opened. `retry_budget` defaults to the one that
+    the process shares; None means unlimited retries. `used` holds the tries that the session has already used on
+    per-session rungs. `policy` may be replaced between two calls.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ExternalRecovery:
         now: Callable[[], float] = time.time,
         jitter: Callable[[], float] | None = None,
     ) -> None:
-        self.policy = _named(policy) if isinstance(policy, str) else policy
+        self.policy = _policy_by_name(policy) if isinstance(policy, str) else policy
         self.events: list[ev.Event] = list(events)
         self.incident = Incident.of(self.events)
         self._journal, self._retry_budget, self._now = journal, retry_budget, now
@@ -120,16 +120,16 @@ class ExternalRecovery:
             ladder.name, self.policy.name, attended=attended, rungs=rungs, project=project, session=session
         )
         deadline = None if budget.seconds is None else began + budget.seconds
-        name = incident_id or NUMBERS.next()
+        name = incident_id or INCIDENT_IDS.next()
         self._append(ev.Opened(began, name, terms, request or Request(), deadline, budget.dollars, used=used))
 
-    def failed(self, trouble: object, *, close: bool = True) -> ev.Decision:
+    def failed(self, error: object, *, close: bool = True) -> ev.Decision:
         """Classify and record a failed attempt, then record and return the decision.
 
-        A `Finish` also closes the incident, unless `close` is false because the caller's loop may go on all the same.
+        A `Finish` also closes the incident, unless `close` is false because the caller's loop may continue.
         """
         now = self._now()
-        failed = self._attempt_failed(trouble, now)
+        failed = self._attempt_failed(error, now)
         self.incident.fold(failed)
         decision = decide(self.incident, failed.failure, self.policy, now, self._jitter())
         fresh: list[ev.Event] = [failed, ev.Decided(now, decision)]
@@ -139,9 +139,9 @@ class ExternalRecovery:
         self._charge(decision)
         return decision
 
-    def record_failure(self, trouble: object) -> None:
-        """Record a failed attempt that nobody asks a decision for."""
-        self._append(self._attempt_failed(trouble, self._now()))
+    def record_failure(self, error: object) -> None:
+        """Record a failed attempt without making a decision."""
+        self._append(self._attempt_failed(error, self._now()))
 
     def record_decision(self, decision: ev.Decision) -> None:
         """Record a decision that was made and carried out elsewhere."""
@@ -149,7 +149,7 @@ class ExternalRecovery:
         self._charge(decision)
 
     def change_request(self, decision: ev.Decision) -> str:
-        """Record the request that the decided rung makes; the text for the model, empty where there is none."""
+        """Record the new request of the decided rung. Return the text for the model, or an empty string."""
         from rung.core.policy.prompts import prompt_id, render
         from rung.core.recovery.apply_rung import change
 
@@ -180,14 +180,14 @@ class ExternalRecovery:
         self._append(ev.Closed(self._now(), status, reason))
 
     def outcome(self) -> Outcome[None]:
-        """Outcome of the closed incident."""
+        """Build the outcome of the closed incident."""
         from rung.core.domain.outcome import build_outcome
 
         events, ladder = tuple(self.events), self.policy.ladder
         return build_outcome(self.incident, ladder, events, value=None, error=None, now=self._now(), sticky=False)
 
-    def _attempt_failed(self, trouble: object, now: float) -> ev.AttemptFailed:
-        failure = classify(trouble)
+    def _attempt_failed(self, error: object, now: float) -> ev.AttemptFailed:
+        failure = classify(error)
         budget = self._retry_budget
         return ev.AttemptFailed(now, failure, 0.0, 0.0, budget is None or budget.affords(failure.kind))
 
@@ -213,13 +213,13 @@ class ExternalRecovery:
             self.incident.fold(event)
 
 
-def _named(name: str) -> Policy:
+def _policy_by_name(name: str) -> Policy:
     from rung.core.policy.parser import policy
 
     return policy(name)
 
 
 def _random() -> Callable[[], float]:
-    from random import random  # loads hashlib: a caller with a jitter of its own does not pay for it
+    from random import random  # loads hashlib: imported only if the caller passes no jitter
 
     return random

@@ -29,7 +29,7 @@ class FirstAttempt(NamedTuple):
 async def attempt_first(
     attempt: Callable[[], Awaitable[Any]], breaker: Breaker, retry_budget: RetryBudget, clock: Clock
 ) -> FirstAttempt | None:
-    """Make the first attempt of a call; None without an attempt when the circuit is not closed.
+    """Make the first attempt of a call. Return None, without an attempt, if the circuit is not closed.
 
     A success counts for the breaker and the retry budget here, since no recovery follows. A failure does not:
     `recover(first=...)` records it, counts it and decides about it.

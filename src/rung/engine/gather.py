@@ -1,4 +1,4 @@
-"""Several recoveries side by side, and what the others do when one of them does not succeed."""
+"""Concurrent recoveries, and what happens to the others when one does not succeed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rung.engine.ports import Clock
     from rung.engine.recover import Ports
 
-_LOOK_EVERY: Final = 0.5
+_JOIN_POLL_SECONDS: Final = 0.5
 DEFAULT_INTENSITY: Final = RestartIntensity()
 
 
@@ -40,17 +40,17 @@ async def gather(
     intensity: RestartIntensity = DEFAULT_INTENSITY,
     **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
-    """Recover all of them at once; outcomes come in the order of the jobs.
+    """Recover all jobs concurrently. Return their outcomes in the order of the jobs.
 
-    siblings: `continue` lets the others finish; `cancel` stops them at once; `retry_failed_only` starts
-    those that did not succeed again when all have ended, as often as the intensity allows.
+    siblings: `continue` lets the others finish; `cancel` cancels them at once; `retry_failed_only` restarts the failed
+    ones when all have ended, as often as the restart intensity allows.
     """
     import asyncio
 
     siblings = SiblingRestarts(siblings)
     outcomes: dict[int, Outcome[Any]] = {}
-    for round_ in _rounds(jobs, outcomes, siblings, intensity, ports.get("clock", SYSTEM_CLOCK)):
-        tasks = {asyncio.create_task(recover(*jobs[n], policy=policy, **ports)): n for n in round_}
+    for job_numbers in _rounds(jobs, outcomes, siblings, intensity, ports.get("clock", SYSTEM_CLOCK)):
+        tasks = {asyncio.create_task(recover(*jobs[n], policy=policy, **ports)): n for n in job_numbers}
         try:
             await _collect(tasks, outcomes, cancel=siblings is SiblingRestarts.CANCEL)
         finally:
@@ -60,14 +60,14 @@ async def gather(
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in stragglers:
             try:
-                outcomes[tasks[task]] = task.result()  # it may have ended all the same
+                outcomes[tasks[task]] = task.result()  # it may have finished before the cancellation
             except asyncio.CancelledError as error:
-                outcomes[tasks[task]] = _stopped(error, jobs[tasks[task]], policy, ports)
+                outcomes[tasks[task]] = _stopped_outcome(error, jobs[tasks[task]], policy, ports)
     return [outcomes[n] for n in range(len(jobs))]
 
 
 async def _collect(tasks: Mapping[asyncio.Task[Any], int], outcomes: dict[int, Any], *, cancel: bool) -> None:
-    """Take in outcomes as they come; with `cancel`, only up to the first that is not good."""
+    """Collect outcomes as tasks finish. With `cancel`, return after the first outcome that is not a success."""
     import asyncio
 
     waiting = set(tasks)
@@ -86,38 +86,40 @@ def gather_sync(
     intensity: RestartIntensity = DEFAULT_INTENSITY,
     **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
-    """The same with a thread for each job. A cancelled sibling stops at its next wait or attempt."""
+    """Recover all jobs concurrently, each in a thread. A cancelled sibling stops at its next wait or attempt."""
     siblings = SiblingRestarts(siblings)
     outcomes: dict[int, Outcome[Any]] = {}
     clock: Clock = ports.get("clock", SYSTEM_CLOCK)
-    broken: list[BaseException] = []
-    for round_ in _rounds(jobs, outcomes, siblings, intensity, clock):
+    errors: list[BaseException] = []
+    for job_numbers in _rounds(jobs, outcomes, siblings, intensity, clock):
         stop = threading.Event()
-        equipped: Ports = {**ports, "clock": _Stoppable(clock, stop)}
+        job_ports: Ports = {**ports, "clock": _StoppableClock(clock, stop)}
 
-        def work(n: int, stop: threading.Event = stop, ports: Ports = equipped) -> None:
+        def work(n: int, stop: threading.Event = stop, ports: Ports = job_ports) -> None:
             try:
-                outcomes[n] = recover_sync(_unless(stop, jobs[n].attempt), jobs[n].request, policy=policy, **ports)
+                outcomes[n] = recover_sync(
+                    _stoppable_attempt(stop, jobs[n].attempt), jobs[n].request, policy=policy, **ports
+                )
             except _StopRequest as stopped:
-                outcomes[n] = _stopped(stopped, jobs[n], policy, ports)
-            except BaseException as error:  # a fault of ours or the user's: raised again in the caller
-                broken.append(error)
-            if broken or (siblings is SiblingRestarts.CANCEL and not outcomes[n].ok):
+                outcomes[n] = _stopped_outcome(stopped, jobs[n], policy, ports)
+            except BaseException as error:  # not a failure of the attempt: raised again in the caller
+                errors.append(error)
+            if errors or (siblings is SiblingRestarts.CANCEL and not outcomes[n].ok):
                 stop.set()
 
-        # Each in the caller's context, so that a recovery it is part of still bounds it.
-        threads = [Thread(target=copy_context().run, args=(work, n), name=f"rung-job-{n}") for n in round_]
+        # Each thread has the caller's context, so that the limits of an enclosing recovery apply.
+        threads = [Thread(target=copy_context().run, args=(work, n), name=f"rung-job-{n}") for n in job_numbers]
         try:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                while thread.is_alive():  # a Ctrl-C that comes just as a join begins would wait for its end
-                    thread.join(_LOOK_EVERY)
+                while thread.is_alive():  # in slices: Ctrl-C at the start of a join would be delayed until its end
+                    thread.join(_JOIN_POLL_SECONDS)
         except BaseException:
             stop.set()
             raise
-        if broken:
-            raise broken[0]
+        if errors:
+            raise errors[0]
     return [outcomes[n] for n in range(len(jobs))]
 
 
@@ -128,25 +130,25 @@ def _rounds(
     intensity: RestartIntensity,
     clock: Clock,
 ) -> Iterator[list[int]]:
-    """All jobs first; then, where that is wanted, those that did not succeed, within the intensity."""
+    """Yield all jobs, then with `retry_failed_only` the failed ones, within the restart intensity."""
     yield list(range(len(jobs)))
     restarts: list[float] = []
     while siblings is SiblingRestarts.RETRY_FAILED_ONLY:
         now = clock.now()
         failed = [n for n, outcome in sorted(outcomes.items()) if not outcome.ok]
-        again = failed[: intensity.room(restarts, now)]
-        if not again:
+        to_restart = failed[: intensity.room(restarts, now)]
+        if not to_restart:
             return
-        restarts += [now] * len(again)
-        yield again
+        restarts += [now] * len(to_restart)
+        yield to_restart
 
 
 class _StopRequest(BaseException):
-    """Ends a sibling from inside; passes through its loop as a cancellation does."""
+    """Raised inside a sibling to stop it. Propagates through its recovery like a cancellation."""
 
 
-class _Stoppable:
-    """A clock that wakes up, and stops the sleeper, when the siblings are to stop."""
+class _StoppableClock:
+    """Clock whose sleep ends with a stop request when the siblings are cancelled."""
 
     def __init__(self, clock: Clock, stop: threading.Event) -> None:
         self.clock = clock
@@ -163,20 +165,20 @@ class _Stoppable:
             raise _StopRequest
 
 
-def _unless(stop: threading.Event, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
-    def unless_stopped(request: Request) -> Any:
+def _stoppable_attempt(stop: threading.Event, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    def attempt_unless_stopped(request: Request) -> Any:
         if stop.is_set():
             raise _StopRequest
         return attempt(request)
 
-    return unless_stopped
+    return attempt_unless_stopped
 
 
-def _stopped(error: BaseException, job: GatherJob, policy: Policy | str, ports: Ports) -> Outcome[Any]:
-    """The outcome of a job that was stopped; one that never began has an empty one."""
+def _stopped_outcome(error: BaseException, job: GatherJob, policy: Policy | str, ports: Ports) -> Outcome[Any]:
+    """Return the outcome of a stopped job. A job that never started has an empty one."""
     outcome: Outcome[Any] | None = error.__dict__.get("__rung_outcome__")
     if outcome is not None:
         return outcome
     run = new_run(job.request, policy, ports)
-    run.stopped()
+    run.record_cancelled()
     return run.outcome()

@@ -1,4 +1,4 @@
-"""Ports of the engine: what it needs from outside, as narrow protocols; and the real clock."""
+"""Ports of the engine: narrow protocols for everything it needs from outside, and the system clock."""
 
 from __future__ import annotations
 
@@ -15,104 +15,104 @@ if TYPE_CHECKING:
     from rung.core.domain.verdict import Verdict
     from rung.core.recovery.interventions import Intervention
 
-# UTC that never runs backwards: the wall clock of the start, moved on by the monotonic one.
+# Offset from the monotonic clock to UTC, taken once: a UTC clock that never runs backwards.
 EPOCH: Final = time.time() - time.monotonic()
-SLICE: Final = 30.0
+MAX_SLEEP_SLICE_SECONDS: Final = 30.0
 
 
 class Clock(Protocol):
-    """Time, and the only way to let it pass."""
+    """Source of time, and the only way to wait."""
 
     def now(self) -> float:
-        """UTC seconds; never runs backwards."""
+        """Return UTC seconds. The value never decreases."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait, so that Ctrl-C still stops at once."""
+        """Block for `seconds`. Ctrl-C must end the wait at once."""
         ...
 
     async def asleep(self, seconds: float) -> None:
-        """Wait, so that a cancellation still stops at once."""
+        """Wait for `seconds` without blocking the event loop. A cancellation must end the wait at once."""
         ...
 
 
 class SystemClock:
-    """The real clock. Long waits are taken in slices, so that a machine that slept is noticed."""
+    """System clock. Long waits are cut into slices, so that a suspended machine wakes on time."""
 
     def now(self) -> float:
-        """UTC seconds; never runs backwards."""
+        """Return UTC seconds. The value never decreases."""
         return EPOCH + time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait in slices."""
+        """Wait for `seconds`, in slices."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, SLICE))
+            time.sleep(min(left, MAX_SLEEP_SLICE_SECONDS))
 
     async def asleep(self, seconds: float) -> None:
-        """Wait in slices."""
+        """Wait for `seconds`, in slices, without blocking the event loop."""
         import asyncio
 
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:  # noqa: ASYNC110  # time is what is waited for
-            await asyncio.sleep(min(left, SLICE))
+            await asyncio.sleep(min(left, MAX_SLEEP_SLICE_SECONDS))
 
 
 class Listener(Protocol):
-    """Is told every event once it is written down. May fail: that is recorded and ignored."""
+    """Observer of events. Called for each event after it is persisted. Its errors are recorded and ignored."""
 
     def __call__(self, event: Event, incident: Incident, /) -> object:
-        """Take notice."""
+        """Handle one event."""
         ...
 
 
 class EventLog(Protocol):
-    """Journal of events. Every journal is one; the other ports of a journal are optional, see `JournalPorts`."""
+    """Append-only event log. Every journal implements it; the other ports of a journal are optional, see `JournalPorts`."""
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None] | None:
-        """Keep these events, the first of which is the incident's event number `first`.
+        """Append events to an incident. The first one has the sequence number `first`.
 
-        When it returns, or its awaitable does, they are safe. What it returns may be a future: then the next
-        attempt waits for it, and the pause before that attempt does not.
+        The events are durable when this returns, or when the returned awaitable completes. If it returns a future,
+        the next attempt waits for it; the backoff before that attempt overlaps with the write.
         """
         ...
 
 
 @runtime_checkable
 class LazyEventLog(Protocol):
-    """Event log that can write later what nobody waits for."""
+    """Event log that can defer writes that no caller waits for."""
 
     def append_lazy(self, make: Callable[..., Sequence[Event]], *values: Any) -> object:
-        """Keep the events of a guarded call whose first attempt succeeded.
+        """Append the events of a guarded call whose first attempt succeeded.
 
-        They are what `make(*values)` returns, whenever and in whichever thread it is called.
+        The log calls `make(*values)` to build the events when it writes them, in any thread.
         """
         ...
 
     def append_final(self, incident: str, first: int, events: Sequence[Event]) -> object:
-        """Keep the last events of an incident."""
+        """Append the last events of an incident."""
         ...
 
 
 @runtime_checkable
 class Interventions(Protocol):
-    """Instructions of a person to recoveries and sessions that did not ask."""
+    """Unsolicited instructions of an operator to running recoveries and sessions."""
 
     def intervention(self, incident: str) -> Awaitable[Intervention | None] | Intervention | None:
-        """The instruction for this incident; None when there is none. Asked for while a recovery waits."""
+        """Return the pending instruction for this incident, or None. Polled while a recovery waits."""
         ...
 
     def model_for(self, session: str) -> str:
-        """The model that a person has put the session on; empty when there is none."""
+        """Return the model that an operator has pinned the session to, or an empty string."""
         ...
 
 
 @runtime_checkable
 class Remedies(Protocol):
-    """Memory of what helped before."""
+    """Record of the rungs that resolved earlier failures."""
 
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
-        """Name of the rung that helped with this failure before; None when none is known."""
+        """Return the name of the rung that resolved this failure before, or None."""
         ...
 
 
@@ -134,7 +134,7 @@ class JournalPorts(NamedTuple):
 
     @classmethod
     def of(cls, journal: EventLog | None) -> JournalPorts:
-        """Ask a journal once, at the edge, which of the ports it offers."""
+        """Determine once which of the optional ports a journal offers."""
         if journal is None:
             return NO_JOURNAL
         return cls(
@@ -150,14 +150,14 @@ NO_JOURNAL: Final = JournalPorts()
 
 
 class RunLease(Protocol):
-    """Durable run that this process owns: its steps, and the event log as long as it is the owner."""
+    """Lease on a durable run: its recorded steps, and an event log that accepts writes while the lease is held."""
 
     run: str
     done: Any
     exhausted: bool
 
     def steps(self) -> dict[str, Any]:
-        """Results of the completed steps, by key."""
+        """Return the results of the completed steps, by key."""
         ...
 
     def record(self, key: str, result: Any) -> None:
@@ -165,15 +165,15 @@ class RunLease(Protocol):
         ...
 
     def finish(self, result: Any) -> None:
-        """Record how the run ended."""
+        """Record the result of the run."""
         ...
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None]:
-        """Keep events, as long as this process owns the run."""
+        """Append events while this process holds the lease."""
         ...
 
     def __enter__(self) -> RunLease:
-        """Renew the lease from now on."""
+        """Start to renew the lease periodically."""
         ...
 
     def __exit__(self, *_: object) -> None:
@@ -201,7 +201,7 @@ class OpenRunInfo(Protocol):
 
     @property
     def owned(self) -> bool:
-        """Whether a living process works on it."""
+        """Whether a live process holds its lease."""
         ...
 
 
@@ -209,75 +209,75 @@ class DurableRuns(Protocol):
     """Registry of runs that survive their process."""
 
     def claim(self, run: str, task: str = "", arguments: Any = None) -> RunLease:
-        """Become the owner of a run, which is created if it does not exist."""
+        """Acquire the lease on a run. The run is created if it does not exist."""
         ...
 
     def open_runs(self) -> Sequence[OpenRunInfo]:
-        """Runs that have not ended."""
+        """Return the runs that have not ended."""
         ...
 
     def received(self, topic: str) -> Any:
-        """The last message about a topic; None when there is none."""
+        """Return the last message sent to a topic, or None."""
         ...
 
 
 @runtime_checkable
 class DurableJournal(Protocol):
-    """Journal that keeps durable runs."""
+    """Journal with a registry of durable runs."""
 
     @property
     def runs(self) -> DurableRuns:
-        """The registry of its runs."""
+        """Registry of the durable runs in this journal."""
         ...
 
     def events(self, incident: str) -> Sequence[Event]:
-        """All events of an incident, in their order."""
+        """Return all events of an incident, in order."""
         ...
 
 
 class AttemptRecorder(Protocol):
-    """Keeps what attempts come to, so that none that has ended is made again after a crash."""
+    """Recorder of attempt results, so that a finished attempt is not made again after a crash."""
 
-    def begun(self) -> Awaitable[None] | None:
-        """The next attempt is about to be made."""
+    def attempt_started(self) -> Awaitable[None] | None:
+        """Record that the next attempt is about to start."""
         ...
 
-    def came_to(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
-        """The attempt has returned this value or raised this error."""
+    def attempt_finished(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
+        """Record the value that the attempt returned, or the error that it raised."""
         ...
 
 
 class Operator(Protocol):
-    """Someone who can choose."""
+    """Person, or a stand-in, who answers questions of a recovery."""
 
     def __call__(self, question: Ask, incident: Incident, /) -> Awaitable[str | None] | str | None:
-        """The id of the chosen option; None when nobody answers."""
+        """Return the id of the chosen option, or None if nobody answers."""
         ...
 
 
 class Checkpoint(Protocol):
-    """Keeps the state of the work, so that a rung that fails can be undone."""
+    """Snapshots of the work, so that a failed rung can be rolled back."""
 
     def take(self, label: str) -> Awaitable[str] | str:
-        """Keep the state as it is now; returns a reference to it."""
+        """Save the current state and return a reference to it."""
         ...
 
     def restore(self, reference: str) -> Awaitable[None] | None:
-        """Put that state back."""
+        """Restore the saved state."""
         ...
 
 
 class ResultValidator(Protocol):
-    """Looks at a result: None when it is good, else what is wrong with it."""
+    """Validator of attempt results."""
 
     def __call__(self, value: Any, /) -> Awaitable[Evidence | Verdict | None] | Evidence | Verdict | None:
-        """Judge."""
+        """Return None if the result is good, else evidence or a verdict about the defect."""
         ...
 
 
 class RungHandler(Protocol):
-    """A user's own way to make a rung's new request (a planner for replan, a compactor for compact)."""
+    """User-supplied function that makes the new request of a rung (a planner for replan, a compactor for compact)."""
 
     def __call__(self, request: Request, incident: Incident, /) -> Awaitable[Request] | Request:
-        """The request to attempt instead."""
+        """Return the request to attempt next."""
         ...

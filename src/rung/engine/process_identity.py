@@ -1,6 +1,6 @@
-"""Process identity: a process id with its start time and boot, so that a reused id is never taken for the old process.
+"""Process identity: a PID with its start time and boot id, so that a reused PID is not mistaken for the old process.
 
-Standard library only. The store names the owner of a durable run with it, the conductor and pipelines their workers.
+Standard library only. The store identifies the owner of a durable run by it; the conductor and pipelines, their workers.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _PROC: Final = Path("/proc")
 
 
 class ProcessId(NamedTuple):
-    """A process of this machine. `started` is its boot id and start tick, or what `ps` says where there is no /proc."""
+    """Process of this machine. `started` is its boot id and start tick, or the output of `ps` without /proc."""
 
     number: int
     started: str
 
 
 class ProcessOwner(NamedTuple):
-    """A process of any machine: one boot of one host, one namespace of process ids."""
+    """Process of any machine, identified by host, boot id and PID namespace."""
 
     host: str
     boot: str
@@ -34,66 +34,66 @@ class ProcessOwner(NamedTuple):
     start: str
 
     def text(self) -> str:
-        """The stored form."""
+        """Return the stored form."""
         return json.dumps(self)
 
 
 def current_process() -> ProcessId:
-    """This process."""
+    """Return the identity of this process."""
     pid = lookup(os.getpid())
-    assert pid is not None  # noqa: S101  # we are alive
+    assert pid is not None  # noqa: S101  # this process is alive
     return pid
 
 
 def lookup(number: int) -> ProcessId | None:
-    """The living process of this number; None where there is none, or only a zombie."""
+    """Return the live process with this PID, or None. A zombie counts as dead."""
     try:
         stat = (_PROC / str(number) / "stat").read_text()
     except OSError:
         return None if _PROC.joinpath("self").exists() else _by_ps(number)
-    return None if _is_zombie(stat) else ProcessId(number, f"{_here()[1]} {start_tick(stat)}")
+    return None if _is_zombie(stat) else ProcessId(number, f"{_local_machine()[1]} {start_tick(stat)}")
 
 
 def is_alive(pid: ProcessId) -> bool:
-    """Whether that very process is alive."""
+    """Return whether this exact process is alive."""
     return lookup(pid.number) == pid
 
 
 def current_owner() -> ProcessOwner:
-    """This process, for other machines to read."""
-    return ProcessOwner(*_here(), os.getpid(), _start(current_process()))
+    """Return the identity of this process in a form that is valid across machines."""
+    return ProcessOwner(*_local_machine(), os.getpid(), _start(current_process()))
 
 
 def is_gone(text: str) -> bool:
-    """Whether the owner in this stored form is certainly gone. One that cannot be examined is not: its lease decides."""
+    """Return whether a stored owner is certainly gone. False if it cannot be examined: then its lease decides."""
     try:
         owner = ProcessOwner(*json.loads(text))
     except (ValueError, TypeError):
-        return not text  # no owner at all; an unreadable one is not judged
-    host, boot, _ = here = _here()
+        return not text  # empty means no owner; an unreadable owner cannot be examined
+    host, boot, _ = here = _local_machine()
     if tuple(owner[:3]) != here:
-        return owner.host == host and bool(owner.boot) and owner.boot != boot  # this host, restarted since
-    found = lookup(owner.pid)
-    return found is None or _start(found) != owner.start
+        return owner.host == host and bool(owner.boot) and owner.boot != boot  # the host has rebooted since
+    process = lookup(owner.pid)
+    return process is None or _start(process) != owner.start
 
 
 def is_group_alive(pid: ProcessId) -> bool:
-    """Whether anything is left of the process group it leads. Its number is not reused while the group has members."""
+    """Return whether the process group that it leads has live members. A PID is not reused while its group exists."""
     if is_alive(pid):
         return True
     if lookup(pid.number) is not None:
-        return False  # the number was reused, so the group was empty
+        return False  # the PID was reused, so the group is empty
     return bool(_group_stats(pid.number))
 
 
 def group_cpu_seconds(leader: int) -> int:
-    """Processor time of a group's living members: an agent that prints nothing until its end still makes progress."""
+    """Return the CPU seconds of a group's live members: a sign of progress of an agent that prints nothing."""
     ticks = sum(int(_field(stat, n)) for stat in _group_stats(leader) for n in (14, 15, 16, 17))
     return ticks // os.sysconf("SC_CLK_TCK")
 
 
 def start_tick(stat: str) -> str:
-    """The start time in a line of /proc/PID/stat; empty where it has none."""
+    """Return the start time in a line of /proc/PID/stat, or an empty string."""
     try:
         return _field(stat, 22)
     except IndexError:
@@ -101,7 +101,7 @@ def start_tick(stat: str) -> str:
 
 
 def _group_stats(leader: int) -> list[str]:
-    """The stat lines of the living members of a process group."""
+    """Return the stat lines of the live members of a process group."""
     stats = []
     for entry in _PROC.iterdir() if _PROC.joinpath("self").exists() else ():
         try:
@@ -114,40 +114,40 @@ def _group_stats(leader: int) -> list[str]:
 
 
 @cache
-def _here() -> tuple[str, str, str]:
-    """Host, boot and namespace of process ids."""
+def _local_machine() -> tuple[str, str, str]:
+    """Return the host name, boot id and PID namespace."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # a name like pid:[4026531836], no path
+        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # a name like pid:[4026531836], not a path
     except OSError:
         boot = namespace = ""
     return socket.gethostname(), boot, namespace
 
 
 def _start(pid: ProcessId) -> str:
-    return pid.started.removeprefix(f"{_here()[1]} ")
+    return pid.started.removeprefix(f"{_local_machine()[1]} ")
 
 
 def _is_zombie(stat: str) -> bool:
-    """A zombie never writes again."""
+    """Return whether a stat line is that of a zombie, which never runs again."""
     return _field(stat, 3) in "ZX"
 
 
 def _field(stat: str, n: int) -> str:
-    """A field of the kernel's line, counted as its manual does. The second, the name, may hold anything."""
+    """Return field `n` of a stat line, numbered as in proc(5). The second field, the name, may contain anything."""
     return stat.rpartition(")")[2].split()[n - 3]
 
 
 def _by_ps(number: int) -> ProcessId | None:
-    """A lookup for systems without /proc."""
-    run = subprocess.run(  # noqa: S603  # a number, nothing else
+    """Look up a process with `ps`, on systems without /proc."""
+    run = subprocess.run(  # noqa: S603  # the only argument is a number
         ["/bin/ps", "-o", "stat=,lstart=", "-p", str(number)],
         capture_output=True,
         text=True,
         check=False,
         env={"LC_ALL": "C"},
     )
-    found = re.match(r"\s*(\S+)\s+(.+)", run.stdout)
-    if found is None or found[1].startswith("Z"):
+    match = re.match(r"\s*(\S+)\s+(.+)", run.stdout)
+    if match is None or match[1].startswith("Z"):
         return None
-    return ProcessId(number, " ".join(found[2].split()))
+    return ProcessId(number, " ".join(match[2].split()))

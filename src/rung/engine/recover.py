@@ -1,4 +1,4 @@
-"""`recover` and `recover_sync`: an attempt and a request in, an honest outcome out. Never raises for a failure."""
+"""`recover` and `recover_sync`: run an attempt, recover from its failures, and return an outcome instead of raising."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rung.core.domain.outcome import report_text
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.engine.loop.drivers import adrive, drive
-from rung.engine.loop.ids import NUMBERS
+from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.loop.process_state import BREAKERS, RETRY_BUDGET
 from rung.engine.loop.recovery_steps import recovery
 from rung.engine.loop.run import CURRENT, RecoveryRun
@@ -39,30 +39,30 @@ if TYPE_CHECKING:
     from rung.engine.session import Session
 
 T = TypeVar("T")
-PARTING: Final = 2.0
-_PLAIN: Final = ("clock", "jitter", "listeners", "check", "checkpoint", "changes", "session")
+LAST_EVENT_TIMEOUT_SECONDS: Final = 2.0
+_RUN_ATTRIBUTE_PORTS: Final = ("clock", "jitter", "listeners", "check", "checkpoint", "rung_handlers", "session")
 
 
 class RunPorts(TypedDict, total=False):
     """Optional arguments of a recovery, besides the journal.
 
-    check         looks at each result: None when good, else evidence or a verdict
-    ask           answers questions; without it nobody is there
-    listeners     are told every event
-    changes       own ways to make a rung's new request, by action: {"replan": plan, "compact": shrink}
-    checkpoint    keeps and restores the state of the work
-    session       carries the model, and rungs that count per session, from call to call
-    key           the breaker's key, or a function of the request; default: the model of each request, where it has one
-    breakers      the breakers to use; default: the process's
-    retry_budget  the retry budget to use; default: the process's
-    incident_id   the id of the incident; default: a new one
-    clock, jitter time and chance, for tests
+    check         validates each result: returns None if it is good, else evidence or a verdict
+    ask           answers questions; without it the recovery runs unattended
+    listeners     are called for each event
+    changes       functions that make a rung's new request, by action: {"replan": plan, "compact": shrink}
+    checkpoint    saves and restores the state of the work
+    session       carries the model and the per-session rung counts from call to call
+    key           breaker key, or a function of the request; default: the model of each request, if it has one
+    breakers      breaker registry; default: the one shared by the process
+    retry_budget  retry budget; default: the one shared by the process
+    incident_id   id of the incident; default: a new one
+    clock, jitter sources of time and randomness, for tests
     """
 
     check: ResultValidator | None
     ask: Operator | None
     listeners: Sequence[Listener]
-    changes: Mapping[str, RungHandler]
+    rung_handlers: Mapping[str, RungHandler]
     checkpoint: Checkpoint | None
     session: Session | None
     key: str | Callable[[Request | None], str]
@@ -74,7 +74,7 @@ class RunPorts(TypedDict, total=False):
 
 
 class Ports(RunPorts, total=False):
-    """Optional arguments of a recovery. `journal` keeps the events, before anything is done about them."""
+    """Optional arguments of a recovery. `journal` persists each event before the engine acts on it."""
 
     journal: EventLog | None
 
@@ -98,7 +98,7 @@ async def recover(
     else:
         run = new_run(request, policy, ports, began=first.began)
         run.select_breaker()
-        failure = run.failed(first.error)
+        failure = run.record_error(first.error)
         await arun_to_end(run, attempt, failure, run.decide(failure))
     return finish_run(run)
 
@@ -106,7 +106,7 @@ async def recover(
 def recover_sync(
     attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Unpack[Ports]
 ) -> Outcome[T]:
-    """Attempt the request and recover, blocking. Ctrl-C passes through at once, carrying the outcome so far."""
+    """Attempt the request and recover, blocking. Ctrl-C propagates at once and carries the outcome so far."""
     run = new_run(request, policy, ports)
     run_to_end(run, attempt)
     return finish_run(run)
@@ -119,13 +119,13 @@ def run_to_end(
     decision: Decision | None = None,
     wait: float = 0.0,
 ) -> None:
-    """Take a run to its end, from its beginning or from a failure and the decision about it."""
+    """Drive a run to its end, from its start or from a failure and the decision about it."""
     outer = CURRENT.get()
     try:
-        CURRENT.set(run)  # in here: an outer attempt's time can be up at any call
+        CURRENT.set(run)  # inside the try: the timeout of an outer attempt can strike at any call
         drive(run, recovery(run, failure, decision, wait), attempt)
     except BaseException as error:
-        run.stopped()  # unless the steps have already recorded that
+        run.record_cancelled()  # does nothing if the steps have already recorded it
         _flush_last_event(run)
         error.__dict__["__rung_outcome__"] = run.outcome()
         raise
@@ -140,78 +140,78 @@ async def arun_to_end(
     decision: Decision | None = None,
     wait: float = 0.0,
 ) -> None:
-    """Take a run to its end, awaiting."""
-    run.awaited = driven = True
+    """Drive a run to its end, awaiting."""
+    run.is_async = is_driven = True
     outer = CURRENT.get()
     try:
         CURRENT.set(run)
         await adrive(run, recovery(run, failure, decision, wait), attempt)
-    except GeneratorExit:  # nobody drives us any more, nothing can be awaited, and this may be any context
-        driven = False
-        run.stopped()
-        if hasattr(run.last_word, "close"):
-            run.last_word.close()
+    except GeneratorExit:  # the coroutine was dropped: nothing can be awaited, and the context may be another one
+        is_driven = False
+        run.record_cancelled()
+        if hasattr(run.last_append, "close"):
+            run.last_append.close()
         raise
     except BaseException as error:
-        run.stopped()  # as above
+        run.record_cancelled()
         await _aflush_last_event(run)
         error.__dict__["__rung_outcome__"] = run.outcome()
         raise
     finally:
-        if driven:
+        if is_driven:
             CURRENT.set(outer)
 
 
-_ALLOWED: Final = Ports.__annotations__.keys()
+_PORT_NAMES: Final = Ports.__annotations__.keys()
 
 
 def new_run(
     request: Request | str, policy: Policy | str, ports: Ports, name: str = "", began: float | None = None
 ) -> RecoveryRun:
-    """A run, opened, with its ports in place."""
+    """Create and open a run with these ports."""
     if isinstance(request, str):
         request = Request(prompt=request)
     session = ports.get("session")
     if session is not None:
-        ordered = _ordered(JournalPorts.of(ports.get("journal")).interventions, session.id)
-        session.model = ordered or session.model or request.model
+        pinned = _pinned_model(JournalPorts.of(ports.get("journal")).interventions, session.id)
+        session.model = pinned or session.model or request.model
         request = request.replace(model=session.model)
     run = RecoveryRun()
-    chosen = make_policy(policy) if isinstance(policy, str) else policy
-    run.__dict__.update(run_attributes(chosen, ports, idempotent=request.idempotent))
+    resolved_policy = make_policy(policy) if isinstance(policy, str) else policy
+    run.__dict__.update(run_attributes(resolved_policy, ports, idempotent=request.idempotent))
     run.open(request, run.clock.now() if began is None else began, name or ports.get("incident_id", ""))
     return run
 
 
-def _session(ports: Ports) -> str:
-    """What the journal calls the session; where none is given, all recoveries of this process are one."""
+def _session_id(ports: Ports) -> str:
+    """Return the session id for the journal. Without a session, all recoveries of this process share one."""
     session = ports.get("session")
     if session is not None:
         return str(session.id)
-    return NUMBERS.process if ports.get("journal") is not None else ""
+    return INCIDENT_IDS.process_name if ports.get("journal") is not None else ""
 
 
-def _ordered(interventions: Interventions | None, session: str) -> str:
-    """The model that a person has put the session on; empty when there is none."""
+def _pinned_model(interventions: Interventions | None, session: str) -> str:
+    """Return the model that an operator has pinned the session to, or an empty string."""
     if interventions is None or not session:
         return ""
     try:
         return str(interventions.model_for(session))
-    except Exception:  # a store in trouble must not stand in the way
+    except Exception:  # a failing store must not prevent the call
         return ""
 
 
 def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[str, Any]:
-    """The attributes of a run with these ports; a name that is none is a mistake of the caller's."""
-    unknown = sorted(ports.keys() - _ALLOWED)
+    """Return the attributes of a run with these ports. An unknown port name raises TypeError."""
+    unknown = sorted(ports.keys() - _PORT_NAMES)
     if unknown:
-        allowed = ", ".join(_ALLOWED)
-        raise TypeError(f"unknown argument {unknown[0]!r}: allowed are {allowed}")
-    asker, key = ports.get("ask"), ports.get("key", "")
-    attended = asker is not None and not policy.unattended
+        allowed = ", ".join(_PORT_NAMES)
+        raise TypeError(f"unknown argument {unknown[0]!r}; must be one of: {allowed}")
+    operator, key = ports.get("ask"), ports.get("key", "")
+    attended = operator is not None and not policy.unattended
     journal = JournalPorts.of(ports.get("journal"))
     return {
-        **{port: value for port, value in ports.items() if port in _PLAIN},
+        **{port: value for port, value in ports.items() if port in _RUN_ATTRIBUTE_PORTS},
         "policy": policy,
         "terms": IncidentContext(
             policy.ladder.name,
@@ -220,13 +220,13 @@ def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[st
             idempotent,
             tuple(rung.name for rung in policy.ladder.rungs),
             journal.project,
-            _session(ports),
+            _session_id(ports),
         ),
         "journal": journal.log,
         "interventions": journal.interventions,
         "remedies": journal.remedies,
-        "observed": journal.log is not None or bool(ports.get("listeners")),
-        "asker": asker,
+        "has_observers": journal.log is not None or bool(ports.get("listeners")),
+        "operator": operator,
         "retry_budget": ports.get("retry_budget", RETRY_BUDGET),
         "breaker_key": key,
         "breakers": ports.get("breakers", BREAKERS),
@@ -234,19 +234,19 @@ def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[st
 
 
 def finish_run(run: RecoveryRun) -> Outcome[Any]:
-    """The outcome; one that is blocked leaves a report for whoever finds it."""
+    """Return the outcome of a run. A blocked run also appends to the policy's report file."""
     outcome = run.outcome()
-    run.error = None  # its traceback holds the frames that hold the run: a cycle
+    run.error = None  # its traceback references the frames that reference the run: a reference cycle
     if outcome.status is Status.BLOCKED and run.policy.report:
         try:
             _append_report(run.policy, outcome)
         except OSError as error:
-            run.crashed("report", error)
+            run.record_crash("report", error)
     return outcome
 
 
 def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
-    """Append to the policy's file what was tried, why it failed, and what a person may choose."""
+    """Append a report of the attempts, the failures and the options to the policy's file."""
     from pathlib import Path
 
     target = Path(policy.report)
@@ -256,30 +256,33 @@ def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
 
 
 def _flush_last_event(run: RecoveryRun) -> None:
-    """Wait for the last word to be kept, but not for ever: whoever stopped us wants to go."""
-    word = run.last_word
-    if not hasattr(word, "add_done_callback"):
+    """Wait briefly until the last event is persisted. The caller is being stopped, so the wait is bounded."""
+    append = run.last_append
+    if not hasattr(append, "add_done_callback"):
         return
     try:
-        error = word.exception(PARTING)
-    except Exception as late:  # too slow, or given up
+        error = append.exception(LAST_EVENT_TIMEOUT_SECONDS)
+    except Exception as late:  # timed out, or cancelled
         error = late
-    _not_kept(run, error)
+    _record_journal_error(run, error)
 
 
 async def _aflush_last_event(run: RecoveryRun) -> None:
-    """The same, awaiting; a second cancellation ends the waiting, not the keeping."""
+    """Await the persistence of the last event, bounded. A second cancellation ends the wait, not the write."""
     import asyncio
 
-    word = run.last_word
-    if not hasattr(word, "__await__"):
+    append = run.last_append
+    if not hasattr(append, "__await__"):
         return
-    keeping = asyncio.ensure_future(word)
-    await asyncio.wait({keeping}, timeout=PARTING)
-    kept = keeping.done() and not keeping.cancelled()
-    _not_kept(run, keeping.exception() if kept else TimeoutError(f"it took more than {PARTING:g} s"))
+    writing = asyncio.ensure_future(append)
+    await asyncio.wait({writing}, timeout=LAST_EVENT_TIMEOUT_SECONDS)
+    finished = writing.done() and not writing.cancelled()
+    _record_journal_error(
+        run,
+        writing.exception() if finished else TimeoutError(f"append timed out after {LAST_EVENT_TIMEOUT_SECONDS:g} s"),
+    )
 
 
-def _not_kept(run: RecoveryRun, error: BaseException | None) -> None:
+def _record_journal_error(run: RecoveryRun, error: BaseException | None) -> None:
     if isinstance(error, Exception):
-        run.crashed("journal", error)
+        run.record_crash("journal", error)

@@ -1,4 +1,4 @@
-"""What outlives one recovery: the model a session is on, and the rungs it may use only once."""
+"""Session state that outlives one recovery: the current model, and the tries of per-session rungs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """Give the same session to each call of one agent session."""
+    """State shared by the recoveries of one agent session. Pass the same object to each call."""
 
-    def __init__(self, model: str = "", id: str = "") -> None:  # noqa: A002  # what else to call it
+    def __init__(self, model: str = "", id: str = "") -> None:  # noqa: A002  # the public name of the argument
         self.model = model
-        self.id = id  # what the journal calls it
-        self.used: dict[str, int] = {}
+        self.id = id  # the session id in the journal
+        self.tries_used: dict[str, int] = {}
 
-    def settle(self, incident: Incident, policy: Policy) -> None:
-        """Take over what a closed incident leaves behind."""
+    def record_closed(self, incident: Incident, policy: Policy) -> None:
+        """Add the per-session tries of a closed incident, and keep its model if the policy says so."""
         for index, tries in incident.tries_used.items():
             rung = policy.ladder.rungs[index]
             if rung.scope is RungScope.SESSION:
-                self.used[rung.name] = self.used.get(rung.name, 0) + tries
+                self.tries_used[rung.name] = self.tries_used.get(rung.name, 0) + tries
         if incident.request is None or incident.status not in GOOD:
             return
         if policy.sticky is Sticky.SESSION:

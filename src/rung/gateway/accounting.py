@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
-from rung.engine.loop.ids import NUMBERS
+from rung.engine.loop.ids import INCIDENT_IDS
 from rung.gateway.spend_ledger import SpendLedger
 from rung.gateway.telemetry import Telemetry
 
@@ -157,5 +157,5 @@ def _good(
     terms: ev.IncidentContext, model: str, agent: str, began: float, ended: float, dollars: float
 ) -> list[ev.Event]:
     """The events of a call that went well; made when they are written, in the journal's own thread."""
-    opened = ev.Opened(began, NUMBERS.next(), terms, Request(model=model, agent=agent))
+    opened = ev.Opened(began, INCIDENT_IDS.next(), terms, Request(model=model, agent=agent))
     return [opened, ev.AttemptSucceeded(ended, ended - began, dollars)]

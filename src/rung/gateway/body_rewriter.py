@@ -90,7 +90,7 @@ class BodyRewriter:
         made = orjson.loads(body)
         if request.model != model:
             made = bodies.with_model(made, request.model)
-        return orjson.dumps(bodies.resumed(made, request.prompt) if request.prompt else made)
+        return orjson.dumps(bodies.with_user_message(made, request.prompt) if request.prompt else made)
 
     @property
     def base(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class BodyRewriter:
         return self.call.wire.bodies.with_limit(body, room)
 
     def _repair(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
-        return self._make(self.call.wire.bodies.repaired(self.base), request)
+        return self._make(self.call.wire.bodies.with_repaired_history(self.base), request)
 
     def _hand_over(self, request: Request, incident: Incident) -> Request:
         known = self.policy.model(request.model)
@@ -189,11 +189,11 @@ class BodyRewriter:
 
     def nudged(self, request: Request, words: str) -> Request:
         """The same with a further turn of the user's, which stays whatever else is changed."""
-        return self._make(self.call.wire.bodies.resumed(self.base, words), request)
+        return self._make(self.call.wire.bodies.with_user_message(self.base, words), request)
 
     def _make(self, base: dict[str, Any], request: Request) -> Request:
         self._base = base
-        body = self.call.wire.bodies.resumed(base, self._words) if self._words else base
+        body = self.call.wire.bodies.with_user_message(base, self._words) if self._words else base
         return self.request(orjson.dumps(body), request.model, request.agent)
 
 

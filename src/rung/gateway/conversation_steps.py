@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.wires.wire_json import parsed
+from rung.wires.wire_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -123,5 +123,5 @@ def _text(content: Any) -> str:
 
 
 def _arguments(text: Any) -> Any:
-    made = parsed(text) if isinstance(text, str) and len(text) <= _ARGUMENTS else None
+    made = parse_json(text) if isinstance(text, str) and len(text) <= _ARGUMENTS else None
     return text if made is None else made

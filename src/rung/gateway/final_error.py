@@ -28,10 +28,10 @@ async def send_final_error(exchange: ProxiedCall, failure: Failure) -> None:
     if exchange.native_end:
         await writer.write(exchange.native_end, last=True)
     elif exchange.parts:
-        await writer.reply(GatewayResponse(_OK, [_JSON], orjson.dumps(wire.bodies.joined(exchange.parts))))
+        await writer.reply(GatewayResponse(_OK, [_JSON], orjson.dumps(wire.bodies.merge(exchange.parts))))
     elif writer.begun:
         stream = exchange.stream or wire.splice()
-        await writer.write(stream.failed(status, failure.headline(500)), last=True)
+        await writer.write(stream.error_event(status, failure.headline(500)), last=True)
     else:
         await writer.reply(_final(exchange, failure, status))
 

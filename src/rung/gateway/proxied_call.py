@@ -21,7 +21,7 @@ from rung.gateway.http.port import header_of, read_body, text_headers
 from rung.gateway.phase_timeouts import FIRST, GAP, HEADERS, PhaseTimer
 from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
-from rung.wires.tool_arguments import lacking
+from rung.wires.tool_arguments import missing_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -68,10 +68,12 @@ class ProxiedCall:
             stream = self.stream
             if stream is None or not stream.started:
                 raise
-            if is_usable_when_broken(calls=stream.calls, bad_call=bool(stream.bad_call), ended=stream.ended):
+            if is_usable_when_broken(
+                calls=stream.tool_call_count, bad_call=bool(stream.call_error), ended=stream.ended
+            ):
                 self.writer.notes["settled"] = "the stream broke after a complete tool call"
                 self.usage = stream.usage
-                await self.writer.write(stream.settle(), last=True)
+                await self.writer.write(stream.finish_with_tool_calls(), last=True)
                 return None
             evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
             raise AttemptError.of(seen_by_client(evidence)) from None
@@ -122,7 +124,7 @@ class ProxiedCall:
         if response.status != _OK:
             return answer
         found = _read(data, response)
-        evidence = self.call.wire.bodies.found(found)
+        evidence = self.call.wire.bodies.validate(found)
         if evidence is None:
             evidence = self._bad_call(found)
         if evidence is None or self._is_intended(evidence):
@@ -134,14 +136,14 @@ class ProxiedCall:
 
     def _good(self, answer: GatewayResponse, found: dict[str, Any]) -> GatewayResponse:
         if self.parts:
-            found = self.call.wire.bodies.joined([*self.parts, found])
+            found = self.call.wire.bodies.merge([*self.parts, found])
             self.parts = []
             answer = answer._replace(body=orjson.dumps(found))
         usage = found.get("usage")
         self.usage = usage if isinstance(usage, dict) else {}
         bodies = self.call.wire.bodies
         if self.upstreams.inspect is not None:
-            self._inspect(bodies.said(found), bodies.called(found))
+            self._inspect(bodies.text_of(found), bodies.tool_calls(found))
         return answer
 
     def _inspect(self, text: str, calls: Sequence[tuple[str, object]]) -> None:
@@ -155,7 +157,7 @@ class ProxiedCall:
             raise AttemptError.of(notice.evidence)
 
     def _bad_call(self, found: dict[str, Any]) -> Evidence | None:
-        for name, arguments in self.call.wire.bodies.called(found):
+        for name, arguments in self.call.wire.bodies.tool_calls(found):
             bad = self._lacking(name, arguments)
             if bad:
                 return Evidence(text=bad, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
@@ -163,13 +165,13 @@ class ProxiedCall:
 
     def _lacking(self, name: str, arguments: object) -> str:
         """What a call of a tool lacks, by what the request says that it takes."""
-        return lacking(name, arguments, self.call.wire.bodies.tools(self.call.parsed()))
+        return missing_arguments(name, arguments, self.call.wire.bodies.tool_schemas(self.call.parsed()))
 
     def said(self) -> str:
         """The answer so far."""
         if self.stream is not None:
             return self.stream.text()
-        return self.call.wire.bodies.said(self.call.wire.bodies.joined(self.parts)) if self.parts else ""
+        return self.call.wire.bodies.text_of(self.call.wire.bodies.merge(self.parts)) if self.parts else ""
 
     # -- streams -----------------------------------------------------------------------------------------
 
@@ -178,12 +180,12 @@ class ProxiedCall:
         stream = self.stream
         if stream is None:
             stream = self.stream = self.call.wire.splice(buffer_tool_calls=self.upstreams.settings.buffer_tool_calls)
-            stream.check = self._lacking
+            stream.check_call = self._lacking
         self.writer.headers = answers.passed(response.raw_headers)
-        await self.writer.write(stream.begin())
+        await self.writer.write(stream.begin_attempt())
         gap = self.upstreams.settings.timeouts.idle
         while chunk := await response.piece():
-            out = stream.take(chunk)
+            out = stream.feed(chunk)
             if stream.error is not None:
                 await self.writer.write(out)
                 raise self._error_event(stream.error)
@@ -202,12 +204,12 @@ class ProxiedCall:
 
     async def _ended(self, stream: StreamSplicer, rest: bytes = b"") -> None:
         """The stream is over; `rest` is what the client has yet to get of it."""
-        if stream.interrupted():
-            text = f"the stream ended without {self.call.wire.ending}"
+        if stream.is_interrupted():
+            text = f"the stream ended without {self.call.wire.end_marker}"
             raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
-        evidence = stream.found()
-        if evidence is not None and not self._is_intended(evidence, stream.calls):
-            if not stream.bad_call:
+        evidence = stream.validate()
+        if evidence is not None and not self._is_intended(evidence, stream.tool_call_count):
+            if not stream.call_error:
                 self.native_end = stream.finish()
             await self.writer.write(rest)
             raise AttemptError.of(evidence)
@@ -215,7 +217,7 @@ class ProxiedCall:
         if self.upstreams.inspect is not None:
             await self.writer.write(rest)
             rest = b""
-            self._inspect(stream.text(), stream.called)
+            self._inspect(stream.text(), stream.tool_calls)
         await self.writer.write(rest + stream.finish(), last=True)
 
     def _is_intended(self, evidence: Evidence, calls: int = 0) -> bool:
@@ -225,7 +227,7 @@ class ProxiedCall:
             calls=calls,
             limit=bodies.limit(asked),
             small_limit=self.upstreams.settings.intentional_max_tokens,
-            may_be_empty=bodies.may_be_silent(asked),
+            may_be_empty=bodies.allows_empty(asked),
         )
 
     def _error_event(self, error: tuple[str, str]) -> AttemptError:

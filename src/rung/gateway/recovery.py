@@ -104,7 +104,7 @@ async def _recover(
         request,
         policy=policy,
         first=first,
-        changes=changes.by_action(),
+        rung_handlers=changes.by_action(),
         listeners=(progress,),
         session=session,
         journal=gateway.journal_of(call),
@@ -154,7 +154,7 @@ def _account(gateway: Gateway, exchange: ProxiedCall, model: str) -> float:
     usage, exchange.usage = exchange.usage, {}
     if not usage:
         return 0.0
-    exchange.tokens = exchange.call.wire.bodies.tokens(usage)
+    exchange.tokens = exchange.call.wire.bodies.token_counts(usage)
     return gateway.books.record_usage(
         exchange.call, model, exchange.tokens, exchange.upstreams.settings, gateway.clock.now()
     )
@@ -165,11 +165,11 @@ async def _summarise(exchange: ProxiedCall, body: dict[str, Any]) -> dict[str, A
     call, upstreams = exchange.call, exchange.upstreams
     bodies, settings = call.wire.bodies, upstreams.settings
     messages = bodies.history(body)
-    asked = orjson.dumps(bodies.asking(settings.summary_model, SUMMARISE + between(messages), _SUMMARY_TOKENS))
+    asked = orjson.dumps(bodies.build_request(settings.summary_model, SUMMARISE + between(messages), _SUMMARY_TOKENS))
     async with asyncio.timeout(settings.timeouts.total):
         response = await upstreams.client.send(call.upstream, "POST", call.target.partition("?")[0], call.passed, asked)
         try:
-            said = bodies.said(orjson.loads(await read_body(response))) if is_ok(response) else ""
+            said = bodies.text_of(orjson.loads(await read_body(response))) if is_ok(response) else ""
         finally:
             response.close()
     if not said:

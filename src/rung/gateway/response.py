@@ -62,7 +62,7 @@ def status_of(kind: Kind) -> int:
 
 def error(wire: WireFormat, status: int, message: str, *more: tuple[bytes, bytes]) -> GatewayResponse:
     """An error of ours, in the shape the client's SDK parses; it is not to be tried again."""
-    body = orjson.dumps(wire.bodies.error(status, message))
+    body = orjson.dumps(wire.bodies.error_body(status, message))
     return GatewayResponse(status, [(b"content-type", b"application/json"), (b"x-should-retry", b"false"), *more], body)
 
 

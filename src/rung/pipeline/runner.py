@@ -124,7 +124,7 @@ class PipelineRun:
         )
         ports: RunPorts = {
             "check": self._check(stage),
-            "changes": {Action.NUDGE.value: self._nudge},
+            "rung_handlers": {Action.NUDGE.value: self._nudge},
             "listeners": [lambda event, incident: self.listen(stage.id, event, incident)],
         }
         if self.ask is not None:

@@ -1,4 +1,4 @@
-"""Anthropic's Messages as JSON: how a rung changes a request, what an answer says of its end, how two become one."""
+"""JSON bodies of Anthropic's Messages API: changes to a request, validation of a response, and merging of responses."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.conversation.repair import mended
 from rung.core.domain.failures import Evidence, Kind, Phase
-from rung.wires.overlap import unsaid
-from rung.wires.wire_json import part, summed, whole_number
+from rung.wires.overlap import without_overlap
+from rung.wires.wire_json import add_usage, int_or_zero, object_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Body = dict[str, Any]
 
-STOPPED: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
+COMPLETE_STOP_REASONS: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
-SILENT: Final = "the answer says nothing"
-_LEAST_THINKING: Final = 1_024
-_TYPES: Final = {
+EMPTY_RESPONSE: Final = "the response is empty"
+_MIN_THINKING_TOKENS: Final = 1_024
+_ERROR_TYPES: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
     402: "billing_error",
@@ -33,78 +33,80 @@ _TYPES: Final = {
 
 
 def limit(body: Body) -> int | None:
-    """The most tokens an answer may have."""
+    """Return the output token limit, or None."""
     value = body.get("max_tokens")
     return value if isinstance(value, int) else None
 
 
 def with_limit(body: Body, tokens: int) -> Body:
-    """The same request with another limit; thinking has to fit into it."""
-    made = {**body, "max_tokens": tokens}
+    """Return the request with another output limit. The thinking budget is reduced to fit."""
+    changed = {**body, "max_tokens": tokens}
     thinking = body.get("thinking")
     if isinstance(thinking, Mapping) and isinstance(thinking.get("budget_tokens"), int):
-        room = max(_LEAST_THINKING, tokens - 1)
-        made["thinking"] = {**thinking, "budget_tokens": min(thinking["budget_tokens"], room)}
-    return made
+        room = max(_MIN_THINKING_TOKENS, tokens - 1)
+        changed["thinking"] = {**thinking, "budget_tokens": min(thinking["budget_tokens"], room)}
+    return changed
 
 
 def with_model(body: Body, model: str) -> Body:
-    """The same request for another model: what only the former one can read is left out, the history is mended."""
-    made = {**body, "model": model, "messages": mended([_thoughtless(message) for message in history(body)])}
-    if _in_a_turn(body):
-        made.pop("thinking", None)  # a turn that is under way without thoughts may not be asked for them
-    return made
+    """Return the request for another model, without content of the former model and with a repaired history."""
+    changed = {**body, "model": model, "messages": mended([_without_thinking(message) for message in history(body)])}
+    if _is_mid_turn(body):
+        changed.pop("thinking", None)  # the API rejects thinking in the middle of a turn that started without it
+    return changed
 
 
-def repaired(body: Body) -> Body:
-    """The same request with its history mended: calls and results paired, nothing empty, thoughts as they must be."""
+def with_repaired_history(body: Body) -> Body:
+    """Return the request with a repaired history: tool calls and results paired, no empty messages, valid thinking."""
     messages = [message for message in mended(history(body)) if message.get("content") not in ("", [], None)]
-    made = {**body, "messages": messages}
-    return made if messages != body.get("messages") else with_model(body, str(body.get("model", "")))
+    changed = {**body, "messages": messages}
+    return changed if messages != body.get("messages") else with_model(body, str(body.get("model", "")))
 
 
-def resumed(body: Body, words: str) -> Body:
-    """The same request with a further turn of the user's; assistant prefill is refused by current models."""
-    return {**body, "messages": [*history(body), {"role": "user", "content": words}]}
+def with_user_message(body: Body, text: str) -> Body:
+    """Return the request with another user message. Current models reject assistant prefill."""
+    return {**body, "messages": [*history(body), {"role": "user", "content": text}]}
 
 
 def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
-    """The same request with another conversation; calls and results are paired."""
+    """Return the request with another conversation, in which tool calls and results are paired."""
     return {**body, "messages": mended(messages)}
 
 
-def asking(model: str, words: str, tokens: int) -> Body:
-    """A request of our own."""
-    return {"model": model, "max_tokens": tokens, "messages": [{"role": "user", "content": words}]}
+def build_request(model: str, text: str, tokens: int) -> Body:
+    """Build a request with one user message."""
+    return {"model": model, "max_tokens": tokens, "messages": [{"role": "user", "content": text}]}
 
 
-def said(answer: Body) -> str:
-    """The words of an answer."""
-    return "".join(block.get("text", "") for block in _blocks(answer) if block.get("type") == "text")
+def text_of(response: Body) -> str:
+    """Return the text of a response."""
+    return "".join(block.get("text", "") for block in _blocks(response) if block.get("type") == "text")
 
 
-def called(answer: Body) -> list[tuple[str, object]]:
-    """The tools an answer calls, and with what."""
-    return [(str(b.get("name")), b.get("input")) for b in _blocks(answer) if b.get("type") == "tool_use"]
+def tool_calls(response: Body) -> list[tuple[str, object]]:
+    """Return the names and arguments of the tool calls in a response."""
+    return [(str(b.get("name")), b.get("input")) for b in _blocks(response) if b.get("type") == "tool_use"]
 
 
-def tools(body: Body) -> dict[str, Any]:
-    """The schemas of the tools there are, by name."""
-    given = body.get("tools")
-    found = [tool for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
-    return {str(tool.get("name")): tool.get("input_schema") for tool in found}
+def tool_schemas(body: Body) -> dict[str, Any]:
+    """Return the schemas of the tools in a request, by name."""
+    entries = body.get("tools")
+    tools = [tool for tool in entries if isinstance(tool, dict)] if isinstance(entries, list) else []
+    return {str(tool.get("name")): tool.get("input_schema") for tool in tools}
 
 
-def found(answer: Body) -> Evidence | None:
-    """What is wrong with a whole answer; None if it is good."""
-    stop = answer.get("stop_reason")
-    if answer.get("type") != "message" or not isinstance(answer.get("content"), list) or not isinstance(stop, str):
-        return Evidence(text="the answer is no whole message", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
-    if stop not in STOPPED:
-        return Evidence(text=f"the answer ended with {stop}", code=stop, phase=Phase.RESULT)
-    blocks = _blocks(answer)
+def validate(response: Body) -> Evidence | None:
+    """Return evidence of a defect in a response, or None if it is good."""
+    stop = response.get("stop_reason")
+    if response.get("type") != "message" or not isinstance(response.get("content"), list) or not isinstance(stop, str):
+        return Evidence(
+            text="the response is not a complete message", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT
+        )
+    if stop not in COMPLETE_STOP_REASONS:
+        return Evidence(text=f"the response ended with {stop}", code=stop, phase=Phase.RESULT)
+    blocks = _blocks(response)
     if stop == "end_turn" and not any(block.get("type") not in _THINKING for block in blocks):
-        return Evidence(text=SILENT, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
+        return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
     for block in blocks:
         if block.get("type") == "tool_use" and not isinstance(block.get("input"), Mapping):
             text = f"the arguments of the call of {block.get('name')} are not a JSON object"
@@ -112,40 +114,41 @@ def found(answer: Body) -> Evidence | None:
     return None
 
 
-def joined(parts: Sequence[Body]) -> Body:
-    """One answer of several, each of which goes on where the one before was cut."""
-    whole = dict(parts[0])
+def merge(parts: Sequence[Body]) -> Body:
+    """Merge responses, each of which continues the one before."""
+    merged = dict(parts[0])
     for piece in parts[1:]:
         blocks = [block for block in _blocks(piece) if block.get("type") not in _THINKING]
-        begun = [block for block in _blocks(whole) if block.get("type") != "tool_use"]  # it was cut in one
-        whole["content"] = _continued(begun, blocks)
-        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
-        whole |= {key: piece.get(key) for key in ("stop_reason", "stop_sequence")}
-    return whole
+        # A tool call that was cut off is dropped.
+        kept = [block for block in _blocks(merged) if block.get("type") != "tool_use"]
+        merged["content"] = _join_blocks(kept, blocks)
+        merged["usage"] = add_usage(object_field(merged, "usage"), object_field(piece, "usage"))
+        merged |= {key: piece.get(key) for key in ("stop_reason", "stop_sequence")}
+    return merged
 
 
-def error(status: int, message: str) -> Body:
-    """An error of ours in the provider's own shape."""
-    kind = _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004  # HTTP
+def error_body(status: int, message: str) -> Body:
+    """Build an error response in the provider's format."""
+    kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004  # HTTP
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens in and out, of a usage."""
-    went_in = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return sum(whole_number(usage.get(key)) for key in went_in), whole_number(usage.get("output_tokens"))
+def token_counts(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the input and output tokens of a usage object."""
+    input_keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return sum(int_or_zero(usage.get(key)) for key in input_keys), int_or_zero(usage.get("output_tokens"))
 
 
-def _continued(before: list[Body], after: list[Body]) -> list[Body]:
+def _join_blocks(before: list[Body], after: list[Body]) -> list[Body]:
     if before and after and before[-1].get("type") == after[0].get("type") == "text":
-        said_before, more = str(before[-1].get("text", "")), str(after[0].get("text", ""))
-        text = {**before[-1], "text": said_before + unsaid(said_before, more)}
+        text_before, more = str(before[-1].get("text", "")), str(after[0].get("text", ""))
+        text = {**before[-1], "text": text_before + without_overlap(text_before, more)}
         return [*before[:-1], text, *after[1:]]
     return [*before, *after]
 
 
 def history(body: Body) -> list[Body]:
-    """The conversation of a request."""
+    """Return the conversation of a request."""
     messages = body.get("messages")
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
@@ -155,20 +158,20 @@ def _blocks(message: Mapping[str, Any]) -> list[Body]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-def _thoughtless(message: Body) -> Body:
-    """The message without thoughts: their signatures are another model's."""
+def _without_thinking(message: Body) -> Body:
+    """Return the message without thinking blocks, whose signatures belong to another model."""
     if not any(block.get("type") in _THINKING for block in _blocks(message)):
         return message
     left = [block for block in _blocks(message) if block.get("type") not in _THINKING]
     return {**message, "content": left or [{"type": "text", "text": "…"}]}
 
 
-def may_be_silent(body: Body) -> bool:
-    """May an answer say nothing? After the results of its calls a model may have nothing to add."""
-    return _in_a_turn(body)
+def allows_empty(body: Body) -> bool:
+    """Return whether an empty response is valid: after tool results a model may have nothing to add."""
+    return _is_mid_turn(body)
 
 
-def _in_a_turn(body: Body) -> bool:
-    """Is it the model's move in the middle of a turn, with results of its calls?"""
+def _is_mid_turn(body: Body) -> bool:
+    """Return whether the last message holds tool results, so that the model is in the middle of a turn."""
     messages = history(body)
     return bool(messages) and any(block.get("type") == "tool_result" for block in _blocks(messages[-1]))

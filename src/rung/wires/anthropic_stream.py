@@ -1,4 +1,4 @@
-"""Anthropic's Messages as events: a message of blocks, each started, filled and stopped."""
+"""Event stream of Anthropic's Messages API: a message of content blocks, each started, filled and stopped."""
 
 from __future__ import annotations
 
@@ -6,80 +6,80 @@ import re
 from typing import Any, Final
 
 from rung.wires.stream_splicer import CHARACTERS_PER_TOKEN, StreamSplicer, data_of, name_of
-from rung.wires.wire_json import are_arguments, json_object, named_event, part, summed, whole_number
+from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, json_object, named_event, object_field
 
-_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
-_QUIET: Final = frozenset({*_THOUGHTS, "text"})  # a start of these says nothing yet
-_BLOCK: Final = re.compile(rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(\w+)"').search
-_WHOLE: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-_OTHER: Final = re.compile(rb"event: (?:content_block_st|m|e)").search
+_THINKING_BLOCKS: Final = frozenset({"thinking", "redacted_thinking"})
+_EMPTY_STARTS: Final = frozenset({*_THINKING_BLOCKS, "text"})  # the start of such a block has no content
+_BLOCK_TYPE: Final = re.compile(rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(\w+)"').search
+_TOOL_BLOCKS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_NONTEXT: Final = re.compile(rb"event: (?:content_block_st|m|e)").search
 PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 class AnthropicStream(StreamSplicer):
-    """One message; a further attempt goes on in it with the next block."""
+    """Splicer for one message. Another attempt continues it in the next block."""
 
     ping = PING
     good_stops = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
-    output_count = "output_tokens"
+    output_tokens_key = "output_tokens"
 
     def __init__(self, *, buffer_tool_calls: bool = True) -> None:
         super().__init__(buffer_tool_calls=buffer_tool_calls)
-        self._block = ""  # the type of the block that is being written
-        self._open = -1  # the index of the block the client has open
-        self._next = 0  # the index of the client's next block
-        self._begun: list[bytes] = []  # how each attempt began: with what it was given
+        self._block_type = ""  # type of the current block
+        self._open_index = -1  # index of the block that the client has open
+        self._next_index = 0  # index of the client's next block
+        self._start_events: list[bytes] = []  # message_start of each attempt, with its input usage
 
-    def begin(self) -> bytes:
-        """Another attempt begins: the open block is closed."""
-        closing = super().begin()
-        self._block = ""
+    def begin_attempt(self) -> bytes:
+        """Start another attempt, after closing the open block."""
+        closing = super().begin_attempt()
+        self._block_type = ""
         if not self.started:
-            self._next = 0
+            self._next_index = 0
         return closing
 
-    def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
-        """A block's start or stop, the message's, or an error."""
-        return _OTHER(events, start)
+    def find_nontext(self, events: bytes, start: int) -> re.Match[bytes] | None:
+        """Find a start or stop of a block, an event of the message, or an error."""
+        return _NONTEXT(events, start)
 
-    def words(self, events: bytes) -> str:
-        """The text in these events."""
-        said = []
+    def text_in(self, events: bytes) -> str:
+        """Return the text in these events."""
+        texts = []
         for event in events.split(b"\n\n"):
             if b'"text' in event:
                 data = json_object(data_of(event))
-                delta = part(data, "delta") or part(data, "content_block")
+                delta = object_field(data, "delta") or object_field(data, "content_block")
                 if delta.get("type") in ("text_delta", "text"):
-                    said.append(str(delta.get("text", "")))
-        return "".join(said)
+                    texts.append(str(delta.get("text", "")))
+        return "".join(texts)
 
     def close_open(self) -> bytes:
-        """Stop the block the client has open."""
-        if self._open < 0:
+        """Stop the block that the client has open."""
+        if self._open_index < 0:
             return b""
-        index, self._open = self._open, -1
+        index, self._open_index = self._open_index, -1
         return named_event("content_block_stop", {"type": "content_block_stop", "index": index})
 
-    def failed(self, status: int, message: str) -> bytes:
-        """An error event, after which nothing comes."""
+    def error_event(self, status: int, message: str) -> bytes:
+        """Build the error event that ends a stream."""
         kind = {429: "rate_limit_error", 529: "overloaded_error"}.get(status, "api_error")
         return named_event("error", {"type": "error", "error": {"type": kind, "message": message}})
 
-    def settle(self) -> bytes:
-        """End a message whose calls are complete, so that they can be run: what else was to come is not known."""
+    def finish_with_tool_calls(self) -> bytes:
+        """End a message whose tool calls are complete, so that the client can run them."""
         end = {"stop_reason": "tool_use", "stop_sequence": None}
-        usage = {"output_tokens": max(1, self._counted + len(self.text()) // CHARACTERS_PER_TOKEN)}
+        usage = {"output_tokens": max(1, self._earlier_output_tokens + len(self.text()) // CHARACTERS_PER_TOKEN)}
         return (
             self.close_open()
             + named_event("message_delta", {"type": "message_delta", "delta": end, "usage": usage})
             + named_event("message_stop", {"type": "message_stop"})
         )
 
-    def event(self, event: bytes) -> bytes:
-        """What the client gets of one event."""
+    def handle_event(self, event: bytes) -> bytes:
+        """Process one event. Return the bytes to send to the client."""
         name = name_of(event)
-        if self.bad_call and name.startswith(b"content"):
-            return b""  # the answer cannot be used as it is: what follows will be said again
+        if self.call_error and name.startswith(b"content"):
+            return b""  # the response is invalid: another attempt repeats the rest
         if name == b"content_block_delta":
             return self._delta(event)
         if name == b"content_block_start":
@@ -89,13 +89,13 @@ class AnthropicStream(StreamSplicer):
         if name == b"ping":
             return event if self.started else b""
         if name == b"message_start":
-            self._begun.append(event)  # read when somebody wants to know
+            self._start_events.append(event)  # parsed only if the usage is needed
             return b"" if self.resumed else self.buffer(event)
         if name == b"message_delta":
-            return self._ends(event)
+            return self._message_delta(event)
         if name == b"message_stop":
-            self.ended = bool(self.stop)
-            self._ending.append(event)
+            self.ended = bool(self.stop_reason)
+            self._end_events.append(event)
             return b""
         if name == b"error":
             self.error = ("error", data_of(event).decode("utf-8", "replace"))
@@ -105,99 +105,113 @@ class AnthropicStream(StreamSplicer):
     # -- blocks ------------------------------------------------------------------------------------------
 
     def _start(self, event: bytes) -> bytes:
-        kind = _BLOCK(event)
-        self._block = kind[1].decode() if kind is not None else ""
-        if self._block in _WHOLE and self.buffer_tool_calls:
-            self._tool = [event]
+        kind = _BLOCK_TYPE(event)
+        self._block_type = kind[1].decode() if kind is not None else ""
+        if self._block_type in _TOOL_BLOCKS and self.buffer_tool_calls:
+            self._tool_events = [event]
             return b""
         if self.resumed:
-            return b"" if self._block in _QUIET else self._renumbered(json_object(data_of(event)))
-        self._open, self._next = self._next, self._next + 1
-        self.plain = False
-        return self.buffer(event) if self._block in _QUIET else self.content(event)
+            return b"" if self._block_type in _EMPTY_STARTS else self._renumbered(json_object(data_of(event)))
+        self._open_index, self._next_index = self._next_index, self._next_index + 1
+        self.passthrough = False
+        return self.buffer(event) if self._block_type in _EMPTY_STARTS else self.release_content(event)
 
     def _delta(self, event: bytes) -> bytes:
-        if self._tool:
-            self._tool.append(event)
+        if self._tool_events:
+            self._tool_events.append(event)
             return b""
-        if self._block in _THOUGHTS:
+        if self._block_type in _THINKING_BLOCKS:
             return b"" if self.resumed else self.buffer(event)
         if not self.resumed:
-            self.plain = self._block == "text"
-            return self.content(event)
+            self.passthrough = self._block_type == "text"
+            return self.release_content(event)
         data = json_object(data_of(event))
-        if self._block != "text":
-            return named_event("content_block_delta", {**data, "index": self._open})
-        delta = part(data, "delta")
+        if self._block_type != "text":
+            return named_event("content_block_delta", {**data, "index": self._open_index})
+        delta = object_field(data, "delta")
         if delta.get("type") != "text_delta":
             return b""
         return self._text(self.overlap.feed(str(delta.get("text", ""))))
 
     def _text(self, text: str) -> bytes:
-        """Text of a further attempt, in a block of its own."""
+        """Return the events for text of another attempt, in its own block."""
         if not text:
             return b""
         opening = b""
-        if self._open < 0:
-            self._open, self._next = self._next, self._next + 1
-            start = {"type": "content_block_start", "index": self._open, "content_block": {"type": "text", "text": ""}}
+        if self._open_index < 0:
+            self._open_index, self._next_index = self._next_index, self._next_index + 1
+            start = {
+                "type": "content_block_start",
+                "index": self._open_index,
+                "content_block": {"type": "text", "text": ""},
+            }
             opening = named_event("content_block_start", start)
-        self.say(text)
-        delta = {"type": "content_block_delta", "index": self._open, "delta": {"type": "text_delta", "text": text}}
+        self.record_text(text)
+        delta = {
+            "type": "content_block_delta",
+            "index": self._open_index,
+            "delta": {"type": "text_delta", "text": text},
+        }
         return opening + named_event("content_block_delta", delta)
 
     def _stop(self, event: bytes) -> bytes:
-        self.plain = False
-        if self._tool:
-            return self._call_done(event)
-        kind, self._block = self._block, ""
+        self.passthrough = False
+        if self._tool_events:
+            return self._finish_call(event)
+        kind, self._block_type = self._block_type, ""
         if not self.resumed:
-            self._open = -1
+            self._open_index = -1
             return self.buffer(event)
-        if kind in _THOUGHTS:
+        if kind in _THINKING_BLOCKS:
             return b""
         return (self._text(self.overlap.close()) if kind == "text" else b"") + self.close_open()
 
-    def _call_done(self, event: bytes) -> bytes:
-        events, self._tool = [*self._tool, event], []
-        block, self._block = self._block, ""
+    def _finish_call(self, event: bytes) -> bytes:
+        events, self._tool_events = [*self._tool_events, event], []
+        block, self._block_type = self._block_type, ""
         parsed = [json_object(data_of(part)) for part in events]
-        written = "".join(str(part(data, "delta").get("partial_json", "")) for data in parsed)
-        name = part(parsed[0], "content_block").get("name")
+        written = "".join(str(object_field(data, "delta").get("partial_json", "")) for data in parsed)
+        name = object_field(parsed[0], "content_block").get("name")
         made = json_object(written) if written else {}
-        if written and not are_arguments(written):
-            self.bad_call = f"the arguments of the call of {name} are not valid JSON"
+        if written and not is_tool_arguments(written):
+            self.call_error = f"the arguments of the call of {name} are not valid JSON"
         elif block == "tool_use":
-            self.bad_call = self.check(str(name), made)
-        if self.bad_call:
+            self.call_error = self.check_call(str(name), made)
+        if self.call_error:
             return b""
         if block == "tool_use":
-            self.called.append((str(name), made))
+            self.tool_calls.append((str(name), made))
         before = self._text(self.overlap.close()) + self.close_open() if self.resumed else b""
-        index, self._next = self._next, self._next + 1
-        if self.resumed or parsed[0].get("index") != index:  # one before it was left out
+        index, self._next_index = self._next_index, self._next_index + 1
+        if self.resumed or parsed[0].get("index") != index:  # an earlier block was dropped
             events = [named_event(str(data.get("type")), {**data, "index": index}) for data in parsed]
-        return before + self.content(b"".join(events))
+        return before + self.release_content(b"".join(events))
 
     def _renumbered(self, data: dict[str, Any]) -> bytes:
         before = self._text(self.overlap.close()) + self.close_open()
-        self._open, self._next = self._next, self._next + 1
-        return before + named_event("content_block_start", {**data, "index": self._open})
+        self._open_index, self._next_index = self._next_index, self._next_index + 1
+        return before + named_event("content_block_start", {**data, "index": self._open_index})
 
     # -- the end -----------------------------------------------------------------------------------------
 
-    def _ends(self, event: bytes) -> bytes:
+    def _message_delta(self, event: bytes) -> bytes:
         data = json_object(data_of(event))
-        self.stop = str(part(data, "delta").get("stop_reason") or "") or self.stop
-        self.had_nontext = self.stop != "end_turn"
-        usage = part(data, "usage")
-        for begun in self._begun:
-            self.usage = summed(self.usage, part(part(json_object(data_of(begun)), "message"), "usage"))
-        self._begun = []
-        self.usage = {**self.usage, **usage, "output_tokens": whole_number(usage.get("output_tokens")) + self._counted}
+        self.stop_reason = str(object_field(data, "delta").get("stop_reason") or "") or self.stop_reason
+        self.had_nontext = self.stop_reason != "end_turn"
+        usage = object_field(data, "usage")
+        for start in self._start_events:
+            self.usage = add_usage(
+                self.usage, object_field(object_field(json_object(data_of(start)), "message"), "usage")
+            )
+        self._start_events = []
+        self.usage = {
+            **self.usage,
+            **usage,
+            "output_tokens": int_or_zero(usage.get("output_tokens")) + self._earlier_output_tokens,
+        }
         if self.resumed:
             more = {**usage, "output_tokens": self.usage["output_tokens"]}
             event = named_event("message_delta", {**data, "usage": more})
             event = self._text(self.overlap.close()) + self.close_open() + event
-        self._ending.append(event)
+        self._end_events.append(event)
         return b""

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions as JSON: how a rung changes a request, what an answer says of its end, how two become one."""
+"""JSON bodies of OpenAI's Chat Completions API: changes to a request, validation of a response, and merging of responses."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.conversation.repair import mended
 from rung.core.domain.failures import Evidence, Kind, Phase
-from rung.wires.overlap import unsaid
-from rung.wires.wire_json import are_arguments, parsed, part, summed, whole_number
+from rung.wires.overlap import without_overlap
+from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Body = dict[str, Any]
 
-STOPPED: Final = frozenset({"stop", "tool_calls", "function_call"})
-SILENT: Final = "the answer says nothing"
-_SAYING: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
-_FOREIGN: Final = (
+COMPLETE_STOP_REASONS: Final = frozenset({"stop", "tool_calls", "function_call"})
+EMPTY_RESPONSE: Final = "the response is empty"
+_OUTPUT_FIELDS: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
+_PROVIDER_FIELDS: Final = (
     "reasoning_content",
     "reasoning",
     "reasoning_details",
@@ -26,7 +26,7 @@ _FOREIGN: Final = (
     "refusal",
     "audio",
 )
-_TYPES: Final = {
+_ERROR_TYPES: Final = {
     400: ("invalid_request_error", None),
     401: ("invalid_request_error", "invalid_api_key"),
     403: ("invalid_request_error", "permission_denied"),
@@ -37,133 +37,143 @@ _TYPES: Final = {
 
 
 def limit(body: Body) -> int | None:
-    """The most tokens an answer may have."""
+    """Return the output token limit, or None."""
     value = body.get("max_completion_tokens", body.get("max_tokens"))
     return value if isinstance(value, int) else None
 
 
 def with_limit(body: Body, tokens: int) -> Body:
-    """The same request with another limit, under the name it has there."""
+    """Return the request with another output limit, under the parameter name that the request uses."""
     name = "max_tokens" if "max_tokens" in body else "max_completion_tokens"
     return {**body, name: tokens}
 
 
 def with_model(body: Body, model: str) -> Body:
-    """The same request for another model: what only the former one can read is left out, the history is mended."""
-    return {**body, "model": model, "messages": mended([_plain(message) for message in history(body)])}
+    """Return the request for another model, without provider-specific fields and with a repaired history."""
+    return {
+        **body,
+        "model": model,
+        "messages": mended([_without_provider_fields(message) for message in history(body)]),
+    }
 
 
-def repaired(body: Body) -> Body:
-    """The same request with its history mended and fields that only one provider knows left out."""
+def with_repaired_history(body: Body) -> Body:
+    """Return the request with a repaired history and without provider-specific fields."""
     return with_model(body, str(body.get("model", "")))
 
 
-def resumed(body: Body, words: str) -> Body:
-    """The same request with a further turn of the user's."""
-    return {**body, "messages": [*history(body), {"role": "user", "content": words}]}
+def with_user_message(body: Body, text: str) -> Body:
+    """Return the request with another user message."""
+    return {**body, "messages": [*history(body), {"role": "user", "content": text}]}
 
 
 def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
-    """The same request with another conversation; calls and results are paired."""
+    """Return the request with another conversation, in which tool calls and results are paired."""
     return {**body, "messages": mended(messages)}
 
 
-def asking(model: str, words: str, tokens: int) -> Body:
-    """A request of our own."""
-    return {"model": model, "max_completion_tokens": tokens, "messages": [{"role": "user", "content": words}]}
+def build_request(model: str, text: str, tokens: int) -> Body:
+    """Build a request with one user message."""
+    return {"model": model, "max_completion_tokens": tokens, "messages": [{"role": "user", "content": text}]}
 
 
-def said(answer: Body) -> str:
-    """The words of an answer."""
-    content = _message(answer).get("content")
+def text_of(response: Body) -> str:
+    """Return the text of a response."""
+    content = _message(response).get("content")
     return content if isinstance(content, str) else ""
 
 
-def called(answer: Body) -> list[tuple[str, object]]:
-    """The tools an answer calls, and with what."""
-    functions = [part(call, "function") for call in _calls(_message(answer))]
-    return [(str(function.get("name")), parsed(function.get("arguments"))) for function in functions]
+def tool_calls(response: Body) -> list[tuple[str, object]]:
+    """Return the names and arguments of the tool calls in a response."""
+    functions = [object_field(call, "function") for call in _calls(_message(response))]
+    return [(str(function.get("name")), parse_json(function.get("arguments"))) for function in functions]
 
 
-def tools(body: Body) -> dict[str, Any]:
-    """The schemas of the tools there are, by name."""
-    given = body.get("tools")
-    found = [part(tool, "function") for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
-    return {str(function.get("name")): function.get("parameters") for function in found}
+def tool_schemas(body: Body) -> dict[str, Any]:
+    """Return the schemas of the tools in a request, by name."""
+    entries = body.get("tools")
+    tools = (
+        [object_field(tool, "function") for tool in entries if isinstance(tool, dict)]
+        if isinstance(entries, list)
+        else []
+    )
+    return {str(function.get("name")): function.get("parameters") for function in tools}
 
 
-def found(answer: Body) -> Evidence | None:
-    """What is wrong with a whole answer; None if it is good."""
-    choices = answer.get("choices")
+def validate(response: Body) -> Evidence | None:
+    """Return evidence of a defect in a response, or None if it is good."""
+    choices = response.get("choices")
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
-        return Evidence(text="the answer is no whole completion", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
+        return Evidence(
+            text="the response is not a complete completion", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT
+        )
     for choice in choices:
         stop = choice.get("finish_reason")
         if not isinstance(stop, str):
-            text = "a choice of the answer has no finish_reason"
+            text = "a choice of the response has no finish_reason"
             return Evidence(text=text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
-        if stop not in STOPPED:
-            return Evidence(text=f"the answer ended with {stop}", code=stop, phase=Phase.RESULT)
+        if stop not in COMPLETE_STOP_REASONS:
+            return Evidence(text=f"the response ended with {stop}", code=stop, phase=Phase.RESULT)
         message = choice.get("message")
-        if stop == "stop" and isinstance(message, dict) and not any(message.get(name) for name in _SAYING):
-            return Evidence(text=SILENT, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
-        bad = bad_call(_calls(message)) if isinstance(message, dict) else ""
-        if bad:
-            return Evidence(text=bad, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+        if stop == "stop" and isinstance(message, dict) and not any(message.get(name) for name in _OUTPUT_FIELDS):
+            return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
+        error = call_error(_calls(message)) if isinstance(message, dict) else ""
+        if error:
+            return Evidence(text=error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
     return None
 
 
-def bad_call(tool_calls: Sequence[Mapping[str, Any]]) -> str:
-    """What is wrong with the arguments of the first call that has something wrong with them."""
+def call_error(tool_calls: Sequence[Mapping[str, Any]]) -> str:
+    """Return a message about the first call with invalid arguments, or an empty string."""
     for call in tool_calls:
         function = call.get("function")
-        if isinstance(function, Mapping) and not are_arguments(function.get("arguments")):
+        if isinstance(function, Mapping) and not is_tool_arguments(function.get("arguments")):
             return f"the arguments of the call of {function.get('name')} are not valid JSON"
     return ""
 
 
-def joined(parts: Sequence[Body]) -> Body:
-    """One answer of several, each of which goes on where the one before was cut."""
-    whole = dict(parts[0])
+def merge(parts: Sequence[Body]) -> Body:
+    """Merge responses, each of which continues the one before."""
+    merged = dict(parts[0])
     for piece in parts[1:]:
-        before, after = said(whole), said(piece)
-        message = {**_message(whole), "content": before + unsaid(before, after)}
-        message.pop("tool_calls", None)  # it was cut in one
+        before, after = text_of(merged), text_of(piece)
+        message = {**_message(merged), "content": before + without_overlap(before, after)}
+        message.pop("tool_calls", None)  # a tool call that was cut off is dropped
         if _calls(_message(piece)):
             message["tool_calls"] = _calls(_message(piece))
         stop = piece["choices"][0].get("finish_reason")
-        whole["choices"] = [{**whole["choices"][0], "message": message, "finish_reason": stop}]
-        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
-    return whole
+        merged["choices"] = [{**merged["choices"][0], "message": message, "finish_reason": stop}]
+        merged["usage"] = add_usage(object_field(merged, "usage"), object_field(piece, "usage"))
+    return merged
 
 
-def error(status: int, message: str) -> Body:
-    """An error of ours in the provider's own shape."""
-    kind, code = _TYPES.get(status, ("server_error", None))
+def error_body(status: int, message: str) -> Body:
+    """Build an error response in the provider's format."""
+    kind, code = _ERROR_TYPES.get(status, ("server_error", None))
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens in and out, of a usage."""
-    return whole_number(usage.get("prompt_tokens")), whole_number(usage.get("completion_tokens"))
+def token_counts(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the input and output tokens of a usage object."""
+    return int_or_zero(usage.get("prompt_tokens")), int_or_zero(usage.get("completion_tokens"))
 
 
-def may_be_silent(body: Body) -> bool:
-    """May an answer say nothing? After the results of its calls a model may have nothing to add."""
+def allows_empty(body: Body) -> bool:
+    """Return whether an empty response is valid: after tool results a model may have nothing to add."""
     messages = history(body)
     return bool(messages) and messages[-1].get("role") == "tool"
 
 
 def history(body: Body) -> list[Body]:
-    """The conversation of a request."""
+    """Return the conversation of a request."""
     messages = body.get("messages")
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
 
-def _message(answer: Body) -> Body:
-    choices = answer.get("choices")
+def _message(response: Body) -> Body:
+    choices = response.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return part(first, "message")
+    return object_field(first, "message")
 
 
 def _calls(message: Mapping[str, Any]) -> list[Body]:
@@ -171,7 +181,7 @@ def _calls(message: Mapping[str, Any]) -> list[Body]:
     return [call for call in tool_calls if isinstance(call, dict)] if isinstance(tool_calls, list) else []
 
 
-def _plain(message: Body) -> Body:
-    if message.get("role") != "assistant" or not any(name in message for name in _FOREIGN):
+def _without_provider_fields(message: Body) -> Body:
+    if message.get("role") != "assistant" or not any(name in message for name in _PROVIDER_FIELDS):
         return message
-    return {name: value for name, value in message.items() if name not in _FOREIGN}
+    return {name: value for name, value in message.items() if name not in _PROVIDER_FIELDS}

@@ -1,4 +1,4 @@
-"""OpenAI's Responses as JSON: how a rung changes a request, what an answer says of its end, how two become one."""
+"""JSON bodies of OpenAI's Responses API: changes to a request, validation of a response, and merging of responses."""
 
 from __future__ import annotations
 
@@ -6,154 +6,155 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.conversation.repair import LOST
 from rung.core.domain.failures import Evidence, Kind, Phase
-from rung.wires.overlap import unsaid
-from rung.wires.wire_json import are_arguments, parsed, part, summed, whole_number
+from rung.wires.overlap import without_overlap
+from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Body = dict[str, Any]
 
-SILENT: Final = "the answer says nothing"
-_TYPES: Final = {401: "invalid_api_key", 404: "not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
-_UNDER_WAY: Final = frozenset({"queued", "in_progress"})  # asked for in the background: looked up later
+EMPTY_RESPONSE: Final = "the response is empty"
+_ERROR_TYPES: Final = {401: "invalid_api_key", 404: "not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
+_PENDING_STATUSES: Final = frozenset({"queued", "in_progress"})  # a background response, polled later
 
 
 def limit(body: Body) -> int | None:
-    """The most tokens an answer may have."""
+    """Return the output token limit, or None."""
     value = body.get("max_output_tokens")
     return value if isinstance(value, int) else None
 
 
 def with_limit(body: Body, tokens: int) -> Body:
-    """The same request with another limit."""
+    """Return the request with another output limit."""
     return {**body, "max_output_tokens": tokens}
 
 
 def with_model(body: Body, model: str) -> Body:
-    """The same request for another model: thoughts only the former one can read are left out, calls have results."""
+    """Return the request for another model, without reasoning items and with paired tool calls and results."""
     items = history(body)
-    left = _paired([item for item in items if item.get("type") != "reasoning"])
+    left = _pair_calls([item for item in items if item.get("type") != "reasoning"])
     return {**body, "model": model} | ({"input": left} if left != items else {})
 
 
-def repaired(body: Body) -> Body:
-    """The same request with its history mended."""
+def with_repaired_history(body: Body) -> Body:
+    """Return the request with a repaired history."""
     items = history(body)
-    left = _paired(items)
+    left = _pair_calls(items)
     return {**body, "input": left} if left != items else with_model(body, str(body.get("model", "")))
 
 
-def resumed(body: Body, words: str) -> Body:
-    """The same request with a further turn of the user's."""
-    return {**body, "input": [*history(body), {"role": "user", "content": words}]}
+def with_user_message(body: Body, text: str) -> Body:
+    """Return the request with another user message."""
+    return {**body, "input": [*history(body), {"role": "user", "content": text}]}
 
 
 def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
-    """The same request with another conversation; calls and results are paired."""
-    return {**body, "input": _paired(messages)}
+    """Return the request with another conversation, in which tool calls and results are paired."""
+    return {**body, "input": _pair_calls(messages)}
 
 
-def asking(model: str, words: str, tokens: int) -> Body:
-    """A request of our own."""
-    return {"model": model, "max_output_tokens": tokens, "input": words}
+def build_request(model: str, text: str, tokens: int) -> Body:
+    """Build a request with one user message."""
+    return {"model": model, "max_output_tokens": tokens, "input": text}
 
 
-def said(answer: Body) -> str:
-    """The words of an answer."""
+def text_of(response: Body) -> str:
+    """Return the text of a response."""
     return "".join(
         str(part.get("text", ""))
-        for item in _output(answer)
+        for item in _output(response)
         for part in item.get("content") or ()
         if item.get("type") == "message" and isinstance(part, dict)
     )
 
 
-def called(answer: Body) -> list[tuple[str, object]]:
-    """The tools an answer calls, and with what."""
-    found = [item for item in _output(answer) if item.get("type") == "function_call"]
-    return [(str(item.get("name")), parsed(item.get("arguments"))) for item in found]
+def tool_calls(response: Body) -> list[tuple[str, object]]:
+    """Return the names and arguments of the tool calls in a response."""
+    calls = [item for item in _output(response) if item.get("type") == "function_call"]
+    return [(str(item.get("name")), parse_json(item.get("arguments"))) for item in calls]
 
 
-def tools(body: Body) -> dict[str, Any]:
-    """The schemas of the tools there are, by name."""
-    given = body.get("tools")
-    found = [tool for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
-    return {str(tool.get("name")): tool.get("parameters") for tool in found}
+def tool_schemas(body: Body) -> dict[str, Any]:
+    """Return the schemas of the tools in a request, by name."""
+    entries = body.get("tools")
+    tools = [tool for tool in entries if isinstance(tool, dict)] if isinstance(entries, list) else []
+    return {str(tool.get("name")): tool.get("parameters") for tool in tools}
 
 
-def found(answer: Body) -> Evidence | None:
-    """What is wrong with a whole answer; None if it is good."""
-    status = answer.get("status")
-    if not isinstance(answer.get("output"), list):
-        return Evidence(text="the answer is no whole response", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
+def validate(response: Body) -> Evidence | None:
+    """Return evidence of a defect in a response, or None if it is good."""
+    status = response.get("status")
+    if not isinstance(response.get("output"), list):
+        return Evidence(text="the response is not complete", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
     if status == "incomplete":
-        reason = str((part(answer, "incomplete_details")).get("reason") or "incomplete")
-        return Evidence(text=f"the answer ended with {reason}", code=reason, phase=Phase.RESULT)
+        reason = str((object_field(response, "incomplete_details")).get("reason") or "incomplete")
+        return Evidence(text=f"the response ended with {reason}", code=reason, phase=Phase.RESULT)
     if status == "failed":
-        error_ = part(answer, "error")
-        text = str(error_.get("message") or "the response failed")
-        return Evidence(text=text, code=str(error_.get("code") or "server_error"), phase=Phase.RESULT)
-    if status not in (None, "completed", "cancelled", *_UNDER_WAY):
+        failure = object_field(response, "error")
+        text = str(failure.get("message") or "the response failed")
+        return Evidence(text=text, code=str(failure.get("code") or "server_error"), phase=Phase.RESULT)
+    if status not in (None, "completed", "cancelled", *_PENDING_STATUSES):
         return Evidence(text=f"the response is {status}", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
-    if status == "completed" and not said(answer) and not any(_speaks(item) for item in _output(answer)):
-        return Evidence(text=SILENT, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
-    bad = next((bad for item in _output(answer) if (bad := bad_call(item))), "")
-    return Evidence(text=bad, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT) if bad else None
+    if status == "completed" and not text_of(response) and not any(_is_output(item) for item in _output(response)):
+        return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
+    error = next((error for item in _output(response) if (error := call_error(item))), "")
+    return Evidence(text=error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT) if error else None
 
 
-def _speaks(item: Mapping[str, Any]) -> bool:
-    """Is there anything in an item? A message may hold a refusal; a call is always something."""
+def _is_output(item: Mapping[str, Any]) -> bool:
+    """Return whether an item is output: a refusal, a tool call, or anything but reasoning."""
     if item.get("type") == "message":
         return any(isinstance(part, dict) and part.get("type") == "refusal" for part in item.get("content") or ())
     return item.get("type") != "reasoning"
 
 
-def bad_call(item: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments of a call."""
-    if item.get("type") != "function_call" or are_arguments(item.get("arguments")):
+def call_error(item: Mapping[str, Any]) -> str:
+    """Return a message about invalid arguments of a call, or an empty string."""
+    if item.get("type") != "function_call" or is_tool_arguments(item.get("arguments")):
         return ""
     return f"the arguments of the call of {item.get('name')} are not valid JSON"
 
 
-def joined(parts: Sequence[Body]) -> Body:
-    """One answer of several, each of which goes on where the one before was cut."""
-    whole = dict(parts[0])
+def merge(parts: Sequence[Body]) -> Body:
+    """Merge responses, each of which continues the one before."""
+    merged = dict(parts[0])
     for piece in parts[1:]:
         later = [item for item in _output(piece) if item.get("type") != "reasoning"]
-        begun = [item for item in _output(whole) if item.get("type") != "function_call"]  # it was cut in one
-        whole["output"] = _continued(begun, later)
-        whole["usage"] = summed(part(whole, "usage"), part(piece, "usage"))
-        whole |= {key: piece.get(key) for key in ("status", "incomplete_details", "error")}
-    return whole
+        # A tool call that was cut off is dropped.
+        kept = [item for item in _output(merged) if item.get("type") != "function_call"]
+        merged["output"] = _join_items(kept, later)
+        merged["usage"] = add_usage(object_field(merged, "usage"), object_field(piece, "usage"))
+        merged |= {key: piece.get(key) for key in ("status", "incomplete_details", "error")}
+    return merged
 
 
-def error(status: int, message: str) -> Body:
-    """An error of ours in the provider's own shape."""
+def error_body(status: int, message: str) -> Body:
+    """Build an error response in the provider's format."""
     kind = "server_error" if status >= 500 else "invalid_request_error"  # noqa: PLR2004  # HTTP
-    return {"error": {"message": message, "type": kind, "param": None, "code": _TYPES.get(status)}}
+    return {"error": {"message": message, "type": kind, "param": None, "code": _ERROR_TYPES.get(status)}}
 
 
-def tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens in and out, of a usage."""
-    return whole_number(usage.get("input_tokens")), whole_number(usage.get("output_tokens"))
+def token_counts(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the input and output tokens of a usage object."""
+    return int_or_zero(usage.get("input_tokens")), int_or_zero(usage.get("output_tokens"))
 
 
-def _continued(before: list[Body], after: list[Body]) -> list[Body]:
-    """Text goes on in the message it was cut in."""
+def _join_items(before: list[Body], after: list[Body]) -> list[Body]:
+    """Join output items. Text continues in the message that was cut off."""
     if not before or not after or not before[-1].get("type") == after[0].get("type") == "message":
         return [*before, *after]
-    one, other = before[-1], after[0]
-    parts, more = list(one.get("content") or ()), list(other.get("content") or ())
+    last, first = before[-1], after[0]
+    parts, more = list(last.get("content") or ()), list(first.get("content") or ())
     if parts and more and parts[-1].get("type") == more[0].get("type") == "output_text":
-        begun, rest = str(parts[-1].get("text", "")), str(more[0].get("text", ""))
-        parts[-1] = {**parts[-1], "text": begun + unsaid(begun, rest)}
+        text, rest = str(parts[-1].get("text", "")), str(more[0].get("text", ""))
+        parts[-1] = {**parts[-1], "text": text + without_overlap(text, rest)}
         more = more[1:]
-    return [*before[:-1], {**one, "content": [*parts, *more], "status": other.get("status")}, *after[1:]]
+    return [*before[:-1], {**last, "content": [*parts, *more], "status": first.get("status")}, *after[1:]]
 
 
-def _paired(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Every call with its output, every output with its call."""
+def _pair_calls(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the items with a result for every call, and without results that have no call."""
     called = {str(item.get("call_id")) for item in items if item.get("type") == "function_call"}
     answered = {str(item.get("call_id")) for item in items if item.get("type") == "function_call_output"}
     paired: list[Mapping[str, Any]] = []
@@ -167,20 +168,20 @@ def _paired(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return paired
 
 
-def may_be_silent(body: Body) -> bool:
-    """May an answer say nothing? After the results of its calls a model may have nothing to add."""
+def allows_empty(body: Body) -> bool:
+    """Return whether an empty response is valid: after tool results a model may have nothing to add."""
     items = history(body)
     return bool(items) and items[-1].get("type") == "function_call_output"
 
 
 def history(body: Body) -> list[Body]:
-    """The conversation of a request."""
+    """Return the conversation of a request."""
     given = body.get("input")
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     return [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
 
 
-def _output(answer: Body) -> list[Body]:
-    output = answer.get("output")
+def _output(response: Body) -> list[Body]:
+    output = response.get("output")
     return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []

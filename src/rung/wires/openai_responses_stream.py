@@ -1,4 +1,4 @@
-"""OpenAI's Responses as events: a response of items, each added, filled and done, and the whole at its end."""
+"""Event stream of OpenAI's Responses API: a response of items, each added, filled and done, then the whole response."""
 
 from __future__ import annotations
 
@@ -6,159 +6,164 @@ import re
 from typing import Any, Final
 
 from rung.wires.stream_splicer import StreamSplicer, data_of, name_of
-from rung.wires.wire_json import are_arguments, json_object, named_event, part, summed
+from rung.wires.wire_json import add_usage, is_tool_arguments, json_object, named_event, object_field
 
-_ENDS: Final = frozenset({b"response.completed", b"response.incomplete"})
-_FAILS: Final = frozenset({b"error", b"response.failed"})
-_OTHER: Final = re.compile(rb"event: (?!response\.output_text\.delta\n)").search
+_END_EVENTS: Final = frozenset({b"response.completed", b"response.incomplete"})
+_ERROR_EVENTS: Final = frozenset({b"error", b"response.failed"})
+_NONTEXT: Final = re.compile(rb"event: (?!response\.output_text\.delta\n)").search
 
 
 class ResponsesStream(StreamSplicer):
-    """One response; items of a further attempt follow those of the one before."""
+    """Splicer for one response. Items of another attempt follow those of the earlier ones."""
 
     ping = b": rung\n\n"
     good_stops = frozenset({"completed"})
-    output_count = "output_tokens"
+    output_tokens_key = "output_tokens"
 
     def __init__(self, *, buffer_tool_calls: bool = True) -> None:
         super().__init__(buffer_tool_calls=buffer_tool_calls)
-        self._response: dict[str, Any] = {}  # as it was created
-        self._items: list[dict[str, Any]] = []  # those the client has, done
-        self._open: dict[str, Any] | None = None  # the item the client has open
-        self._piece = ""  # its text, as far as the client has it
-        self._number = -1  # the last sequence number the client has
-        self._calling: bool = False
-        self._thinking = False
-        self._final: dict[str, Any] = {}
+        self._response: dict[str, Any] = {}  # from response.created
+        self._items: list[dict[str, Any]] = []  # finished items that the client has received
+        self._open: dict[str, Any] | None = None  # item that the client has open
+        self._open_text = ""  # text of the open item that the client has received
+        self._sequence_number = -1  # last sequence number that the client has received
+        self._is_in_call: bool = False
+        self._is_in_reasoning = False
 
-    def begin(self) -> bytes:
-        """Another attempt begins: the open item is done."""
-        closing = super().begin()
-        self._calling = self._thinking = False
+    def begin_attempt(self) -> bytes:
+        """Start another attempt, after finishing the open item."""
+        closing = super().begin_attempt()
+        self._is_in_call = self._is_in_reasoning = False
         if not self.started:
-            self._items, self._open, self._piece, self._number = [], None, "", -1
+            self._items, self._open, self._open_text, self._sequence_number = [], None, "", -1
         return closing
 
-    def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
-        """Anything but a further piece of the open text."""
-        return _OTHER(events, start)
+    def find_nontext(self, events: bytes, start: int) -> re.Match[bytes] | None:
+        """Find an event that does not continue the open text."""
+        return _NONTEXT(events, start)
 
-    def words(self, events: bytes) -> str:
-        """The text in these events; the last number is taken note of."""
-        said = []
+    def text_in(self, events: bytes) -> str:
+        """Return the text in these events, and track the last sequence number."""
+        texts = []
         for event in events.split(b"\n\n"):
             if b"output_text.delta" in event or b"refusal.delta" in event:
                 data = json_object(data_of(event))
-                self._number = max(self._number, _number(data))
-                said.append(str(data.get("delta", "")))
-        self._piece += "".join(said)
-        return "".join(said)
+                self._sequence_number = max(self._sequence_number, _number(data))
+                texts.append(str(data.get("delta", "")))
+        self._open_text += "".join(texts)
+        return "".join(texts)
 
     def close_open(self) -> bytes:
-        """The open item ends with what the client has of it."""
+        """Finish the open item with the text that the client has received."""
         self.text()
         if self._open is None:
             return b""
         item, self._open = self._open, None
         place = {"item_id": item.get("id"), "output_index": len(self._items), "content_index": 0}
-        part = {"type": "output_text", "text": self._piece, "annotations": []}
+        part = {"type": "output_text", "text": self._open_text, "annotations": []}
         done = {**item, "status": "completed", "content": [part]}
-        out = self._made("response.output_text.done", {**place, "text": self._piece, "logprobs": []})
-        out += self._made("response.content_part.done", {**place, "part": part})
-        out += self._made("response.output_item.done", {"output_index": len(self._items), "item": done})
+        out = self._build_event("response.output_text.done", {**place, "text": self._open_text, "logprobs": []})
+        out += self._build_event("response.content_part.done", {**place, "part": part})
+        out += self._build_event("response.output_item.done", {"output_index": len(self._items), "item": done})
         self._items.append(done)
-        self._piece = ""
+        self._open_text = ""
         return out
 
-    def failed(self, status: int, message: str) -> bytes:
-        """An error event, after which nothing comes."""
+    def error_event(self, status: int, message: str) -> bytes:
+        """Build the error event that ends a stream."""
         code = "rate_limit_exceeded" if status == 429 else "server_error"  # noqa: PLR2004  # HTTP
-        told = {"code": code, "message": message, "param": None}
-        # The reference has the fields in the event itself; the SDK raises only when they stand under `error`.
-        return self._made("error", {**told, "error": {"type": code, **told}})
+        fields = {"code": code, "message": message, "param": None}
+        # The API reference has the fields in the event itself; the SDK raises only if they are under `error`.
+        return self._build_event("error", {**fields, "error": {"type": code, **fields}})
 
-    def settle(self) -> bytes:
-        """End a response whose calls are complete, so that they can be run."""
+    def finish_with_tool_calls(self) -> bytes:
+        """End a response whose tool calls are complete, so that the client can run them."""
         closing = self.close_open()
         whole = {**self._response, "status": "completed", "output": self._items}
-        return closing + self._made("response.completed", {"response": whole})
+        return closing + self._build_event("response.completed", {"response": whole})
 
-    def event(self, event: bytes) -> bytes:
-        """What the client gets of one event."""
+    def handle_event(self, event: bytes) -> bytes:
+        """Process one event. Return the bytes to send to the client."""
         name = name_of(event) or str(json_object(data_of(event)).get("type", "")).encode()
-        if name in _FAILS:
+        if name in _ERROR_EVENTS:
             self.error = (name.decode(), data_of(event).decode("utf-8", "replace"))
             return b""
-        if name in _ENDS:
-            return self._ends(name, json_object(data_of(event)), event)
-        if self.bad_call:
+        if name in _END_EVENTS:
+            return self._finish(name, json_object(data_of(event)), event)
+        if self.call_error:
             return b""
         if name == b"response.output_text.delta" and not self.resumed:
-            self.plain = True
-            return self.content(event)
+            self.passthrough = True
+            return self.release_content(event)
         if name == b"response.refusal.delta" and not self.resumed:
-            return self.content(event)
+            return self.release_content(event)
         if not name:
             return event if self.started else b""  # a comment
         data = json_object(data_of(event))
         if name == b"response.created" and not self._response:
-            self._response = part(data, "response")
-        return self._again(name.decode(), data) if self.resumed else self._first(name.decode(), data, event)
+            self._response = object_field(data, "response")
+        return (
+            self._process_resumed(name.decode(), data)
+            if self.resumed
+            else self._process_first(name.decode(), data, event)
+        )
 
-    # -- the first attempt: as it comes ------------------------------------------------------------------
+    # -- first attempt: events are passed on unchanged ----------------------------------------------------
 
-    def _first(self, name: str, data: dict[str, Any], event: bytes) -> bytes:
-        self.plain = False
-        item = part(data, "item")
+    def _process_first(self, name: str, data: dict[str, Any], event: bytes) -> bytes:
+        self.passthrough = False
+        item = object_field(data, "item")
         if name == "response.output_item.added":
-            self._calling = item.get("type") == "function_call" and self.buffer_tool_calls
+            self._is_in_call = item.get("type") == "function_call" and self.buffer_tool_calls
             self._open = item if item.get("type") == "message" else None
-        if self._calling:
-            self._tool.append(event)
-            return self._call_done(item) if name == "response.output_item.done" else b""
+        if self._is_in_call:
+            self._tool_events.append(event)
+            return self._finish_call(item) if name == "response.output_item.done" else b""
         if name == "response.output_item.done":
             self.text()
             self._items.append(item)
-            self._open, self._piece = None, ""
+            self._open, self._open_text = None, ""
         out = self.buffer(event)
         if self.started:
             self.text()
-            self._number = max(self._number, _number(data))
+            self._sequence_number = max(self._sequence_number, _number(data))
         return out
 
-    def _call_done(self, item: dict[str, Any]) -> bytes:
-        events, self._tool, self._calling = self._tool, [], False
+    def _finish_call(self, item: dict[str, Any]) -> bytes:
+        events, self._tool_events, self._is_in_call = self._tool_events, [], False
         made = json_object(item.get("arguments"))
         bad = f"the arguments of the call of {item.get('name')} are not valid JSON"
-        self.bad_call = self.check(str(item.get("name")), made) if are_arguments(item.get("arguments")) else bad
-        if self.bad_call:
+        self.call_error = (
+            self.check_call(str(item.get("name")), made) if is_tool_arguments(item.get("arguments")) else bad
+        )
+        if self.call_error:
             return b""
-        self.called.append((str(item.get("name")), made))
+        self.tool_calls.append((str(item.get("name")), made))
         closing = self.close_open() if self.resumed else b""
         index = len(self._items)
         if self.resumed:
             parsed = (json_object(data_of(event)) for event in events)
-            events = [self._made(str(data.get("type")), {**data, "output_index": index}) for data in parsed]
+            events = [self._build_event(str(data.get("type")), {**data, "output_index": index}) for data in parsed]
         else:
             self.text()
-            self._number = max(self._number, _number(json_object(data_of(events[-1]))))
+            self._sequence_number = max(self._sequence_number, _number(json_object(data_of(events[-1]))))
         self._items.append(item)
-        return closing + self.content(b"".join(events))
+        return closing + self.release_content(b"".join(events))
 
-    # -- a further one: in items and numbers of the client's -----------------------------------------------
+    # -- later attempts: items and sequence numbers are rewritten ------------------------------------------
 
-    def _again(self, name: str, data: dict[str, Any]) -> bytes:
-        item = part(data, "item")
+    def _process_resumed(self, name: str, data: dict[str, Any]) -> bytes:
+        item = object_field(data, "item")
         if name == "response.output_item.added":
-            self._calling = item.get("type") == "function_call"
-            self._thinking = item.get("type") == "reasoning"
+            self._is_in_call = item.get("type") == "function_call"
+            self._is_in_reasoning = item.get("type") == "reasoning"
             if item.get("type") == "message":
                 self._response.setdefault("output", [])
                 self._next_item = item
-        if self._calling:
-            self._tool.append(named_event(name, data))
-            return self._call_done(item) if name == "response.output_item.done" else b""
-        if self._thinking:
+        if self._is_in_call:
+            self._tool_events.append(named_event(name, data))
+            return self._finish_call(item) if name == "response.output_item.done" else b""
+        if self._is_in_reasoning:
             return b""
         if name == "response.output_text.delta":
             return self._text(self.overlap.feed(str(data.get("delta", ""))))
@@ -174,40 +179,40 @@ class ResponsesStream(StreamSplicer):
             self._open = {**self._next_item, "status": "in_progress", "content": []}
             index = len(self._items)
             place = {"item_id": self._open.get("id"), "output_index": index, "content_index": 0}
-            out += self._made("response.output_item.added", {"output_index": index, "item": self._open})
+            out += self._build_event("response.output_item.added", {"output_index": index, "item": self._open})
             part = {"type": "output_text", "text": "", "annotations": []}
-            out += self._made("response.content_part.added", {**place, "part": part})
-        self.say(text)
-        self._piece += text
+            out += self._build_event("response.content_part.added", {**place, "part": part})
+        self.record_text(text)
+        self._open_text += text
         place = {"item_id": self._open.get("id"), "output_index": len(self._items), "content_index": 0}
-        return out + self._made("response.output_text.delta", {**place, "delta": text, "logprobs": []})
+        return out + self._build_event("response.output_text.delta", {**place, "delta": text, "logprobs": []})
 
     _next_item: dict[str, Any] = {"type": "message", "role": "assistant", "id": "msg_continued"}  # noqa: RUF012  # read only
 
     # -- the end -----------------------------------------------------------------------------------------
 
-    def _ends(self, name: bytes, data: dict[str, Any], event: bytes) -> bytes:
-        response = part(data, "response")
-        self.plain = False
+    def _finish(self, name: bytes, data: dict[str, Any], event: bytes) -> bytes:
+        response = object_field(data, "response")
+        self.passthrough = False
         self.ended = True
-        self.stop = "completed"
+        self.stop_reason = "completed"
         if name == b"response.incomplete":
-            self.stop = str(part(response, "incomplete_details").get("reason") or "incomplete")
-        counted = {"output_tokens": self._counted, "total_tokens": self._counted}
-        self.usage = summed(part(response, "usage"), counted)
+            self.stop_reason = str(object_field(response, "incomplete_details").get("reason") or "incomplete")
+        counted = {"output_tokens": self._earlier_output_tokens, "total_tokens": self._earlier_output_tokens}
+        self.usage = add_usage(object_field(response, "usage"), counted)
         if not self.resumed:
-            self._ending.append(event)
+            self._end_events.append(event)
             return b""
         out = self._text(self.overlap.close()) + self.close_open()
         whole = {**response, "id": self._response.get("id", response.get("id")), "output": self._items}
         if response.get("usage"):
             whole["usage"] = self.usage
-        self._ending.append(self._made(name.decode(), {"response": whole}))
+        self._end_events.append(self._build_event(name.decode(), {"response": whole}))
         return out
 
-    def _made(self, name: str, data: dict[str, Any]) -> bytes:
-        self._number += 1
-        return named_event(name, {**data, "type": name, "sequence_number": self._number})
+    def _build_event(self, name: str, data: dict[str, Any]) -> bytes:
+        self._sequence_number += 1
+        return named_event(name, {**data, "type": name, "sequence_number": self._sequence_number})
 
 
 def _number(data: dict[str, Any]) -> int:

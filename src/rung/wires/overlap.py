@@ -1,65 +1,65 @@
-"""What a continuation says again is said once: the overlap between what was said and what follows it."""
+"""Removal of the overlap between a text and its continuation, which may repeat the end or the start of the text."""
 
 from __future__ import annotations
 
 from typing import Final
 
-LEAST: Final = 8  # characters: fewer agree by chance ("rub" and "ber")
-WINDOW: Final = 2_000  # of what was said, how much of its end may come again
+MIN_OVERLAP_CHARACTERS: Final = 8  # a shorter match may be a coincidence ("rub" and "ber")
+MAX_OVERLAP_CHARACTERS: Final = 2_000  # longest end of the text that is searched for
 
 
 class OverlapFilter:
-    """Takes a continuation piece by piece and gives back what has not been said yet.
+    """Incremental filter that removes from a continuation the text that was sent before.
 
-    A model asked to go on may begin with its last words again, or with its first ones. As long as that is
-    possible the pieces are held; then what was said before is cut off, once.
+    A model asked to continue may repeat its last words, or start over. The filter buffers the pieces while they may
+    be a repetition, then removes the repeated text once.
     """
 
-    def __init__(self, said: str) -> None:
-        self._said = said
-        self._end = said[-WINDOW:]
-        self._held = ""
-        self.settled = not said
+    def __init__(self, previous: str) -> None:
+        self._previous = previous
+        self._tail = previous[-MAX_OVERLAP_CHARACTERS:]
+        self._buffered = ""
+        self.is_resolved = not previous
 
     def feed(self, text: str) -> str:
-        """The new part of what is known so far."""
-        if self.settled:
+        """Add a piece. Return the text that is known to be new."""
+        if self.is_resolved:
             return text
-        self._held += text
-        if self._held in self._end or self._said.startswith(self._held):
+        self._buffered += text
+        if self._buffered in self._tail or self._previous.startswith(self._buffered):
             return ""
         return self.close()
 
     def close(self) -> str:
-        """The new part of what is held: nothing more comes, or no more can be repeated."""
-        if self.settled:
+        """End the overlap search. Return the new part of the buffered text."""
+        if self.is_resolved:
             return ""
-        self.settled = True
-        held, self._held = self._held, ""
-        return unsaid(self._said, held)
+        self.is_resolved = True
+        buffered, self._buffered = self._buffered, ""
+        return without_overlap(self._previous, buffered)
 
 
-def unsaid(said: str, more: str) -> str:
-    """The part of a continuation that was not said before.
+def without_overlap(previous: str, more: str) -> str:
+    """Return the part of a continuation that does not repeat the text before it.
 
-    A service stops between words, and a model begins without a space: where two words would run into one
-    and nothing was repeated that shows how they join, they are kept apart.
+    A service stops between words, and a model starts without a space. Without an overlap that shows how the texts
+    join, a space separates two words.
     """
-    known = repeated(said, more)
-    rest = more[known:]
-    if not known and said and rest and said[-1].isalnum() and rest[0].isalnum():
+    overlap = overlap_length(previous, more)
+    rest = more[overlap:]
+    if not overlap and previous and rest and previous[-1].isalnum() and rest[0].isalnum():
         return " " + rest
     return rest
 
 
-def repeated(said: str, more: str) -> int:
-    """How many characters at the start of a continuation were said already."""
-    if more.startswith(said):
-        return len(said)
-    least = min(LEAST, len(said))
-    for size in range(min(len(said), len(more), WINDOW), least - 1, -1):
-        if said.endswith(more[:size]):
+def overlap_length(previous: str, more: str) -> int:
+    """Return the number of characters at the start of a continuation that repeat the text before it."""
+    if more.startswith(previous):
+        return len(previous)
+    shortest = min(MIN_OVERLAP_CHARACTERS, len(previous))
+    for size in range(min(len(previous), len(more), MAX_OVERLAP_CHARACTERS), shortest - 1, -1):
+        if previous.endswith(more[:size]):
             return size
-    if said.startswith(more) and len(more) >= least:
+    if previous.startswith(more) and len(more) >= shortest:
         return len(more)
     return 0

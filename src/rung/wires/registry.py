@@ -1,4 +1,4 @@
-"""The wires the gateway speaks, each in one place: its paths, how its JSON is changed, how its events are spliced."""
+"""Registry of wire formats: the path, body functions and stream class of each provider API."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ if TYPE_CHECKING:
     Body = dict[str, Any]
 
 
-# The sorts of upstreams.
+# Upstream types.
 ANTHROPIC: Final = "anthropic"
 OPENAI: Final = "openai"
 
 
 class BodyFormat(Protocol):
-    """What a rung and a judge need of a wire's JSON. Pure; a request is never changed in place."""
+    """Functions on the JSON bodies of a wire format. All are pure: a body is never changed in place."""
 
-    def limit(self, body: Body) -> int | None: ...  # noqa: D102  # each says what it is in its own module
+    def limit(self, body: Body) -> int | None: ...  # noqa: D102  # documented in each module
     def with_limit(self, body: Body, tokens: int) -> Body: ...  # noqa: D102
     def with_model(self, body: Body, model: str) -> Body: ...  # noqa: D102
-    def repaired(self, body: Body) -> Body: ...  # noqa: D102
-    def resumed(self, body: Body, words: str) -> Body: ...  # noqa: D102
+    def with_repaired_history(self, body: Body) -> Body: ...  # noqa: D102
+    def with_user_message(self, body: Body, text: str) -> Body: ...  # noqa: D102
     def history(self, body: Body) -> list[Body]: ...  # noqa: D102
     def with_history(self, body: Body, messages: Sequence[Mapping[str, Any]]) -> Body: ...  # noqa: D102
-    def asking(self, model: str, words: str, tokens: int) -> Body: ...  # noqa: D102
-    def said(self, answer: Body) -> str: ...  # noqa: D102
-    def called(self, answer: Body) -> list[tuple[str, object]]: ...  # noqa: D102
-    def tools(self, body: Body) -> dict[str, Any]: ...  # noqa: D102
-    def found(self, answer: Body) -> Evidence | None: ...  # noqa: D102
-    def joined(self, parts: Sequence[Body]) -> Body: ...  # noqa: D102
-    def error(self, status: int, message: str) -> Body: ...  # noqa: D102
-    def may_be_silent(self, body: Body) -> bool: ...  # noqa: D102
-    def tokens(self, usage: Mapping[str, Any]) -> tuple[int, int]: ...  # noqa: D102
+    def build_request(self, model: str, text: str, tokens: int) -> Body: ...  # noqa: D102
+    def text_of(self, response: Body) -> str: ...  # noqa: D102
+    def tool_calls(self, response: Body) -> list[tuple[str, object]]: ...  # noqa: D102
+    def tool_schemas(self, body: Body) -> dict[str, Any]: ...  # noqa: D102
+    def validate(self, response: Body) -> Evidence | None: ...  # noqa: D102
+    def merge(self, parts: Sequence[Body]) -> Body: ...  # noqa: D102
+    def error_body(self, status: int, message: str) -> Body: ...  # noqa: D102
+    def allows_empty(self, body: Body) -> bool: ...  # noqa: D102
+    def token_counts(self, usage: Mapping[str, Any]) -> tuple[int, int]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireFormat:
-    """One way of speaking."""
+    """Wire format of one provider API."""
 
     name: str
-    upstream: str  # the sort of upstream that speaks it
+    upstream: str  # upstream type that uses it
     bodies: BodyFormat
     splice: Callable[..., StreamSplicer]
     ping: bytes
-    ending: str  # what ends a stream of it
+    end_marker: str  # what ends a stream, for messages
 
 
 MESSAGES: Final = WireFormat(
@@ -67,7 +67,7 @@ MESSAGES: Final = WireFormat(
     bodies=anthropic_body,
     splice=anthropic_stream.AnthropicStream,
     ping=anthropic_stream.AnthropicStream.ping,
-    ending="message_stop",
+    end_marker="message_stop",
 )
 CHAT: Final = WireFormat(
     name="chat",
@@ -75,7 +75,7 @@ CHAT: Final = WireFormat(
     bodies=openai_chat_body,
     splice=openai_chat_stream.ChatStream,
     ping=openai_chat_stream.ChatStream.ping,
-    ending="a finish_reason",
+    end_marker="a finish_reason",
 )
 RESPONSES: Final = WireFormat(
     name="responses",
@@ -83,7 +83,7 @@ RESPONSES: Final = WireFormat(
     bodies=openai_responses_body,
     splice=openai_responses_stream.ResponsesStream,
     ping=openai_responses_stream.ResponsesStream.ping,
-    ending="response.completed",
+    end_marker="response.completed",
 )
 PATHS: Final[Mapping[str, WireFormat]] = {
     "/v1/messages": MESSAGES,

@@ -1,9 +1,9 @@
-"""An answer as it passes by in events: what the client has of it, what is held back, how it goes on elsewhere.
+"""Splicing of event streams: one response for the client, made from the streams of one or more attempts.
 
-A fold over the bytes of a stream. Nothing is parsed as long as nothing has to change: an event is known by
-its first bytes, and passes as it came. Held back are the frames before the first content (an early failure
-stays invisible), a tool call until it is whole (half of one can be neither used nor taken back), and the end
-(until it is known to be a good one). Each wire has its own kind of this.
+A splicer is a fold over the bytes of a stream. It parses nothing that need not change: an event is recognised by its
+first bytes and passed on unchanged. It buffers the frames before the first content (an early failure stays invisible), a
+tool call until it is complete (an incomplete one can be neither used nor withdrawn), and the end (until it is validated).
+Each wire format has a subclass.
 """
 
 from __future__ import annotations
@@ -13,83 +13,83 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import OverlapFilter
-from rung.wires.wire_json import whole_number
+from rung.wires.wire_json import int_or_zero
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable
 
-HELD_LIMIT: Final = 512 * 1024  # bytes held back before content: then it is let go
-EVENT_LIMIT: Final = 32 * 1024 * 1024  # bytes of one event: what is larger is no event
-KEPT_LIMIT: Final = 256 * 1024  # bytes whose text has not been read yet
+MAX_BUFFERED_BYTES: Final = 512 * 1024  # buffered before the first content; more is released
+MAX_EVENT_BYTES: Final = 32 * 1024 * 1024  # of one event
+MAX_UNPARSED_BYTES: Final = 256 * 1024  # released, with text that is not extracted yet
 
 CHARACTERS_PER_TOKEN: Final = 4
-_SILENT: Final = Evidence(text="the answer says nothing", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
+_SILENT: Final = Evidence(text="the response is empty", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
-# What json.loads is without its wrappings: it is called for every piece that comes.
-_scan: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # it has it, undocumented
-
-# What an event is to whoever lets it pass.
-FRAME, TEXT, TOOL, END, PING = range(5)
+# The scanner inside json.loads, without its overhead: it is called for every chunk.
+_scan: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # undocumented
 
 
 class StreamSplicer:
-    """What all wires have in common: cutting into events, holding, letting go."""
+    """Base class of the splicers: splits bytes into events, buffers and releases them."""
 
-    good_stops: frozenset[str]  # reasons to stop that end an answer well
-    output_count: str  # key of the output tokens in a usage
+    good_stops: frozenset[str]  # stop reasons of a complete response
+    output_tokens_key: str  # key of the output tokens in the usage object
 
     def __init__(self, *, buffer_tool_calls: bool = True) -> None:
         self.buffer_tool_calls = buffer_tool_calls
-        self.resumed = 0  # attempts before this one that gave the client something
-        self.started = False  # the client has content
-        self.called: list[tuple[str, object]] = []  # complete tool calls the client has, and with what
-        self.stop = ""  # why the model stopped, as it says
-        self.ended = False  # the stream said that it is over
-        self.error: tuple[str, str] | None = None  # the event that said it failed: its name and data
-        self.truncated = False  # it broke off inside an event
-        self.bad_call = ""  # what is wrong with a tool call that was written
-        self.check: Callable[[str, object], str] = _no_check  # of a whole call: what is wrong with it
-        self.single_choice = True  # one answer, not several beside one another
-        self.had_nontext = False  # it ends with something that is no text
-        self.passthrough = False  # what comes is text of a block that the client has open
+        self.resumed = 0  # number of earlier attempts that sent content to the client
+        self.started = False  # the client has received content
+        self.tool_calls: list[
+            tuple[str, object]
+        ] = []  # names and arguments of the complete calls that the client has received
+        self.stop_reason = ""  # reported by the model
+        self.ended = False  # the stream has sent its end marker
+        self.error: tuple[str, str] | None = None  # name and data of an error event
+        self.truncated = False  # the stream ended inside an event
+        self.call_error = ""  # message about an invalid tool call
+        self.check_call: Callable[[str, object], str] = _no_check  # returns a message about a complete call, or ""
+        self.single_choice = True  # the response has one choice
+        self.had_nontext = False  # the response ends with something other than text
+        self.passthrough = False  # the current events are text of a block that the client has open
         self.usage: dict[str, Any] = {}
-        self._said = ""
-        self._kept: list[bytes] = []
-        self._kept_size = 0
+        self._sent_text = ""
+        self._unparsed: list[bytes] = []
+        self._unparsed_size = 0
         self._tail = b""
-        self._held: list[bytes] = []
-        self._held_size = 0
-        self._tool: list[bytes] = []
-        self._ending: list[bytes] = []
-        self._counted = 0  # output tokens of former attempts
+        self._buffered: list[bytes] = []
+        self._buffered_size = 0
+        self._tool_events: list[bytes] = []
+        self._end_events: list[bytes] = []
+        self._earlier_output_tokens = 0  # output tokens of earlier attempts
         self.overlap = OverlapFilter("")
 
     @property
-    def calls(self) -> int:
-        """How many complete tool calls the client has."""
-        return len(self.called)
+    def tool_call_count(self) -> int:
+        """Number of complete tool calls that the client has received."""
+        return len(self.tool_calls)
 
-    # -- what whoever carries the bytes calls ------------------------------------------------------------
+    # -- called by the transport ---------------------------------------------------------------------------
 
-    def begin(self) -> bytes:
-        """Another attempt begins; what the client must be told about the end of the last one."""
+    def begin_attempt(self) -> bytes:
+        """Start another attempt. Return the bytes that close the part which the client has received."""
         closing = b""
         if self.started:
-            told = (
-                whole_number(self.usage.get(self.output_count)) if self.stop else 0
-            )  # a broken attempt has not said it
-            self._counted = told or max(self._counted, len(self.text()) // CHARACTERS_PER_TOKEN)
+            # An interrupted attempt has not reported its usage.
+            reported = int_or_zero(self.usage.get(self.output_tokens_key)) if self.stop_reason else 0
+            self._earlier_output_tokens = reported or max(
+                self._earlier_output_tokens, len(self.text()) // CHARACTERS_PER_TOKEN
+            )
             self.resumed += 1
             closing = self.close_open()
             self.overlap = OverlapFilter(self.text())
-        self.stop, self.ended, self.error, self.bad_call, self.passthrough = "", False, None, "", False
+        self.stop_reason, self.ended, self.error, self.call_error, self.passthrough = "", False, None, "", False
         self._tail, self.truncated = b"", False
-        self._held, self._held_size, self._tool, self._ending = [], 0, [], []
+        self._buffered, self._buffered_size, self._tool_events, self._end_events = [], 0, [], []
         return closing
 
-    def take(self, chunk: bytes) -> bytes:
-        """The bytes the client gets now that these have come."""
+    def feed(self, chunk: bytes) -> bytes:
+        """Process received bytes. Return the bytes to send to the client."""
         if self._tail:
             chunk = self._tail + chunk
         if b"\r" in chunk:
@@ -103,132 +103,134 @@ class StreamSplicer:
         whole = chunk[:end] if self._tail else chunk
         before = whole.rfind(b"\n\n", 0, -2)
         last = before + 2 if before >= 0 else 0
-        if not _is_whole(whole[last:]):
+        if not _is_complete(whole[last:]):
             self.truncated = True
             whole = whole[:last]
             if not whole:
                 return b""
-        return self._passed(whole)
+        return self._process(whole)
 
-    def _passed(self, events: bytes) -> bytes:
-        """What the client gets of whole events: runs of text as they are, the rest one by one."""
+    def _process(self, events: bytes) -> bytes:
+        """Process complete events: runs of text are passed on unchanged, other events one by one."""
         out = []
         at, end = 0, len(events)
         while at < end:
             if self.passthrough and not self.resumed:
-                other = self.other(events, at)
+                other = self.find_nontext(events, at)
                 before = -1 if other is None else events.rfind(b"\n\n", at, other.start())
                 until = end if other is None else before + 2
                 if other is None or before >= 0:
-                    out.append(self._keep(events[at:until]))
+                    out.append(self._keep_text(events[at:until]))
                     at = until
                     continue
             found = events.find(b"\n\n", at)
-            until = end if found < 0 else found + 2  # of three line ends the last is left over
+            until = end if found < 0 else found + 2  # of three line ends the last one remains
             event = events[at:until]
             at = until
             if len(event) > 2:  # noqa: PLR2004  # more than an empty line
-                out.append(self.event(event))
+                out.append(self.handle_event(event))
         return out[0] if len(out) == 1 else b"".join(out)
 
     @property
     def oversized(self) -> bool:
-        """Is what has come no event at all?"""
-        return len(self._tail) > EVENT_LIMIT
+        """Whether the pending bytes exceed the size limit of an event."""
+        return len(self._tail) > MAX_EVENT_BYTES
 
     def text(self) -> str:
-        """What the client has been told so far, in words."""
-        if self._kept:
-            self._said += self.words(b"".join(self._kept))
-            self._kept, self._kept_size = [], 0
-        return self._said
+        """Return the text that the client has received so far."""
+        if self._unparsed:
+            self._sent_text += self.text_in(b"".join(self._unparsed))
+            self._unparsed, self._unparsed_size = [], 0
+        return self._sent_text
 
     def finish(self) -> bytes:
-        """The end as the client gets it."""
-        return self._let_go() + b"".join(self._ending)
+        """Return the final bytes for the client."""
+        return self._release() + b"".join(self._end_events)
 
-    def interrupted(self) -> bool:
-        """Is the stream over without having said so?"""
+    def is_interrupted(self) -> bool:
+        """Return whether the stream ended without its end marker."""
         return not self.ended
 
-    # -- what each wire knows ----------------------------------------------------------------------------
+    # -- implemented by each wire format -------------------------------------------------------------------
 
-    def event(self, event: bytes) -> bytes:
-        """What the client gets of one event."""
+    def handle_event(self, event: bytes) -> bytes:
+        """Process one event. Return the bytes to send to the client."""
         raise NotImplementedError
 
-    def other(self, events: bytes, start: int) -> re.Match[bytes] | None:
-        """Where, at a glance, something comes that is not further text."""
+    def find_nontext(self, events: bytes, start: int) -> re.Match[bytes] | None:
+        """Find the first event that is not a continuation of the text."""
         raise NotImplementedError
 
-    def words(self, events: bytes) -> str:
-        """The text in these events."""
+    def text_in(self, events: bytes) -> str:
+        """Return the text in these events."""
         raise NotImplementedError
 
     def close_open(self) -> bytes:
-        """Close what the client has open, so that another attempt can go on."""
+        """Close the block that the client has open, so that another attempt can continue."""
         raise NotImplementedError
 
-    def found(self) -> Evidence | None:
-        """What is wrong with an answer that has ended; None if it is good."""
-        if self.bad_call:
-            return Evidence(text=self.bad_call, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
-        if self.stop in self.good_stops:
+    def validate(self) -> Evidence | None:
+        """Return evidence of a defect in a finished response, or None if it is good."""
+        if self.call_error:
+            return Evidence(text=self.call_error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+        if self.stop_reason in self.good_stops:
             return None if self.started or self.had_nontext else _SILENT
-        return Evidence(text=f"the answer ended with {self.stop or 'nothing'}", code=self.stop, phase=Phase.RESULT)
+        return Evidence(
+            text=f"the response ended with {self.stop_reason or 'nothing'}", code=self.stop_reason, phase=Phase.RESULT
+        )
 
-    def failed(self, status: int, message: str) -> bytes:
-        """An error in the midst of a stream, after which nothing comes."""
+    def error_event(self, status: int, message: str) -> bytes:
+        """Build the error event that ends a stream."""
         raise NotImplementedError
 
-    def settle(self) -> bytes:
-        """End an answer whose tool calls are complete, so that they can be run."""
+    def finish_with_tool_calls(self) -> bytes:
+        """End a response whose tool calls are complete, so that the client can run them."""
         raise NotImplementedError
 
-    # -- holding and letting go --------------------------------------------------------------------------
+    # -- buffering -----------------------------------------------------------------------------------------
 
     def buffer(self, event: bytes) -> bytes:
-        """Keep a frame until there is content; too many are let go."""
+        """Buffer a frame until there is content. If the buffer is full, release it."""
         if self.started:
             return event
-        self._held.append(event)
-        self._held_size += len(event)
-        if self._held_size < HELD_LIMIT:
+        self._buffered.append(event)
+        self._buffered_size += len(event)
+        if self._buffered_size < MAX_BUFFERED_BYTES:
             return b""
         self.started = True
-        return self._let_go()
+        return self._release()
 
-    def content(self, event: bytes) -> bytes:
-        """Let content go, and all that was held before it."""
+    def release_content(self, event: bytes) -> bytes:
+        """Return a content event, after the frames buffered before it."""
         self.started = True
-        self._keep(event)
-        return self._let_go() + event if self._held else event
+        self._keep_text(event)
+        return self._release() + event if self._buffered else event
 
-    def say(self, text: str) -> None:
-        """The client is told this, in events of our own making."""
-        self._said = self.text() + text
+    def record_text(self, text: str) -> None:
+        """Record text that the client receives in events made here."""
+        self._sent_text = self.text() + text
 
-    def _keep(self, events: bytes) -> bytes:
-        self._kept.append(events)
-        self._kept_size += len(events)
-        if self._kept_size > KEPT_LIMIT:
+    def _keep_text(self, events: bytes) -> bytes:
+        self._unparsed.append(events)
+        self._unparsed_size += len(events)
+        if self._unparsed_size > MAX_UNPARSED_BYTES:
             self.text()
         return events
 
-    def _let_go(self) -> bytes:
-        held, self._held, self._held_size = b"".join(self._held), [], 0
-        return held
+    def _release(self) -> bytes:
+        buffered, self._buffered, self._buffered_size = b"".join(self._buffered), [], 0
+        return buffered
 
 
-def _no_check(name: str, arguments: object) -> str:  # noqa: ARG001  # takes whatever there is
+def _no_check(name: str, arguments: object) -> str:  # noqa: ARG001  # the default of check_call
     return ""
 
 
-def _is_whole(event: bytes) -> bool:
-    """Is the last event that has come all there? Where JSON breaks off it is the last one that does."""
+def _is_complete(event: bytes) -> bool:
+    """Return whether the last received event is complete. Only the last one can be truncated."""
     data = data_of(event)
     if not data.startswith((b"{", b"[{")):
-        return True  # a comment, a name alone, [DONE]
+        return True  # a comment, an event without data, or [DONE]
     try:
         text = data.decode("utf-8", "surrogatepass")
         _, end = _scan(text, 0)
@@ -238,7 +240,7 @@ def _is_whole(event: bytes) -> bool:
 
 
 def data_of(event: bytes) -> bytes:
-    """The data of an event; several lines of it are one text."""
+    """Return the data of an event. Several data lines are joined."""
     if event.startswith(b"data: "):
         end = event.find(b"\n")
         if event[end:].strip(b"\n") == b"":
@@ -248,7 +250,7 @@ def data_of(event: bytes) -> bytes:
 
 
 def name_of(event: bytes) -> bytes:
-    """The name of an event; empty where it has none."""
+    """Return the name of an event, or an empty string."""
     if event.startswith(b"event: "):
         return event[7 : event.find(b"\n")]
     at = 0 if event.startswith(b"event:") else event.find(b"\nevent:") + 1

@@ -1,4 +1,4 @@
-"""Whether a tool was called with what it needs: its required arguments, by name, and nothing finer."""
+"""Check that a tool call has the required arguments of its schema. Types and values are not checked."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def lacking(name: str, arguments: object, schemas: Mapping[str, Any]) -> str:
-    """What is wrong with a call, in words; empty when it can be made, or when nobody knows what it takes."""
+def missing_arguments(name: str, arguments: object, schemas: Mapping[str, Any]) -> str:
+    """Return a message about missing required arguments, or an empty string if there are none or no schema is known."""
     schema = schemas.get(name)
     required = schema.get("required") if isinstance(schema, Mapping) else None
     if not isinstance(required, list):
@@ -16,4 +16,4 @@ def lacking(name: str, arguments: object, schemas: Mapping[str, Any]) -> str:
     missing = [field for field in required if isinstance(field, str) and field not in given]
     if not missing:
         return ""
-    return f"the call of {name} lacks {', '.join(missing)}, without which it cannot be made"
+    return f"the call of {name} lacks required arguments: {', '.join(missing)}"

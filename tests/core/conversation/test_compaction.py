@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.conversation.compaction import RECENT, SAME, STUB, between, compacted, condensed, size
-from rung.wires.overlap import repeated
+from rung.wires.overlap import overlap_length
 
 LONG = "x" * 5_000
 
@@ -69,6 +69,6 @@ def test_a_summary_in_between() -> None:
 @given(st.text("ab ", max_size=30), st.text("ab ", max_size=30))
 def test_what_was_said_already(said: str, more: str) -> None:
     """Never more than there is, and what is counted as said really was."""
-    known = repeated(said, more)
+    known = overlap_length(said, more)
     assert 0 <= known <= len(more)
     assert not known or said.endswith(more[:known]) or said.startswith(more) or more.startswith(said)

@@ -191,7 +191,7 @@ def test_rungs_are_known_by_name() -> None:
     one = make(ladder_from({"rungs": rungs}), report="")
     other = make(ladder_from({"rungs": [{"action": "fix", "tries": 0}, *rungs]}), report="")
     broken = {"nudge": lambda *_: 1 / 0}
-    events = recorded(one, LOST, "done", changes=broken)
+    events = recorded(one, LOST, "done", rung_handlers=broken)
     assert any(isinstance(event, ev.Skipped) for event in events)
     assert replay(events, one).same
     assert replay(events, other).same

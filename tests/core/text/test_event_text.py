@@ -20,7 +20,7 @@ from rung.core.policy.serializer import policy_table, to_toml, worst_table
 from rung.core.policy.stop_settings import stop_from
 from rung.core.text.event_text import narrate, told
 from rung.core.text.units import money, percent, size, took, when
-from rung.wires.tool_arguments import lacking
+from rung.wires.tool_arguments import missing_arguments
 
 RUNGS = ("retry", "nudge")
 FAILURE = Failure(Kind.RATE_LIMIT, True, "rate-limited", "slow down", 3.0, Evidence(text="slow down", status=429))
@@ -116,9 +116,9 @@ def test_policies_as_tables() -> None:
 def test_what_a_call_lacks() -> None:
     """Named, where anybody knows what the tool takes."""
     schemas = {"read": {"required": ["path", 3]}, "free": {}}
-    assert lacking("read", {"path": "x"}, schemas) == ""
-    assert lacking("read", "no table", schemas) == "the call of read lacks path, without which it cannot be made"
-    assert lacking("free", {}, schemas) == lacking("none", {}, schemas) == ""
+    assert missing_arguments("read", {"path": "x"}, schemas) == ""
+    assert missing_arguments("read", "no table", schemas) == "the call of read lacks required arguments: path"
+    assert missing_arguments("free", {}, schemas) == missing_arguments("none", {}, schemas) == ""
 
 
 def test_the_stop_table() -> None:

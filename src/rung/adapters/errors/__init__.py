@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Error readers: each turns the exceptions of one SDK or library into evidence."""

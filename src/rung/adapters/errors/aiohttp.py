@@ -1,4 +1,4 @@
-"""Errors of aiohttp: a cut answer, and statuses that no server sent."""
+"""Errors of aiohttp: a truncated response, and status codes that no server sent."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Final
 from rung.core.classify.evidence import attribute, read_exception, status_of
 from rung.core.domain.failures import Evidence, Phase
 
-_QUERY: Final = re.compile(r"\?[\w.~%-]+=[^\s'\")>]*")  # of a URL: some services take the key there
+_QUERY: Final = re.compile(r"\?[\w.~%-]+=[^\s'\")>]*")  # query of a URL: some services take the API key there
 
 
-def read(thing: object) -> Evidence | None:
-    """What an exception of this package says."""
-    if not isinstance(thing, Exception):
+def read(obj: object) -> Evidence | None:
+    """Return evidence from an exception of this package, or None for any other object."""
+    if not isinstance(obj, Exception):
         return None
-    evidence = read_exception(thing)
+    evidence = read_exception(obj)
     cut = any("PayloadE" in name for name in evidence.exceptions)  # ClientPayloadError, PayloadEncodingError
     return evidence._replace(
         text=_QUERY.sub("?…", evidence.text),
-        # A parser's error has the `code` it would answer with if it were a server; only `status` was received.
-        status=None if attribute(thing, "status") is None else status_of(thing),
+        # The `code` of a parser error is what a server would respond with; only `status` was received.
+        status=None if attribute(obj, "status") is None else status_of(obj),
         phase=Phase.STREAM if cut else evidence.phase,
     )

@@ -1,4 +1,4 @@
-"""Errors of the `anthropic` package: the API's own type and code, and errors that arrive inside a stream."""
+"""Errors of the `anthropic` package: the API's type and code, and errors inside a stream."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rung.core.domain.failures import Evidence, Phase
 _FIRST_ERROR: Final = 400
 
 
-def read(thing: object) -> Evidence | None:
-    """What an exception of this package says."""
-    if not isinstance(thing, Exception):
+def read(obj: object) -> Evidence | None:
+    """Return evidence from an exception of this package, or None for any other object."""
+    if not isinstance(obj, Exception):
         return None
-    evidence = read_exception(thing, code=_code(attribute(thing, "body")), provider="anthropic")
+    evidence = read_exception(obj, code=_code(attribute(obj, "body")), provider="anthropic")
     if evidence.status is not None and evidence.status < _FIRST_ERROR:
-        # An `error` event in a stream that had begun well: the 200 is the stream's, not the error's.
+        # An `error` event inside a stream: the status 200 belongs to the stream, not to the error.
         return evidence._replace(status=None, phase=Phase.STREAM)
     return evidence
 
 
 def _code(body: object) -> str:
-    """`error.type` of the body, and the stable `error.details.error_code` where there is one."""
+    """Return `error.type` of the body, and the stable `error.details.error_code` if there is one."""
     error = body.get("error") if isinstance(body, Mapping) else None
     if not isinstance(error, Mapping):
         return ""

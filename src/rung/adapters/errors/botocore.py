@@ -1,4 +1,4 @@
-"""Errors of botocore (boto3, Bedrock): the service's code, status and headers, which it keeps in a dict."""
+"""Errors of botocore (boto3, Bedrock): the service's code, status and headers, from the `response` dict."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rung.core.domain.failures import Evidence, Phase
 _STREAM: Final = frozenset({"EventStreamError", "ResponseStreamingError", "IncompleteReadError"})
 
 
-def read(thing: object) -> Evidence | None:
-    """What an exception of this package says."""
-    if not isinstance(thing, Exception):
+def read(obj: object) -> Evidence | None:
+    """Return evidence from an exception of this package, or None for any other object."""
+    if not isinstance(obj, Exception):
         return None
-    evidence = read_exception(thing, provider="aws")
-    if type(thing).__name__ in _STREAM:
+    evidence = read_exception(obj, provider="aws")
+    if type(obj).__name__ in _STREAM:
         evidence = evidence._replace(phase=Phase.STREAM)
-    response = attribute(thing, "response")
+    response = attribute(obj, "response")
     if not isinstance(response, Mapping):
         return evidence
     code = _part(response, "Error").get("Code")
     metadata = _part(response, "ResponseMetadata")
     headers = lowered(metadata.get("HTTPHeaders"))
-    return evidence._replace(  # Without a code of the service the HTTP status stands there as text.
+    return evidence._replace(  # Without a service code, `Code` holds the HTTP status as text.
         code=code if isinstance(code, str) and not code.isdecimal() else "",
         status=whole(metadata.get("HTTPStatusCode")),
         headers=headers,

@@ -1,4 +1,4 @@
-"""Errors of google-genai and google-api-core: the status's name, the reasons, and when to come back."""
+"""Errors of google-genai and google-api-core: the status name, the reasons, and the retry delay."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from rung.core.domain.failures import Evidence, Phase
 _DETAILS_LIMIT: Final = 20
 
 
-def read(thing: object) -> Evidence | None:
-    """What an exception of these packages says."""
-    if not isinstance(thing, Exception):
+def read(obj: object) -> Evidence | None:
+    """Return evidence from an exception of these packages, or None for any other object."""
+    if not isinstance(obj, Exception):
         return None
-    body = attribute(thing, "details")
+    body = attribute(obj, "details")
     details = _details(body)
-    words = [attribute(thing, "status"), attribute(attribute(thing, "grpc_status_code"), "name")]
+    words = [attribute(obj, "status"), attribute(attribute(obj, "grpc_status_code"), "name")]
     words += [_field(detail, "reason") for detail in details]
-    evidence = read_exception(thing, body="", provider="google")
-    asked = next((seconds for seconds in map(_delay, details) if seconds is not None), None)
-    begun = _in_stream(thing)
+    evidence = read_exception(obj, body="", provider="google")
+    retry_delay = next((seconds for seconds in map(_delay, details) if seconds is not None), None)
+    in_stream = _in_stream(obj)
     return evidence._replace(
         code=" ".join(dict.fromkeys(word for word in words if isinstance(word, str) and word)),
-        retry_after=evidence.retry_after if asked is None else asked,
-        phase=Phase.STREAM if begun else evidence.phase,
-        # It is raised only after output was made, which a stream has already handed on.
-        output_started=type(thing).__name__ == "ContinuationInterruptedError",
+        retry_after=evidence.retry_after if retry_delay is None else retry_delay,
+        phase=Phase.STREAM if in_stream else evidence.phase,
+        # This error is raised only after output, which a stream has already passed on.
+        output_started=type(obj).__name__ == "ContinuationInterruptedError",
     )
 
 
 def _details(body: object) -> list[object]:
-    """`error.details` of a JSON body, or a list of protobuf messages, as they come."""
+    """Return `error.details` of a JSON body, or the list of protobuf messages."""
     if isinstance(body, Mapping):
         error = body.get("error")
         body = error.get("details") if isinstance(error, Mapping) else None
@@ -46,16 +46,16 @@ def _field(detail: object, name: str) -> object:
 
 
 def _delay(detail: object) -> float | None:
-    """Seconds in a RetryInfo: "34.07s" in JSON, seconds and nanos in protobuf."""
-    said = _field(detail, "retryDelay")
-    if isinstance(said, str):
-        return duration(said)
+    """Return the seconds of a RetryInfo: "34.07s" in JSON, seconds and nanos in protobuf."""
+    text = _field(detail, "retryDelay")
+    if isinstance(text, str):
+        return duration(text)
     delay = _field(detail, "retry_delay")
     seconds, nanos = whole(attribute(delay, "seconds")), whole(attribute(delay, "nanos"))
     return None if seconds is None else seconds + (nanos or 0) / 1e9
 
 
 def _in_stream(error: Exception) -> bool:
-    """An error among the events of a stream: its response is the SDK's own, which has no status."""
+    """Return whether an error came inside a stream: its response is an SDK object without a status."""
     response = attribute(error, "response")
     return response is not None and attribute(response, "response_stream") is not None

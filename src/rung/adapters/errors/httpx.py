@@ -1,4 +1,4 @@
-"""Errors of httpx and httpx2, and of httpcore beneath them: a body that was read, errno, a cut answer."""
+"""Errors of httpx, httpx2 and the underlying httpcore: the response body, errno, a truncated response."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Final
 from rung.core.classify.evidence import attribute, read_exception
 from rung.core.domain.failures import Evidence, Phase
 
-_QUERY: Final = re.compile(r"\?[\w.~%-]+=[^\s'\")>]*")  # of a URL: some services take the key there
+_QUERY: Final = re.compile(r"\?[\w.~%-]+=[^\s'\")>]*")  # query of a URL: some services take the API key there
 _ERRNO: Final = re.compile(r"\[Errno (-?\d{1,4})\]")
 _CUT: Final = ("without sending complete message body", "incomplete chunked read")
 
 
-def read(thing: object) -> Evidence | None:
-    """What an exception of these packages says."""
-    if not isinstance(thing, Exception):
+def read(obj: object) -> Evidence | None:
+    """Return evidence from an exception of these packages, or None for any other object."""
+    if not isinstance(obj, Exception):
         return None
-    response = attribute(thing, "response")
-    body = attribute(response, "content")  # raises where the body was not read: then it stays unread
-    evidence = read_exception(thing, body=body if isinstance(body, bytes) else "")
+    response = attribute(obj, "response")
+    body = attribute(response, "content")  # raises if the body was not read: then it stays unread
+    evidence = read_exception(obj, body=body if isinstance(body, bytes) else "")
     errno = _ERRNO.search(evidence.text) if response is None else None  # the OSError itself is not in the chain
     return evidence._replace(
         text=_QUERY.sub("?…", evidence.text),

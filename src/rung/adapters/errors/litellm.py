@@ -1,4 +1,4 @@
-"""Errors of litellm: the provider's own words and headers, without the statuses litellm makes up."""
+"""Errors of litellm: the provider's message and headers, without the statuses that litellm invents."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from rung.core.classify.evidence import attribute, lowered, read_exception, stat
 from rung.core.classify.retry_after import wait_in_headers
 from rung.core.domain.failures import Evidence, Phase
 
-_MADE_UP: Final = frozenset({408, 500})  # said of every timeout and every lost connection
+_INVENTED_STATUSES: Final = frozenset({408, 500})  # set for every timeout and every lost connection
 
 
-def read(thing: object) -> Evidence | None:
-    """What an exception of this package says."""
-    if not isinstance(thing, Exception):
+def read(obj: object) -> Evidence | None:
+    """Return evidence from an exception of this package, or None for any other object."""
+    if not isinstance(obj, Exception):
         return None
-    provider = attribute(thing, "llm_provider")
-    body = attribute(thing, "body")
-    evidence = read_exception(thing, provider=provider if isinstance(provider, str) else "")
-    # The response it shows is one it built itself, mostly without headers; the real ones are kept aside.
-    received = lowered(attribute(thing, "litellm_response_headers") or attribute(thing, "headers") or {})
+    provider = attribute(obj, "llm_provider")
+    body = attribute(obj, "body")
+    evidence = read_exception(obj, provider=provider if isinstance(provider, str) else "")
+    # litellm builds its own response object, mostly without headers; the received headers are in another attribute.
+    received = lowered(attribute(obj, "litellm_response_headers") or attribute(obj, "headers") or {})
     headers = received or evidence.headers
     evidence = evidence._replace(
-        status=_status(thing, answered=bool(received), body=body),
+        status=_status(obj, has_response=bool(received), body=body),
         code=_code(body),
         headers=headers,
         retry_after=wait_in_headers(headers),
     )
-    begun = attribute(thing, "generated_content")
-    if not isinstance(begun, str):
+    partial_output = attribute(obj, "generated_content")
+    if not isinstance(partial_output, str):
         return evidence
     return evidence._replace(
-        status=None,  # a 503 of its own making
+        status=None,  # litellm invents a 503
         phase=Phase.STREAM,
-        output=text_of(begun),
-        output_started=attribute(thing, "is_pre_first_chunk") is False,
+        output=text_of(partial_output),
+        output_started=attribute(obj, "is_pre_first_chunk") is False,
     )
 
 
-def _status(error: Exception, *, answered: bool, body: object) -> int | None:
+def _status(error: Exception, *, has_response: bool, body: object) -> int | None:
     status = status_of(error)
     if type(error).__name__ == "InternalServerError" and body is None:
-        return None  # 500 stands for any 5xx there; the cause behind it knows which
-    return None if status in _MADE_UP and not answered else status
+        return None  # litellm reports 500 for any 5xx; the cause has the real status
+    return None if status in _INVENTED_STATUSES and not has_response else status
 
 
 def _code(body: object) -> str:
-    """Type and code of the body; those of the exception are made up ("throttling_error", "429")."""
+    """Return type and code of the body. Those of the exception are invented ("throttling_error", "429")."""
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
         body = body["error"]
     words = (body.get("type"), body.get("code")) if isinstance(body, Mapping) else ()

@@ -1,4 +1,4 @@
-"""Errors of the Model Context Protocol: JSON-RPC errors, and tool results that say they are one. For 1.x and 2.x."""
+"""Errors of the Model Context Protocol, 1.x and 2.x: JSON-RPC errors, and tool results marked as errors."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from rung.core.domain.failures import Evidence, Phase
 _BLOCKS_LIMIT: Final = 20
 
 
-def read(thing: object) -> Evidence | None:
-    """What an exception or a tool's result says; None of a result that is fine."""
-    if isinstance(thing, Exception):
-        return _of_error(thing)
-    if True in (attribute(thing, "is_error"), attribute(thing, "isError")):  # 2.x, 1.x
-        return Evidence(text=_of_blocks(attribute(thing, "content")), phase=Phase.TOOL)
+def read(obj: object) -> Evidence | None:
+    """Return evidence from an exception or a failed tool result, or None for a good result."""
+    if isinstance(obj, Exception):
+        return _of_error(obj)
+    if True in (attribute(obj, "is_error"), attribute(obj, "isError")):  # 2.x, 1.x
+        return Evidence(text=_of_blocks(attribute(obj, "content")), phase=Phase.TOOL)
     return None
 
 
 def _of_error(error: Exception) -> Evidence:
-    """`error` holds the JSON-RPC code, a message and data; 1.x says 408 as its code when time is up."""
+    """Return evidence from `error`, which holds the JSON-RPC code, message and data. 1.x uses code 408 for a timeout."""
     inner = attribute(error, "error")
     code = whole(attribute(inner, "code"))
     evidence = read_exception(error, body=attribute(inner, "data"), code="" if code is None else str(code))
@@ -29,7 +29,7 @@ def _of_error(error: Exception) -> Evidence:
 
 
 def _of_blocks(blocks: object) -> str:
-    """The text of a result's content; pictures and the like are not read."""
+    """Return the text of a result's content. Images and other types are ignored."""
     if not isinstance(blocks, list):
         return ""
     texts = [attribute(block, "text") for block in islice(blocks, _BLOCKS_LIMIT)]

@@ -1,4 +1,4 @@
-"""Error readers by the top-level package of a class; each is imported when the first such object is seen."""
+"""Registry of error readers, by the top-level package of an exception's class. A reader is imported on first use."""
 
 from __future__ import annotations
 

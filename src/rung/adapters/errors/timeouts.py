@@ -1,4 +1,4 @@
-"""asyncio, concurrent.futures and multiprocessing: what their exceptions hold beyond the name of the class."""
+"""Errors of asyncio, concurrent.futures and multiprocessing that carry more than their class name."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from rung.core.classify.evidence import attribute, read_exception, text_of
 from rung.core.domain.failures import Evidence, Phase
 
 
-def read(thing: object) -> Evidence | None:
-    """What an exception of these modules says; None where its class says it all."""
-    if not isinstance(thing, BaseException):
+def read(obj: object) -> Evidence | None:
+    """Return evidence from an exception of these modules, or None if its class name is enough."""
+    if not isinstance(obj, BaseException):
         return None
-    name = type(thing).__name__
+    name = type(obj).__name__
     if name in {"_RemoteTraceback", "RemoteTraceback"}:
-        # The cause of every exception from a worker process; its text is a stack, not another error.
-        return Evidence(stack=text_of(attribute(thing, "tb") or ""))
+        # The cause of every exception from a worker process. Its text is a stack trace, not another error.
+        return Evidence(stack=text_of(attribute(obj, "tb") or ""))
     if name == "IncompleteReadError":
-        return read_exception(thing)._replace(phase=Phase.STREAM)
-    if name == "TimeoutError":  # multiprocessing has one of its own, which is not the builtin
-        evidence = read_exception(thing)
+        return read_exception(obj)._replace(phase=Phase.STREAM)
+    if name == "TimeoutError":  # multiprocessing has its own class, unrelated to the builtin
+        evidence = read_exception(obj)
         return evidence._replace(exceptions=tuple(dict.fromkeys((*evidence.exceptions, "TimeoutError"))))
     return None

@@ -1,4 +1,4 @@
-"""Answers that do not fit: pydantic, JSON and JSON Schema errors, without repeating what was validated."""
+"""Validation errors of pydantic, JSON and JSON Schema, without the validated data."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _ERRORS_LIMIT: Final = 20
 _MESSAGE_LIMIT: Final = 300
 
 
-def read(thing: object) -> Evidence | None:
-    """What a validation error says: where, and what was expected there."""
-    if not isinstance(thing, Exception):
+def read(obj: object) -> Evidence | None:
+    """Return evidence from a validation error: the location and the expected value."""
+    if not isinstance(obj, Exception):
         return None
-    said = _pydantic(thing) or _schema(thing) or _json(thing)
-    if not said:
+    text = _pydantic(obj) or _schema(obj) or _json(obj)
+    if not text:
         return None
-    return read_exception(thing, body="")._replace(text=said, code="", phase=Phase.RESULT)
+    return read_exception(obj, body="")._replace(text=text, code="", phase=Phase.RESULT)
 
 
 def _pydantic(error: Exception) -> str:
-    """Title, then one line for each place: its own text would quote the input of each."""
-    told = attribute(error, "errors")
-    if not callable(told):
+    """Return the title and one line for each location. The text of the exception would quote the input."""
+    read_errors = attribute(error, "errors")
+    if not callable(read_errors):
         return ""
     try:
-        errors = told(include_url=False, include_context=False, include_input=False)
-    except TypeError:  # pydantic 1 takes no such arguments, and quotes no input
-        errors = told()
+        errors = read_errors(include_url=False, include_context=False, include_input=False)
+    except TypeError:  # pydantic 1 has no such arguments and quotes no input
+        errors = read_errors()
     if not isinstance(errors, list) or not all(isinstance(item, Mapping) for item in errors):
         return ""
     title = attribute(error, "title") or attribute(attribute(error, "model"), "__name__") or ""
@@ -43,7 +43,7 @@ def _pydantic(error: Exception) -> str:
 
 
 def _schema(error: Exception) -> str:
-    """Place, rule and the start of the message; its own text would quote the schema and the instance."""
+    """Return location, rule and start of the message. The text of the exception would quote schema and instance."""
     rule, place = attribute(error, "validator"), attribute(error, "json_path")
     if not isinstance(rule, str) or not isinstance(place, str):
         return ""
@@ -51,5 +51,5 @@ def _schema(error: Exception) -> str:
 
 
 def _json(error: Exception) -> str:
-    """Where the JSON broke off; the document itself is not quoted."""
+    """Return the JSON parse error without the document."""
     return text_of(error, _MESSAGE_LIMIT) if isinstance(attribute(error, "doc"), str) else ""

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Recovery adapters for SDK clients and agent frameworks."""

@@ -1,8 +1,7 @@
-"""Recovery inside the `anthropic` client: `Anthropic(middleware=[Recovering("call")], max_retries=0)`.
+"""Recovery in the `anthropic` client: `Anthropic(middleware=[AnthropicRecoveryMiddleware("call")], max_retries=0)`.
 
-Every HTTP attempt goes through the ladder: repeats, a larger output limit, a mended or smaller history, another model. The
-SDK's own retries must be off (`max_retries=0`): one owner of retries. What cannot be recovered reaches the caller as the
-SDK's own error.
+Every call goes through the ladder: retry, a larger output limit, a repaired or smaller history, another model. Turn the
+SDK's retries off (`max_retries=0`): retries need one owner. If recovery fails, the caller gets the SDK's error.
 """
 
 from __future__ import annotations
@@ -23,43 +22,43 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
 
-_FIRST_ERROR: Final = 400
+_FIRST_ERROR_STATUS: Final = 400
 
 
 class AnthropicRecoveryMiddleware(Middleware):
-    """Middleware that takes each call up the ladder of a policy. `ports` are those of `recover`: journal, listeners, …"""
+    """Middleware that recovers each call with a policy. `ports` are those of `recover`: journal, listeners, …"""
 
     def __init__(self, policy: Policy | str = "call", **ports: Any) -> None:
         self.policy = policy
         self.ports = ports
 
     def handle(self, request: APIRequest, call_next: Any) -> Any:
-        """One call of the synchronous client."""
+        """Handle a call of the blocking client."""
 
-        def attempt(asked: Request) -> Any:
-            response = call_next(_sent(request, asked))
-            if response.status_code >= _FIRST_ERROR:
+        def attempt(changed: Request) -> Any:
+            response = call_next(_apply_changes(request, changed))
+            if response.status_code >= _FIRST_ERROR_STATUS:
                 response.read()
                 raise AnthropicErrorResponse(response)
             return response
 
-        return _given(recover_sync(attempt, _asked(request), policy=self.policy, **self.ports))
+        return _response_or_raise(recover_sync(attempt, _to_request(request), policy=self.policy, **self.ports))
 
     async def handle_async(self, request: APIRequest, call_next: Any) -> Any:
-        """One call of the asynchronous client."""
+        """Handle a call of the async client."""
 
-        async def attempt(asked: Request) -> Any:
-            response = await call_next(_sent(request, asked))
-            if response.status_code >= _FIRST_ERROR:
+        async def attempt(changed: Request) -> Any:
+            response = await call_next(_apply_changes(request, changed))
+            if response.status_code >= _FIRST_ERROR_STATUS:
                 await response.read()
                 raise AnthropicErrorResponse(response)
             return response
 
-        return _given(await recover(attempt, _asked(request), policy=self.policy, **self.ports))
+        return _response_or_raise(await recover(attempt, _to_request(request), policy=self.policy, **self.ports))
 
 
 class AnthropicErrorResponse(AttemptError):
-    """The service answered with an error."""
+    """HTTP error response of the API."""
 
     def __init__(self, response: Any) -> None:
         text = clip(response.http_response.text)
@@ -70,27 +69,27 @@ class AnthropicErrorResponse(AttemptError):
         self.response = response
 
 
-def _asked(request: APIRequest) -> Request:
+def _to_request(request: APIRequest) -> Request:
     body: Any = request.json if isinstance(request.json, dict) else {}
     return Request(
         messages=tuple(body.get("messages") or ()), model=str(body.get("model", "")), max_tokens=body.get("max_tokens")
     )
 
 
-def _sent(request: APIRequest, asked: Request) -> APIRequest:
-    """The SDK's request with what a rung changed."""
-    before = _asked(request)
-    changed = before.changed(asked)
-    if not {"messages", "model", "max_tokens"} & set(changed) or not isinstance(request.json, dict):
+def _apply_changes(request: APIRequest, changed: Request) -> APIRequest:
+    """Return the SDK's request with the changes of a rung."""
+    before = _to_request(request)
+    fields = before.changed(changed)
+    if not {"messages", "model", "max_tokens"} & set(fields) or not isinstance(request.json, dict):
         return request
-    body = {**request.json, "messages": [dict(one) for one in asked.messages], "model": asked.model}
-    if asked.max_tokens is not None:
-        body["max_tokens"] = asked.max_tokens
+    body = {**request.json, "messages": [dict(message) for message in changed.messages], "model": changed.model}
+    if changed.max_tokens is not None:
+        body["max_tokens"] = changed.max_tokens
     return request.copy(body=body)
 
 
-def _given(outcome: Outcome[Any]) -> Any:
-    """The good answer; or the last bad one, of which the SDK makes its own error."""
+def _response_or_raise(outcome: Outcome[Any]) -> Any:
+    """Return the good response, or the last error response, from which the SDK raises its own error."""
     if outcome.ok:
         return outcome.value
     if isinstance(outcome.error, AnthropicErrorResponse):

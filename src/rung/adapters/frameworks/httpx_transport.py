@@ -1,7 +1,7 @@
-"""Recovery beneath any client that speaks through httpx or httpx2: `Client(transport=recovering(HTTPTransport()))`.
+"""Recovery in the transport of httpx or httpx2: `Client(transport=recovering(HTTPTransport()))`.
 
-For OpenAI's and other SDKs: `OpenAI(http_client=httpx2.Client(transport=…), max_retries=0)`; the SDK's own retries must be off.
-Requests are repeated as they are: a transport does not know what is in them.
+For OpenAI's and other SDKs: `OpenAI(http_client=httpx2.Client(transport=…), max_retries=0)`. Turn the SDK's retries off.
+Requests are retried unchanged: a transport does not interpret their content.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rung.engine.guarded.guard import guarded
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
 
-_FIRST_ERROR: Final = 400
+_FIRST_ERROR_STATUS: Final = 400
 
 
 class HttpxErrorResponse(AttemptError):
-    """The service answered with an error."""
+    """HTTP error response."""
 
     def __init__(self, response: Any) -> None:
         text = clip(response.text)
@@ -32,11 +32,11 @@ class HttpxErrorResponse(AttemptError):
 
 
 def recovering(transport: Any, policy: Policy | str = "call", **ports: Any) -> Any:
-    """A transport around this one, sync or async, httpx's or httpx2's, that repeats what may be repeated."""
+    """Wrap a blocking or async transport of httpx or httpx2 in one that retries."""
     package = import_module(_package(transport))
     if isinstance(transport, package.AsyncBaseTransport):
-        return _asynchronous(package, transport, policy, ports)
-    return _synchronous(package, transport, policy, ports)
+        return _wrap_async(package, transport, policy, ports)
+    return _wrap_sync(package, transport, policy, ports)
 
 
 def _package(transport: Any) -> str:
@@ -47,17 +47,17 @@ def _package(transport: Any) -> str:
     raise TypeError(f"{transport!r} is invalid; must be a transport of httpx or httpx2")
 
 
-def _synchronous(package: Any, transport: Any, policy: Policy | str, ports: dict[str, Any]) -> Any:
+def _wrap_sync(package: Any, transport: Any, policy: Policy | str, ports: dict[str, Any]) -> Any:
     @guarded(policy, idempotent=True, **ports)
     def attempt(request: Any) -> Any:
         response = transport.handle_request(request)
-        if response.status_code >= _FIRST_ERROR:
+        if response.status_code >= _FIRST_ERROR_STATUS:
             response.read()
             raise HttpxErrorResponse(response)
         return response
 
     def handle_request(_: Any, request: Any) -> Any:
-        request.read()  # so that it can be sent again
+        request.read()  # buffer the body, so that it can be sent again
         try:
             return attempt(request)
         except HttpxErrorResponse as error:
@@ -67,11 +67,11 @@ def _synchronous(package: Any, transport: Any, policy: Policy | str, ports: dict
     return type("RecoveringTransport", (package.BaseTransport,), methods)()
 
 
-def _asynchronous(package: Any, transport: Any, policy: Policy | str, ports: dict[str, Any]) -> Any:
+def _wrap_async(package: Any, transport: Any, policy: Policy | str, ports: dict[str, Any]) -> Any:
     @guarded(policy, idempotent=True, **ports)
     async def attempt(request: Any) -> Any:
         response = await transport.handle_async_request(request)
-        if response.status_code >= _FIRST_ERROR:
+        if response.status_code >= _FIRST_ERROR_STATUS:
             await response.aread()
             raise HttpxErrorResponse(response)
         return response

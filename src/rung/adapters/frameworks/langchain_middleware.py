@@ -1,8 +1,8 @@
-"""Recovery in a LangChain agent: `create_agent(model, tools, middleware=[Recovering("call")])`.
+"""Recovery in a LangChain agent: `create_agent(model, tools, middleware=[LangChainRecoveryMiddleware("call")])`.
 
-Model calls go up the ladder (repeats, then the models given as `models`); a failing tool becomes a message that says what was
-wrong and what not to do, and a repeated one is told to plan anew. Interrupts and other signals of LangGraph pass untouched. Give the
-chat model `max_retries=0`: one owner of retries.
+Model calls go through the ladder (retry, then the models given as `models`). A tool error becomes a message that tells the
+model what was wrong and what to avoid; after repeated errors it asks for a new plan. Interrupts and other control-flow
+exceptions of LangGraph propagate. Give the chat model `max_retries=0`: retries need one owner.
 """
 
 from __future__ import annotations
@@ -31,87 +31,87 @@ if TYPE_CHECKING:
 
 
 class LangChainRecoveryMiddleware(AgentMiddleware[Any, Any]):
-    """One agent's recovery. `models`: chat models by the names that the policy hands over to."""
+    """Recovery of one agent. `models` maps the model names of the policy's fallback rungs to chat models."""
 
     def __init__(self, policy: Policy | str = "call", *, models: Mapping[str, Any] | None = None, **ports: Any) -> None:
         super().__init__()
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
         self.models = dict(models or {})
         self.ports = ports
-        self.watch = SessionMonitor()
+        self.monitor = SessionMonitor()
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        """A model call."""
-        passed: list[GraphBubbleUp] = []
+        """Run a model call with recovery."""
+        signals: list[GraphBubbleUp] = []
 
-        def attempt(asked: Request) -> Any:
+        def attempt(attempted: Request) -> Any:
             try:
-                return handler(self._with(request, asked))
+                return handler(self._with_model(request, attempted))
             except GraphBubbleUp as signal:
-                passed.append(signal)
+                signals.append(signal)
                 return None
 
         outcome = recover_sync(attempt, Request(model=_name(request.model)), policy=self.policy, **self.ports)
-        if passed:
-            raise passed[-1]
+        if signals:
+            raise signals[-1]
         return outcome.unwrap()
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """The same, awaited."""
-        passed: list[GraphBubbleUp] = []
+        """Run a model call with recovery, awaiting."""
+        signals: list[GraphBubbleUp] = []
 
-        async def attempt(asked: Request) -> Any:
+        async def attempt(attempted: Request) -> Any:
             try:
-                return await handler(self._with(request, asked))
+                return await handler(self._with_model(request, attempted))
             except GraphBubbleUp as signal:
-                passed.append(signal)
+                signals.append(signal)
                 return None
 
         outcome = await recover(attempt, Request(model=_name(request.model)), policy=self.policy, **self.ports)
-        if passed:
-            raise passed[-1]
+        if signals:
+            raise signals[-1]
         return outcome.unwrap()
 
     def wrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """A tool's call: its failure is said to the model, not raised."""
+        """Run a tool call. An error is returned to the model as a message, not raised."""
         try:
-            return self._seen(request, handler(request))
+            return self._check_result(request, handler(request))
         except GraphBubbleUp:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever a tool raises, the model can be told
-            return self._told(request, error)
+        except Exception as error:  # noqa: BLE001  # any error of a tool is reported to the model
+            return self._error_message(request, error)
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """The same, awaited."""
+        """Run a tool call, awaiting. An error is returned to the model as a message, not raised."""
         try:
-            return self._seen(request, await handler(request))
+            return self._check_result(request, await handler(request))
         except GraphBubbleUp:
             raise
-        except Exception as error:  # noqa: BLE001  # as above
-            return self._told(request, error)
+        except Exception as error:  # noqa: BLE001  # any error of a tool is reported to the model
+            return self._error_message(request, error)
 
-    def _with(self, request: Any, asked: Request) -> Any:
-        model = self.models.get(asked.model)
-        return request if model is None or asked.model == _name(request.model) else request.override(model=model)
+    def _with_model(self, request: Any, attempted: Request) -> Any:
+        model = self.models.get(attempted.model)
+        return request if model is None or attempted.model == _name(request.model) else request.override(model=model)
 
-    def _seen(self, request: Any, result: Any) -> Any:
+    def _check_result(self, request: Any, result: Any) -> Any:
         call = request.tool_call
         failed = getattr(result, "status", "") == "error"
-        found = self.watch.check(Step(call["name"], call["args"], str(getattr(result, "content", result)), failed))
-        if found is not None and found.is_new_stage and isinstance(result, ToolMessage):
-            return result.model_copy(update={"content": f"{result.content}\n\n{_advice(found.failure)}"})
+        finding = self.monitor.check(Step(call["name"], call["args"], str(getattr(result, "content", result)), failed))
+        if finding is not None and finding.is_new_stage and isinstance(result, ToolMessage):
+            return result.model_copy(update={"content": f"{result.content}\n\n{_advice(finding.failure)}"})
         return result
 
-    def _told(self, request: Any, error: Exception) -> ToolMessage:
+    def _error_message(self, request: Any, error: Exception) -> ToolMessage:
         call = request.tool_call
         failure = classify(error)
-        found = self.watch.check(Step(call["name"], call["args"], "", str(error) or type(error).__name__))
-        text = _advice(found.failure if found is not None and found.is_new_stage else failure)
+        finding = self.monitor.check(Step(call["name"], call["args"], "", str(error) or type(error).__name__))
+        text = _advice(finding.failure if finding is not None and finding.is_new_stage else failure)
         return ToolMessage(content=text, tool_call_id=call["id"], name=call["name"], status="error")
 
 
 def _advice(failure: Failure) -> str:
-    """Text for the model on the rung that the session ladder takes for this failure."""
+    """Return the text for the model on the rung that the session ladder takes for this failure."""
     recovery = ExternalRecovery(session_policy())
     return without_task(recovery.change_request(recovery.failed(failure)))
 

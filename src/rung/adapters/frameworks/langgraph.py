@@ -1,7 +1,8 @@
-"""Recovery of LangGraph's nodes: `add_node("ask", ask, retry_policy=retry_policy(), error_handler=end_partial)`.
+"""Recovery of LangGraph nodes: `add_node("ask", ask, retry_policy=retry_policy(), error_handler=end_partial)`.
 
-LangGraph's own predicate repeats a 401 and not a 429; ours asks what went wrong. When the tries are spent, the handler ends the node
-with a partial outcome in the state instead of losing the whole graph. Give the model's client `max_retries=0`.
+LangGraph's default predicate retries a 401 but not a 429; this one classifies the error. When the retries are exhausted,
+the handler ends the node with a partial outcome in the state, and the graph continues. Give the model's client
+`max_retries=0`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def retry_policy(policy: Policy | str = "call") -> RetryPolicy:
-    """A policy's retry rung and backoff, as LangGraph takes them."""
+    """Return a policy's retry rung and backoff as a LangGraph retry policy."""
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     tries = max((rung.tries for rung in chosen.ladder.rungs if rung.action is Action.RETRY), default=0)
     backoff = chosen.backoff

@@ -1,8 +1,8 @@
-"""Recovery in the OpenAI Agents SDK: a retry policy for `ModelSettings`, and handlers that end honestly.
+"""Recovery in the OpenAI Agents SDK: a retry policy for `ModelSettings`, and error handlers that return partial results.
 
-The runner retries nothing unless told; with this it repeats what may be repeated, as a ladder's retry rung says. The client's own
-retries must be off (`AsyncOpenAI(max_retries=0)`). A run that ends at its turn limit, refused or malformed gives a partial
-result instead of an exception.
+By default the runner does not retry; with these settings it retries as the ladder decides. Turn the client's retries off
+(`AsyncOpenAI(max_retries=0)`). A run that ends at its turn limit, with a refusal or with malformed output returns a
+partial result instead of raising.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _KINDS: Final = {
 
 
 def retry_settings(policy: Policy | str = "call", *, journal: Any = None) -> ModelRetrySettings:
-    """For `ModelSettings(retry=…)`: as many repeats as the policy's retry rung has tries, each decided by the ladder."""
+    """Return settings for `ModelSettings(retry=…)`: up to the tries of the retry rung, each decided by the ladder."""
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     tries = max((rung.tries for rung in chosen.ladder.rungs if rung.action is Action.RETRY), default=0)
-    return ModelRetrySettings(max_retries=tries, policy=_decided_by(chosen, journal))
+    return ModelRetrySettings(max_retries=tries, policy=_ladder_policy(chosen, journal))
 
 
-def _decided_by(policy: Policy, journal: Any) -> Callable[[RetryPolicyContext], RetryDecision]:
-    """The ladder, asked after each failed attempt. A function: the SDK copies its settings, and functions stay as they are."""
-    recoveries: dict[int, ExternalRecovery] = {}  # by task: one for each model call, opened at its first failure
+def _ladder_policy(policy: Policy, journal: Any) -> Callable[[RetryPolicyContext], RetryDecision]:
+    """Return a function that applies the ladder after each failed attempt. The SDK copies settings, but not functions."""
+    recoveries: dict[int, ExternalRecovery] = {}  # by task: one for each model call, created at its first failure
 
-    def decided(context: RetryPolicyContext) -> RetryDecision:
+    def decide_retry(context: RetryPolicyContext) -> RetryDecision:
         task = id(asyncio.current_task())
         if context.attempt <= 1 and task in recoveries:
-            recoveries.pop(task).succeeded()  # a new call: the retry of the one before succeeded
+            recoveries.pop(task).succeeded()  # a new call: the last retry of the previous one succeeded
         if task not in recoveries:
             recoveries[task] = ExternalRecovery(policy, journal=journal)
         decision = recoveries[task].failed(context.error)
@@ -55,11 +55,11 @@ def _decided_by(policy: Policy, journal: Any) -> Callable[[RetryPolicyContext], 
         del recoveries[task]
         return RetryDecision(retry=False, reason=str(decision.reason))
 
-    return decided
+    return decide_retry
 
 
 def error_handlers(policy: Policy | str = "task", *, journal: Any = None) -> dict[str, Callable[[Any], Any]]:
-    """For `Runner.run(error_handlers=…)`: the run ends with what there is, said to be partial."""
+    """Return handlers for `Runner.run(error_handlers=…)`: the run ends with a result marked as partial."""
     return {name: _handler(kind, policy, journal) for name, kind in _KINDS.items()}
 
 
@@ -68,7 +68,7 @@ def _handler(kind: Kind, policy: Policy | str, journal: Any) -> Callable[[Any], 
         recovery = ExternalRecovery(policy, journal=journal)
         recovery.failed(Evidence(text=str(given.error), finding=kind, phase=Phase.RESULT))
         done = [str(getattr(item, "output", "")) for item in given.run_data.new_items if getattr(item, "output", None)]
-        said = f"PARTIAL ({kind}): {given.error}\n" + "\n".join(f"- {one[:500]}" for one in done[-5:])
-        return {"final_output": said.strip(), "include_in_history": False}
+        output = f"PARTIAL ({kind}): {given.error}\n" + "\n".join(f"- {item[:500]}" for item in done[-5:])
+        return {"final_output": output.strip(), "include_in_history": False}
 
     return handle

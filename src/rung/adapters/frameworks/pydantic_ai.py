@@ -1,8 +1,9 @@
-"""Recovery in a Pydantic AI agent: `Agent(model, capabilities=[Recovering("call")])`.
+"""Recovery in a Pydantic AI agent: `Agent(model, capabilities=[PydanticAIRecovery("call")])`.
 
-A failed model request is repeated, or goes to the next of `models`, as the ladder says; a failed tool is told to the model as a
-retry, with what was wrong and what not to do. With `partial=True` a run that fails all the same ends with what there is: a result
-whose output says PARTIAL, why, and what the tools had found. Give the provider's client `max_retries=0`: one owner of retries.
+A failed model request is retried, or sent to another of `models`, as the ladder decides. A tool error is returned to the
+model as a retry that tells it what was wrong and what to avoid. With `partial=True` a run that still fails returns a
+result whose output says PARTIAL, the reason, and the tool results so far. Give the provider's client `max_retries=0`:
+retries need one owner.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
     from rung.core.policy.policy import Policy
 
-_RUNS = 1_000
+_MAX_TRACKED_RUNS = 1_000
 
 
 class PydanticAIRecovery(AbstractCapability[Any]):
-    """One agent's recovery. `models`: models by the names that the policy hands over to."""
+    """Recovery of one agent. `models` maps the model names of the policy's fallback rungs to models."""
 
     def __init__(
         self,
@@ -46,13 +47,13 @@ class PydanticAIRecovery(AbstractCapability[Any]):
     ) -> None:
         self.policy, self.models, self.journal, self.partial = policy, dict(models or {}), journal, partial
         self._recoveries: dict[tuple[str, int], ExternalRecovery] = {}
-        self._watches: dict[str, SessionMonitor] = {}
-        self._found: dict[str, list[str]] = {}
+        self._monitors: dict[str, SessionMonitor] = {}
+        self._tool_results: dict[str, list[str]] = {}
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
-        """The same request again, another model, or the error."""
+        """Retry the request, switch to another model, or raise the error."""
         key = (str(ctx.run_id), int(ctx.run_step))
-        if len(self._recoveries) >= _RUNS:
+        if len(self._recoveries) >= _MAX_TRACKED_RUNS:
             self._recoveries.clear()
         recovery = self._recoveries.get(key)
         if recovery is None:
@@ -68,55 +69,55 @@ class PydanticAIRecovery(AbstractCapability[Any]):
             raise RetryModelRequest(model=self.models[decision.model]) from error
         raise error
 
-    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:  # noqa: ARG002  # theirs
+    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:  # noqa: ARG002  # signature of the framework
         """Close the incident of a request that succeeded in the end."""
         recovery = self._recoveries.pop((str(ctx.run_id), int(ctx.run_step)), None)
         if recovery is not None:
             recovery.succeeded()
         return response
 
-    async def on_tool_execute_error(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, error: Exception) -> Any:  # noqa: ARG002  # theirs
-        """A tool failed: the model hears what was wrong and what not to do."""
+    async def on_tool_execute_error(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, error: Exception) -> Any:  # noqa: ARG002  # signature of the framework
+        """Tell the model what was wrong with a tool call and what to avoid."""
         if isinstance(error, ModelRetry):
             raise error
-        if len(self._watches) >= _RUNS:
-            self._watches.clear()
-        watch = self._watches.setdefault(str(ctx.run_id), SessionMonitor())
-        found = watch.check(Step(call.tool_name, args, "", str(error) or type(error).__name__))
-        looping = found is not None and found.is_new_stage
-        failure = found.failure if found is not None and looping else classify(_evidence(error, call.tool_name))
+        if len(self._monitors) >= _MAX_TRACKED_RUNS:
+            self._monitors.clear()
+        monitor = self._monitors.setdefault(str(ctx.run_id), SessionMonitor())
+        finding = monitor.check(Step(call.tool_name, args, "", str(error) or type(error).__name__))
+        looping = finding is not None and finding.is_new_stage
+        failure = finding.failure if finding is not None and looping else classify(_evidence(error, call.tool_name))
         recovery = ExternalRecovery(session_policy())
         raise ModelRetry(without_task(recovery.change_request(recovery.failed(failure)))) from error
 
-    async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:  # noqa: ARG002  # theirs
-        """Remember what a tool found, for a run that ends early."""
+    async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:  # noqa: ARG002  # signature of the framework
+        """Keep a tool result for a partial outcome."""
         if self.partial:
-            if len(self._found) >= _RUNS:
-                self._found.clear()
-            found = self._found.setdefault(str(ctx.run_id), [])
-            found.append(clip(str(result), _ROOM))
-            del found[:-_SHOWN]
+            if len(self._tool_results) >= _MAX_TRACKED_RUNS:
+                self._tool_results.clear()
+            results = self._tool_results.setdefault(str(ctx.run_id), [])
+            results.append(clip(str(result), _MAX_TEXT_CHARACTERS))
+            del results[:-_MAX_TOOL_RESULTS]
         return result
 
     async def on_run_error(self, ctx: Any, *, error: BaseException) -> AgentRunResult[Any]:
-        """The run is over: a partial result where that is wanted and the output is text, else the error."""
+        """Return a partial result if that is enabled and the output type is text, else raise the error."""
         failure = classify(error) if isinstance(error, Exception) else None
-        if not self.partial or failure is None or isinstance(error, UserError) or not _is_text(ctx):
+        if not self.partial or failure is None or isinstance(error, UserError) or not _returns_text(ctx):
             raise error
-        found = self._found.pop(str(ctx.run_id), [])
-        said = f"PARTIAL: {failure.kind}: {clip(failure.evidence.text, _ROOM)}"
-        output = "\n".join([said, *(f"- found: {text}" for text in found)])
+        results = self._tool_results.pop(str(ctx.run_id), [])
+        summary = f"PARTIAL: {failure.kind}: {clip(failure.evidence.text, _MAX_TEXT_CHARACTERS)}"
+        output = "\n".join([summary, *(f"- found: {text}" for text in results)])
         return AgentRunResult(output=output)
 
 
-def _is_text(ctx: Any) -> bool:
-    """Does the run promise a text? Anything else cannot be made up."""
+def _returns_text(ctx: Any) -> bool:
+    """Return whether the output type of the run is text. Other types cannot be filled with a partial result."""
     agent = getattr(ctx, "agent", None)
     return getattr(agent, "output_type", str) is str
 
 
-_ROOM = 500
-_SHOWN = 10
+_MAX_TEXT_CHARACTERS = 500
+_MAX_TOOL_RESULTS = 10
 
 
 def _evidence(error: Exception, tool: str) -> Evidence:

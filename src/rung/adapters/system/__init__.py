@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Adapters to the operating system: processes, git, files, hooks, and a provider client."""

@@ -32,7 +32,7 @@ def command(
     A run of a task (`@rung.durable.task`) goes on in this process, from its recorded steps, once the module that registers
     it is imported. A run that belongs to a call in somebody's program goes on when that call is made again.
     """
-    from rung.engine.durable.tasks import TASKS, take_up
+    from rung.engine.durable.tasks import TASKS, start_blocking
 
     sys.path.insert(0, "")
     for module in modules:
@@ -47,7 +47,7 @@ def command(
             row: dict[str, Any] = {"run": one.id, "task": one.task, "state": state}
             if state == "left" and not only_list:
                 try:
-                    row |= {"state": "done", "result": take_up(store, one.id, one.task, **one.arguments)}
+                    row |= {"state": "done", "result": start_blocking(store, one.id, one.task, **one.arguments)}
                 except Exception as error:  # noqa: BLE001  # one run's trouble is not the next one's
                     row |= {"state": "failed", "error": f"{type(error).__name__}: {error}"}
             rows.append(row)

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Recoveries and tasks that survive their process."""

@@ -1,4 +1,4 @@
-"""Recoveries that survive their process: every attempt is a step that is written down, and none is made twice."""
+"""Durable recoveries: every attempt is a recorded step, and a finished attempt is never made again after a crash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rung.core.domain.event_codec import record_from, record_of
 from rung.core.domain.failures import Evidence
 from rung.core.domain.incident import Incident
 from rung.core.recovery.resume_point import about_cut_off, cut_off, point
-from rung.engine.durable.store_retry import apatiently, patiently
+from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
 from rung.engine.ports import DurableJournal
 from rung.engine.recover import arun_to_end, finish_run, new_run, run_to_end
 
@@ -35,116 +35,119 @@ T = TypeVar("T")
 
 
 class DurableRecovery:
-    """One durable recovery: what its attempts came to, now or before the crash."""
+    """One durable recovery: records the results of its attempts, and replays those from before a crash."""
 
     def __init__(self, claim: RunLease, run: RecoveryRun) -> None:
-        self.claim = claim
+        self.lease = claim
         self.run = run
-        self.known = claim.steps()
+        self.recorded_steps = claim.steps()
 
-    def key(self) -> str:
-        """The step of the attempt that comes next."""
+    def next_step_key(self) -> str:
+        """Return the step key of the next attempt."""
         return f"attempt.{self.run.incident.attempts + 1}"
 
-    def begun(self) -> Awaitable[None] | None:
-        """An attempt that is about to be made is written down first; one that is known is not made."""
-        key = self.key()
-        return None if key in self.known else self._keep(f"{key}.begun", True)
+    def attempt_started(self) -> Awaitable[None] | None:
+        """Record that the next attempt starts, unless its result is already recorded."""
+        key = self.next_step_key()
+        return None if key in self.recorded_steps else self._record_step(f"{key}.begun", True)
 
-    def came_to(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
-        """What it came to is written down, and then it is never made again."""
-        key = self.key()
-        if key in self.known:
+    def attempt_finished(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
+        """Record the result of the attempt, so that it is never made again."""
+        key = self.next_step_key()
+        if key in self.recorded_steps:
             return None
-        return self._keep(key, self._kept(value) if error is None else _failure(error))
+        return self._record_step(key, self._step_result(value) if error is None else _error_step(error))
 
-    def _keep(self, key: str, result: Any) -> Awaitable[None] | None:
-        """Write a step down; the store's own waits are taken off the loop."""
-        record = partial(self.claim.record, key, result)
-        if self.run.awaited:
-            return apatiently(record, self.run.clock.asleep)
-        patiently(record, self.run.clock.sleep)
+    def _record_step(self, key: str, result: Any) -> Awaitable[None] | None:
+        """Record a step, with retries. In an async run the write does not block the event loop."""
+        record = partial(self.lease.record, key, result)
+        if self.run.is_async:
+            return awrite_with_retry(record, self.run.clock.asleep)
+        write_with_retry(record, self.run.clock.sleep)
         return None
 
-    def once(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
-        """The attempt, or what it came to before."""
+    def replaying(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        """Return an attempt function that replays a recorded result instead of calling `attempt`."""
 
         def step(request: Request) -> Any:
-            known = self.known.get(self.key())
-            return attempt(request) if known is None else _again(known)
+            recorded = self.recorded_steps.get(self.next_step_key())
+            return attempt(request) if recorded is None else _replay(recorded)
 
         return step
 
-    def _kept(self, value: Any) -> dict[str, Any]:
-        """The value, to be given to whoever asks later; what JSON cannot hold is given to this caller alone."""
+    def _step_result(self, value: Any) -> dict[str, Any]:
+        """Return the step result for a value. A value that JSON cannot represent is returned to the caller only."""
         if _is_json(value):
             return {"value": value}
-        what = f"the result of {self.claim.run!r} is a {type(value).__name__}"
+        what = f"the result of {self.lease.run!r} is a {type(value).__name__}"
         warnings.warn(
-            f"rung: {what}, which JSON cannot hold: it is returned, but not kept", RuntimeWarning, stacklevel=2
+            f"rung: {what}, which is not JSON serializable: it is returned, but not recorded",
+            RuntimeWarning,
+            stacklevel=2,
         )
         return {"value": None}
 
-    def begin(self, events: Sequence[Event]) -> ResumePoint | None:
-        """Take up where the events leave off; None when there is nothing left to do."""
+    def resume(self, events: Sequence[Event]) -> ResumePoint | None:
+        """Restore the run from its events. Return the point to continue from, or None if the run has ended."""
         run, now = self.run, self.run.clock.now()
         if events:
             run.log[:] = events
             run.incident = Incident.of(events)
-            run.incident.terms = run.terms  # who is there to be asked, and what may be repeated, is told anew
+            run.incident.terms = run.terms  # the operator and the idempotency are those of this call
             run.published = len(events)
         if run.incident.status is not None:
-            run.value = self.known.get(f"attempt.{run.incident.attempts}", {}).get("value")
+            run.value = self.recorded_steps.get(f"attempt.{run.incident.attempts}", {}).get("value")
             return None
         at = point(run.log, run.policy, now)
-        run.before = at.before
-        key = self.key()
-        if key in self.known:
-            return self._decided(at)  # it had ended: what it came to is taken in first, however often it was taken up
-        if f"{key}.begun" in self.known:
+        run.previous_decision = at.before
+        key = self.next_step_key()
+        if key in self.recorded_steps:
+            return self._with_decision(
+                at
+            )  # the attempt had finished: its result is replayed, however often the run was resumed
+        if f"{key}.begun" in self.recorded_steps:
             failure = cut_off(run.incident)
             run.began = now
             run.record_failure(failure)
-            if not self.claim.exhausted:
+            if not self.lease.exhausted:
                 return at._replace(
                     failure=failure, decision=run.append_decision(about_cut_off(run.incident, run.policy)), wait=0.0
                 )
-        if self.claim.exhausted:
+        if self.lease.exhausted:
             last = len(run.policy.ladder.rungs) - 1
-            run.close(ev.Finish(last, ev.Status.PARTIAL, "it was taken up three times and got no further"))
+            run.close(ev.Finish(last, ev.Status.PARTIAL, "the run was resumed three times without progress"))
             return None
-        return self._decided(at)
+        return self._with_decision(at)
 
-    def _decided(self, at: ResumePoint) -> ResumePoint:
-        """The same with a decision that is written down, where none was yet."""
+    def _with_decision(self, at: ResumePoint) -> ResumePoint:
+        """Make and append the decision of a resume point that has none recorded."""
         if at.unnoted and at.decision is not None:
             return at._replace(decision=self.run.append_decision(at.decision))
         if at.undecided and at.failure is not None:
             return at._replace(decision=self.run.decide(at.failure))
         return at
 
-    def past(self, events: Sequence[Event]) -> Outcome[Any]:
-        """How a run that has ended did end."""
-        self.begin(events)
-        self.run.value = self.claim.done.get("value")
+    def outcome_of_ended_run(self, events: Sequence[Event]) -> Outcome[Any]:
+        """Return the outcome of a run that ended earlier."""
+        self.resume(events)
+        self.run.value = self.lease.done.get("value")
         return finish_run(self.run)
 
     def finish(self, outcome: Outcome[Any]) -> Outcome[Any]:
-        """Keep how it ended; what comes to this run later is told that."""
+        """Record the outcome, which later calls with this run id return."""
         run = self.run
         first = run.published
         fresh = run.drain()
-        if fresh:  # it ended without another step: given up
-            self.claim.append(run.incident.id, first, fresh)
+        if fresh:  # the run was closed without another step
+            self.lease.append(run.incident.id, first, fresh)
             run.notify(fresh)
         value = outcome.value if _is_json(outcome.value) else None
-        told = {"status": outcome.status.value, "reason": outcome.reason, "value": value}
+        result = {"status": outcome.status.value, "reason": outcome.reason, "value": value}
         try:
-            patiently(partial(self.claim.finish, told), run.clock.sleep)
-        except (
-            StoreUnavailable
-        ) as error:  # the work is done; taken up again, the run comes to the same without an attempt
-            run.crashed("journal", error)
+            write_with_retry(partial(self.lease.finish, result), run.clock.sleep)
+        except StoreUnavailable as error:
+            # The work is done: a resumed run reaches the same outcome without an attempt.
+            run.record_crash("journal", error)
         return outcome
 
 
@@ -157,20 +160,20 @@ async def recover(
     policy: Policy | str = "task",
     **ports: Unpack[RunPorts],
 ) -> Outcome[T]:
-    """Recover a run that survives its process: called again, it goes on where it was interrupted.
+    """Attempt a request with durable recovery. Called again with the same `run_id`, it continues where it stopped.
 
-    A run that has ended returns how it ended. See `rung.recover` for the other arguments.
+    For a run that has ended, return its recorded outcome. See `rung.recover` for the other arguments.
     """
     from asyncio import to_thread
 
-    claim, events = await to_thread(_claimed, run_id, journal)
-    run, durable = await to_thread(_ready, claim, request, policy, ports)
+    claim, events = await to_thread(_claim, run_id, journal)
+    run, durable = await to_thread(_open_run, claim, request, policy, ports)
     if claim.done is not None:
-        return durable.past(events)
+        return durable.outcome_of_ended_run(events)
     with claim:
-        at = durable.begin(events)
+        at = durable.resume(events)
         if at is not None:
-            await arun_to_end(run, durable.once(attempt), at.failure, at.decision, at.wait)
+            await arun_to_end(run, durable.replaying(attempt), at.failure, at.decision, at.wait)
         return await to_thread(durable.finish, finish_run(run))
 
 
@@ -183,44 +186,44 @@ def recover_sync(
     policy: Policy | str = "task",
     **ports: Unpack[RunPorts],
 ) -> Outcome[T]:
-    """Recover a run that survives its process, blocking."""
-    claim, events = _claimed(run_id, journal)
-    run, durable = _ready(claim, request, policy, ports)
+    """Attempt a request with durable recovery, blocking."""
+    claim, events = _claim(run_id, journal)
+    run, durable = _open_run(claim, request, policy, ports)
     if claim.done is not None:
-        return durable.past(events)
+        return durable.outcome_of_ended_run(events)
     with claim:
-        at = durable.begin(events)
+        at = durable.resume(events)
         if at is not None:
-            run_to_end(run, durable.once(attempt), at.failure, at.decision, at.wait)
+            run_to_end(run, durable.replaying(attempt), at.failure, at.decision, at.wait)
         return durable.finish(finish_run(run))
 
 
-def _claimed(run_id: str, journal: DurableJournal) -> tuple[RunLease, Sequence[Event]]:
-    """The run, owned by this process, and its events so far."""
+def _claim(run_id: str, journal: DurableJournal) -> tuple[RunLease, Sequence[Event]]:
+    """Acquire the lease on a run. Return it with the events so far."""
     if not isinstance(run_id, str) or not run_id:
-        raise ConfigError("run_id", run_id, "a text that names the run")
+        raise ConfigError("run_id", run_id, "a non-empty string")
     if not isinstance(journal, DurableJournal):
-        raise ConfigError("journal", journal, "a journal (rung.journal(PATH)): a run id means something only there")
+        raise ConfigError("journal", journal, "a journal with durable runs (rung.journal(PATH))")
     return journal.runs.claim(run_id), journal.events(run_id)
 
 
-def _ready(
+def _open_run(
     claim: RunLease, request: Request | str, policy: Policy | str, ports: RunPorts
 ) -> tuple[RecoveryRun, DurableRecovery]:
     run = new_run(request, policy, {**ports, "journal": claim}, claim.run)
-    run.keeper = durable = DurableRecovery(claim, run)
+    run.attempt_recorder = durable = DurableRecovery(claim, run)
     return run, durable
 
 
-def _failure(error: Exception) -> dict[str, Any]:
+def _error_step(error: Exception) -> dict[str, Any]:
     return {"error": record_of(without_secrets(evidence_of(error)))}
 
 
-def _again(kept: Mapping[str, Any]) -> Any:
-    """What an attempt that had ended before the crash came to."""
-    if "error" in kept:
-        raise AttemptError.of(record_from(Evidence, kept["error"]))
-    return kept["value"]
+def _replay(step: Mapping[str, Any]) -> Any:
+    """Return the recorded value of an attempt, or raise its recorded error."""
+    if "error" in step:
+        raise AttemptError.of(record_from(Evidence, step["error"]))
+    return step["value"]
 
 
 def _is_json(value: Any) -> bool:

@@ -1,11 +1,11 @@
-"""Functions that any process can take up again: registered by name, with JSON arguments, made of steps.
+"""Durable tasks: functions registered by name, with JSON arguments, that any process can resume.
 
-Inside one, `step` does something once, `sleep` waits until a moment that is written down, and `wait` waits
-for a word from outside. What is between the steps runs again after a crash: it must not do anything by itself.
-In a coroutine function all three are awaited, as its `start` is.
+Inside a task, `step` runs a function once, `sleep` waits until a recorded time, and `wait` waits for a message. Code
+between steps re-executes after a crash; put side effects inside steps. In a coroutine function all three are awaited,
+and so is `start`.
 
-A store in trouble (a full disk, a lock) is waited for while a step is to be kept. If that is in vain, `Busy` is
-raised, and the run stays open: taken up later, it repeats the one step that was done and not kept.
+If the store is unavailable (a full disk, a lock), recording a step is retried. If the retries are exhausted,
+`StoreUnavailable` is raised and the run stays open: resumed later, it repeats the one step that was not recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import ConfigError, RungError, StoreUnavailable
-from rung.engine.durable.store_retry import apatiently, patiently
+from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 TASKS: Final[dict[str, Callable[..., Any]]] = {}
-POLL: Final = 0.05  # between looks for a word from outside
-SLICE: Final = 30.0  # of a long sleep, so that a machine that slept is noticed
+POLL_SECONDS: Final = 0.05  # interval between polls for a message
+MAX_SLEEP_SLICE_SECONDS: Final = 30.0  # of a long sleep, so that a suspended machine wakes on time
 _MISSING: Final = object()
 
 
 class DurableTask:
-    """A task at work: the run it is, and what of it is done."""
+    """Running task: the lease on its run, and the steps recorded so far."""
 
     def __init__(
         self,
         claim: RunLease,
-        hear: Callable[[str], Any],
+        receive: Callable[[str], Any],
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], Any] | None = None,
     ) -> None:
-        self.claim = claim
-        self.done = claim.steps()
-        self._hear = hear
+        self.lease = claim
+        self.recorded_steps = claim.steps()
+        self._receive = receive
         self._now = now
         self._sleep = sleep or self._real_sleep()
 
@@ -54,43 +54,43 @@ class DurableTask:
         return time.sleep
 
     def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """The result of a step: done now, or known from before."""
-        known = self.done.get(key, _MISSING)
-        if known is not _MISSING:
-            return known
+        """Return the recorded result of a step, or run the step and record its result."""
+        recorded = self.recorded_steps.get(key, _MISSING)
+        if recorded is not _MISSING:
+            return recorded
         result = function(*arguments)
-        patiently(partial(self.claim.record, key, result), self._sleep)
-        self.done[key] = result
+        write_with_retry(partial(self.lease.record, key, result), self._sleep)
+        self.recorded_steps[key] = result
         return result
 
     def sleep(self, key: str, seconds: float) -> Any:
-        """Wait until the moment that was written down when this was first reached."""
-        until = self.step(key, self._in(seconds), ())
+        """Wait until the time that was recorded when this call was first reached."""
+        until = self.step(key, self._deadline_in(seconds), ())
         while (left := until - self._now()) > 0:
-            self._sleep(min(left, SLICE))
+            self._sleep(min(left, MAX_SLEEP_SLICE_SECONDS))
 
     def wait(self, topic: str, timeout: float | None) -> Any:
-        """What somebody says about a topic of this run; None when nobody does in time."""
+        """Return the message sent to a topic of this run, or None if the wait times out."""
         key = f"wait.{topic}"
-        known = self.done.get(key, _MISSING)
-        if known is not _MISSING:
-            return known
-        until = None if timeout is None else self.step(f"{key}.until", self._in(timeout), ())
+        recorded = self.recorded_steps.get(key, _MISSING)
+        if recorded is not _MISSING:
+            return recorded
+        until = None if timeout is None else self.step(f"{key}.until", self._deadline_in(timeout), ())
         while True:
-            told = self._hear(f"{self.claim.run}/{topic}")
-            if told is not None or self._past(until):
-                return self.step(key, lambda told=told: told, ())
-            self._sleep(POLL)
+            message = self._receive(f"{self.lease.run}/{topic}")
+            if message is not None or self._is_past(until):
+                return self.step(key, lambda message=message: message, ())
+            self._sleep(POLL_SECONDS)
 
-    def _in(self, seconds: float) -> Callable[[], float]:
+    def _deadline_in(self, seconds: float) -> Callable[[], float]:
         return lambda: self._now() + seconds
 
-    def _past(self, until: float | None) -> bool:
+    def _is_past(self, until: float | None) -> bool:
         return until is not None and self._now() >= until
 
 
 class AsyncDurableTask(DurableTask):
-    """The same for a coroutine function: all of it is awaited, and none of it holds up the loop."""
+    """Running task of a coroutine function. Its methods are awaited and do not block the event loop."""
 
     def _real_sleep(self) -> Callable[[float], Any]:
         from asyncio import sleep
@@ -98,52 +98,52 @@ class AsyncDurableTask(DurableTask):
         return sleep
 
     async def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """A plain function is called in a thread."""
-        known = self.done.get(key, _MISSING)
-        if known is not _MISSING:
-            return known
+        """Return the recorded result of a step, or run it and record its result. A plain function runs in a thread."""
+        recorded = self.recorded_steps.get(key, _MISSING)
+        if recorded is not _MISSING:
+            return recorded
         from asyncio import to_thread
         from inspect import iscoroutinefunction
 
         result = function(*arguments) if iscoroutinefunction(function) else await to_thread(function, *arguments)
         result = await result if hasattr(result, "__await__") else result
-        await apatiently(partial(self.claim.record, key, result), self._sleep)
-        self.done[key] = result
+        await awrite_with_retry(partial(self.lease.record, key, result), self._sleep)
+        self.recorded_steps[key] = result
         return result
 
     async def sleep(self, key: str, seconds: float) -> Any:
-        """As above."""
-        until = await self.step(key, self._in(seconds), ())
+        """Wait until the time that was recorded when this call was first reached."""
+        until = await self.step(key, self._deadline_in(seconds), ())
         while (left := until - self._now()) > 0:
-            await self._sleep(min(left, SLICE))
+            await self._sleep(min(left, MAX_SLEEP_SLICE_SECONDS))
 
-    async def wait(self, topic: str, timeout: float | None) -> Any:  # noqa: ASYNC109  # it outlives the process
-        """As above."""
+    async def wait(self, topic: str, timeout: float | None) -> Any:  # noqa: ASYNC109  # the timeout outlives the process
+        """Return the message sent to a topic of this run, or None if the wait times out."""
         from asyncio import to_thread
 
         key = f"wait.{topic}"
-        known = self.done.get(key, _MISSING)
-        if known is not _MISSING:
-            return known
-        until = None if timeout is None else await self.step(f"{key}.until", self._in(timeout), ())
+        recorded = self.recorded_steps.get(key, _MISSING)
+        if recorded is not _MISSING:
+            return recorded
+        until = None if timeout is None else await self.step(f"{key}.until", self._deadline_in(timeout), ())
         while True:
-            told = await to_thread(self._hear, f"{self.claim.run}/{topic}")
-            if told is not None or self._past(until):
-                return await self.step(key, lambda told=told: told, ())
-            await self._sleep(POLL)
+            message = await to_thread(self._receive, f"{self.lease.run}/{topic}")
+            if message is not None or self._is_past(until):
+                return await self.step(key, lambda message=message: message, ())
+            await self._sleep(POLL_SECONDS)
 
 
-WORK: ContextVar[DurableTask | None] = ContextVar("rung_work", default=None)
+CURRENT_TASK: ContextVar[DurableTask | None] = ContextVar("rung_work", default=None)
 
 
 def task(name: str) -> Callable[[F], F]:
-    """Register a function by name, so that any process that has imported it can take up its runs.
+    """Register a function by name, so that any process that has imported it can resume its runs.
 
     >>> @rung.durable.task("report")
     ... def report(day: str) -> dict: ...
     """
     if not isinstance(name, str) or not name:
-        raise ConfigError("name", name, 'a text: @rung.durable.task("name")')
+        raise ConfigError("name", name, 'a non-empty string: @rung.durable.task("name")')
 
     def register(function: F) -> F:
         if TASKS.get(name) not in {None, function}:
@@ -155,44 +155,44 @@ def task(name: str) -> Callable[[F], F]:
 
 
 def step(key: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Do this once in the run, whatever happens to its process: what it returned (JSON) is kept.
+    """Run a function once in the run and record its result, which must be JSON serializable.
 
-    Awaited in a task that is a coroutine function, as `sleep` and `wait` are.
+    In a task that is a coroutine function, the call is awaited, like `sleep` and `wait`.
     """
-    return _here().step(key, function, arguments)
+    return _current_task().step(key, function, arguments)
 
 
 def sleep(key: str, seconds: float) -> Any:
-    """Wait; taken up again later, only until the moment that was meant."""
-    return _here().sleep(key, seconds)
+    """Wait for `seconds`. A resumed run waits only until the time that was recorded first."""
+    return _current_task().sleep(key, seconds)
 
 
 def wait(topic: str, timeout: float | None = None) -> Any:
-    """Wait for a word from outside (`journal.runs.send("RUN/TOPIC", …)`); None when the time is up."""
-    return _here().wait(topic, timeout)
+    """Wait for a message (`journal.runs.send("RUN/TOPIC", …)`). Return None if the wait times out."""
+    return _current_task().wait(topic, timeout)
 
 
-def _here() -> DurableTask:
-    work = WORK.get()
-    if work is None:
-        raise RungError("this can be called only inside a task that runs: see rung.durable.task and rung.durable.start")
-    return work
+def _current_task() -> DurableTask:
+    current = CURRENT_TASK.get()
+    if current is None:
+        raise RungError("called outside a running task: see rung.durable.task and rung.durable.start")
+    return current
 
 
 def start(journal: DurableJournal, run: str, name: str, **arguments: Any) -> Any:
-    """Run a task to its end in this process, from its beginning or from where it was cut off; its result.
+    """Run a task in this process, from its start or from where it was interrupted, and return its result.
 
-    Where the task is a coroutine function, this is to be awaited.
+    For a task that is a coroutine function, await the returned value.
     """
     function = TASKS.get(name)
     if function is None:
-        raise ConfigError("name", name, f"a registered task: {', '.join(sorted(TASKS)) or 'there is none'}")
-    carry = _acarry if _is_async(name) else _carry
-    return carry(journal, run, name, arguments)
+        raise ConfigError("name", name, f"a registered task: {', '.join(sorted(TASKS)) or 'none is registered'}")
+    run_task = _arun_task if _is_async(name) else _run_task
+    return run_task(journal, run, name, arguments)
 
 
-def take_up(journal: DurableJournal, run: str, name: str, **arguments: Any) -> Any:
-    """The same, blocking, for tasks of both sorts."""
+def start_blocking(journal: DurableJournal, run: str, name: str, **arguments: Any) -> Any:
+    """Run a plain or async task, blocking."""
     if not _is_async(name):
         return start(journal, run, name, **arguments)
     import asyncio
@@ -202,21 +202,21 @@ def take_up(journal: DurableJournal, run: str, name: str, **arguments: Any) -> A
     except RuntimeError:
         return asyncio.run(start(journal, run, name, **arguments))
     raise RungError(
-        f"task {name!r} is awaited, and this would block its loop: await asyncio.to_thread(rung.durable.resume, …)"
+        f"task {name!r} is async, and this would block the event loop: await asyncio.to_thread(rung.durable.resume, …)"
     )
 
 
 def resume(journal: DurableJournal) -> dict[str, Any]:
-    """Take up every run that nobody has and whose task is known here; what each came to, or what it raised.
+    """Resume every run without an owner whose task is registered here. Return its result or its error, by run id.
 
-    It blocks: with an event loop at work, `await asyncio.to_thread(rung.durable.resume, journal)`.
+    The call blocks: in an event loop, use `await asyncio.to_thread(rung.durable.resume, journal)`.
     """
     ended: dict[str, Any] = {}
     for run in journal.runs.open_runs():
         if not run.owned and run.task in TASKS:
             try:
-                ended[run.id] = take_up(journal, run.id, run.task, **run.arguments)
-            except Exception as error:  # one run's trouble is not the next one's
+                ended[run.id] = start_blocking(journal, run.id, run.task, **run.arguments)
+            except Exception as error:  # the error of one run must not stop the others
                 ended[run.id] = error
     return ended
 
@@ -227,67 +227,69 @@ def _is_async(name: str) -> bool:
     return iscoroutinefunction(TASKS.get(name))
 
 
-def _carry(journal: DurableJournal, run: str, name: str, arguments: dict[str, Any]) -> Any:
+def _run_task(journal: DurableJournal, run: str, name: str, arguments: dict[str, Any]) -> Any:
     claim = journal.runs.claim(run, name, arguments)
     if _has_ended(claim):
         return _result(claim.done)
     with claim:
-        token = WORK.set(DurableTask(claim, journal.runs.received))
+        token = CURRENT_TASK.set(DurableTask(claim, journal.runs.received))
         try:
             value = TASKS[name](**arguments)
         except StoreUnavailable:
-            raise  # a step could not be kept: the run stays open, and only that step may be done again
+            raise  # a step could not be recorded: the run stays open, and only that step may run again
         except Exception as error:
-            keep_end(claim, _failure(error))
+            record_end(claim, _failed_result(error))
             raise
         finally:
-            WORK.reset(token)
-        keep_end(claim, {"status": "succeeded", "value": value})
+            CURRENT_TASK.reset(token)
+        record_end(claim, {"status": "succeeded", "value": value})
     return value
 
 
-async def _acarry(journal: DurableJournal, run: str, name: str, arguments: dict[str, Any]) -> Any:
-    """The same, awaiting; the store's own waits are taken off the loop."""
+async def _arun_task(journal: DurableJournal, run: str, name: str, arguments: dict[str, Any]) -> Any:
+    """Run an async task. Store access happens in threads, so that it does not block the event loop."""
     from asyncio import to_thread
 
     claim = await to_thread(journal.runs.claim, run, name, arguments)
     if await to_thread(_has_ended, claim):
         return _result(claim.done)
     with claim:
-        token = WORK.set(await to_thread(AsyncDurableTask, claim, journal.runs.received))
+        token = CURRENT_TASK.set(await to_thread(AsyncDurableTask, claim, journal.runs.received))
         try:
             value = await TASKS[name](**arguments)
         except StoreUnavailable:
-            raise  # as above
+            raise  # a step could not be recorded: the run stays open
         except Exception as error:
-            await to_thread(keep_end, claim, _failure(error))
+            await to_thread(record_end, claim, _failed_result(error))
             raise
         finally:
-            WORK.reset(token)
-        await to_thread(keep_end, claim, {"status": "succeeded", "value": value})
+            CURRENT_TASK.reset(token)
+        await to_thread(record_end, claim, {"status": "succeeded", "value": value})
     return value
 
 
 def _has_ended(claim: RunLease) -> bool:
     if claim.done is None and claim.exhausted:
-        claim.finish({"status": "partial", "reason": "it was taken up three times and got no further"})
+        claim.finish({"status": "partial", "reason": "the run was resumed three times without progress"})
     return claim.done is not None
 
 
-def _failure(error: Exception) -> dict[str, Any]:
+def _failed_result(error: Exception) -> dict[str, Any]:
     failure = classify(evidence_of(error))
     return {"status": "failed", "kind": failure.kind.value, "reason": failure.message}
 
 
-def keep_end(claim: RunLease, ended: dict[str, Any], sleep: Callable[[float], None] = time.sleep) -> None:
-    """Keep how it ended; if that cannot be, the run stays open, and comes to the same without doing a step."""
+def record_end(claim: RunLease, ended: dict[str, Any], sleep: Callable[[float], None] = time.sleep) -> None:
+    """Record the result of a run. If the store is unavailable, warn: the run stays open and can be resumed cheaply."""
     try:
-        patiently(partial(claim.finish, ended), sleep)
+        write_with_retry(partial(claim.finish, ended), sleep)
     except StoreUnavailable as error:
-        warnings.warn(f"rung: the end of run {claim.run!r} could not be kept: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"rung: the result of run {claim.run!r} could not be recorded: {error}", RuntimeWarning, stacklevel=2
+        )
 
 
 def _result(done: dict[str, Any]) -> Any:
     if done.get("status") == "succeeded":
         return done.get("value")
-    raise RungError(f"the run ended {done.get('status')}: {done.get('reason')}")
+    raise RungError(f"the run ended as {done.get('status')}: {done.get('reason')}")

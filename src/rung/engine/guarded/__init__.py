@@ -1,1 +1,1 @@
-"""TODO package."""
+"""The `guarded` decorator: its success-only fast path, and guarded generators."""

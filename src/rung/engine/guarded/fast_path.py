@@ -1,7 +1,7 @@
-"""The fast path of guarded calls: a first attempt that succeeds makes no incident, no event and no request.
+"""Fast path of guarded calls: a first attempt that succeeds creates no incident, no event and no request.
 
-A failure always goes to the engine (`Guard.carry`), with the error and the time at which the attempt began. A journal
-is given a good call as a few values (`Lane.story`), from which it makes the events when it writes them.
+A failure always goes to the engine (`GuardedFunction.recover_call`), with the error and the start time of the attempt.
+A journal receives a successful call as a few values and builds the events (`FastPath.success_events`) when it writes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,14 @@ from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.policy.budget import RetryBudget
 from rung.engine.loop.run import CURRENT
 from rung.engine.ports import EPOCH
-from rung.engine.timeouts.attempt_reports import REPORTED, AttemptReports, any_since, collect
-from rung.engine.timeouts.sync_timeout import LOOK_EVERY, WATCHDOG, AttemptInterrupt, in_main, release
+from rung.engine.timeouts.attempt_reports import CURRENT_REPORTS, AttemptReports, any_since, collect
+from rung.engine.timeouts.sync_timeout import (
+    WATCHDOG,
+    WATCHDOG_POLL_SECONDS,
+    AttemptInterrupt,
+    can_interrupt_here,
+    unwatch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,65 +34,69 @@ if TYPE_CHECKING:
     from rung.engine.timeouts.attempt_reports import CollectedReports
 
 _FOREVER = float("inf")
-# Reading a member off an enum class is slow in Python 3.11.
+# Bound once: reading a member of an enum class is slow in Python 3.11.
 _GOOD, _CLOSED = CallVerdict.GOOD, CircuitState.CLOSED
-WATCHED = WATCHDOG.due
+WATCHED_DEADLINES = WATCHDOG.deadlines
 
 
 class FastPath:
-    """The fast path of one guarded function."""
+    """Fast path of one guarded function."""
 
     def __init__(self, guard: GuardedFunction) -> None:
         policy = guard.policy
         self.guard = guard
-        assert guard.run.breaker is not None  # noqa: S101  # a guarded function has one
-        self.breaker = guard.run.breaker
-        self.herd = guard.run.retry_budget or RetryBudget()
+        assert guard.run_class.breaker is not None  # noqa: S101  # set by GuardedFunction
+        self.breaker = guard.run_class.breaker
+        self.retry_budget = guard.run_class.retry_budget or RetryBudget()
         limits = (policy.attempt_seconds, policy.budget.seconds)
         self.limit = min((limit for limit in limits if limit is not None), default=_FOREVER)
-        self.open = guard.flat and self.limit >= LOOK_EVERY  # the watchdog's rounds are too long for a shorter limit
-        self.finished = self.breaker.calls.append if self.breaker.settings.slow is None else self._timed
-        self.keep = None if guard.later is None else self._keep
+        self.is_enabled = (
+            guard.uses_fast_path and self.limit >= WATCHDOG_POLL_SECONDS
+        )  # the watchdog polls too rarely for a shorter limit
+        self.record_success = (
+            self.breaker.calls.append if self.breaker.settings.slow is None else self._record_timed_success
+        )
+        self.append_success = None if guard.append_lazy is None else self._append_success
 
-    def _timed(self, began: float) -> None:
+    def _record_timed_success(self, began: float) -> None:
         self.breaker.ended(None, began, EPOCH + monotonic(), _GOOD)
 
-    def _keep(self, args: tuple[Any, ...], began: float) -> None:
-        """Hand a good call to the journal: a few values, from which it makes the events when it writes them."""
-        ended, run, later = EPOCH + monotonic(), self.guard.run, self.guard.later
-        assert later is not None  # noqa: S101  # else this is not called
+    def _append_success(self, args: tuple[Any, ...], began: float) -> None:
+        """Pass a successful call to the journal, as values from which it builds the events when it writes them."""
+        ended, run, append_lazy = EPOCH + monotonic(), self.guard.run_class, self.guard.append_lazy
+        assert append_lazy is not None  # noqa: S101  # called only with a lazy log
         request = args[0] if args and isinstance(args[0], Request) else None
-        heard = collect(began, awaited=run.awaited) if any_since(began, awaited=run.awaited) else None
+        reports = collect(began, is_async=run.is_async) if any_since(began, is_async=run.is_async) else None
         try:
             if CURRENT.get() is None:
-                later(self.story, request, began, ended, heard)
-            else:  # the outer recovery is known in this context only
-                story = self.story(request, began, ended, heard)
-                later(lambda: story)
-        except Exception as error:  # the call succeeded, whatever the journal does
-            run().crashed("journal", error)
+                append_lazy(self.success_events, request, began, ended, reports)
+            else:  # the outer recovery is visible in this context only: build the events now
+                events = self.success_events(request, began, ended, reports)
+                append_lazy(lambda: events)
+        except Exception as error:  # a journal error must not fail a successful call
+            run().record_crash("journal", error)
 
-    def story(
-        self, request: Request | None, began: float, ended: float, heard: CollectedReports | None
+    def success_events(
+        self, request: Request | None, began: float, ended: float, reports: CollectedReports | None
     ) -> list[ev.Event]:
-        """The events of a call whose first attempt succeeded."""
-        run = self.guard.run()
+        """Build the events of a call whose first attempt succeeded."""
+        run = self.guard.run_class()
         run.open(request, began)
-        for at, step in heard.steps if heard is not None else ():
+        for at, step in reports.steps if reports is not None else ():
             run.append(ev.StepCompleted(at, step))
-        run.append(ev.AttemptSucceeded(ended, ended - began, heard.dollars if heard is not None else 0.0))
+        run.append(ev.AttemptSucceeded(ended, ended - began, reports.dollars if reports is not None else 0.0))
         return run.log
 
-    def watch(self) -> None:
-        """Start the watchdog; calls in the main thread can take the fast path while the circuit is closed."""
-        if in_main():
+    def register_with_watchdog(self) -> None:
+        """Start the watchdog, so that calls in the main thread can take the fast path while the circuit is closed."""
+        if can_interrupt_here():
             WATCHDOG.register(self.breaker)
             if self.breaker.circuit is not _CLOSED:  # checked last: another thread may open it at any moment
                 self.breaker.home = None
 
 
 def as_attempt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """The call as an attempt: a rung's request replaces the first argument; without a request it stays as it was."""
+    """Return the call as an attempt. The request of a rung replaces the first argument."""
 
     def attempt(request: Request | None) -> Any:
         if request is None:
@@ -96,163 +106,169 @@ def as_attempt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     return attempt
 
 
-def synchronous(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
-    """The wrapper of a plain function."""
-    lane = FastPath(guard)
-    if not lane.open:
+def wrap_sync(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
+    """Wrap a plain function."""
+    fast_path = FastPath(guard)
+    if not fast_path.is_enabled:
 
         def engine_only(*args: Any, **kwargs: Any) -> Any:
-            return guard.carry(as_attempt(function, args, kwargs), args)
+            return guard.recover_call(as_attempt(function, args, kwargs), args)
 
         return engine_only
-    return _unlimited(function, lane) if lane.limit == _FOREVER else _limited(function, lane)
+    return _wrap_unlimited(function, fast_path) if fast_path.limit == _FOREVER else _wrap_limited(function, fast_path)
 
 
-def _limited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]:
-    """The wrapper of a plain function with a time limit: its fast path is for the main thread, which is watched."""
-    # Few free variables and the rest global: each one is copied on every call.
-    guard, breaker, herd, limit, finished, keep = (
-        lane.guard,
-        lane.breaker,
-        lane.herd,
-        lane.limit,
-        lane.finished,
-        lane.keep,
+def _wrap_limited(function: Callable[..., Any], fast_path: FastPath) -> Callable[..., Any]:
+    """Wrap a plain function with a time limit. The fast path is for the main thread, which the watchdog can interrupt."""
+    # Few free variables, the rest globals: each free variable is copied on every call.
+    guard, breaker, retry_budget, limit, record_success, append_success = (
+        fast_path.guard,
+        fast_path.breaker,
+        fast_path.retry_budget,
+        fast_path.limit,
+        fast_path.record_success,
+        fast_path.append_success,
     )
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if get_ident() != breaker.home:
-            lane.watch()
-            return guard.carry(as_attempt(function, args, kwargs), args)
+            fast_path.register_with_watchdog()
+            return guard.recover_call(as_attempt(function, args, kwargs), args)
         began = monotonic()
-        due = began + limit
+        deadline = began + limit
         try:
-            WATCHED.append(due)
+            WATCHED_DEADLINES.append(deadline)
             value = function(*args, **kwargs)
-            WATCHED.pop()
-            finished(EPOCH + began)
-            if herd.low:
-                herd.credit()
-            if keep is not None:
-                keep(args, EPOCH + began)
+            WATCHED_DEADLINES.pop()
+            record_success(EPOCH + began)
+            if retry_budget.low:
+                retry_budget.credit()
+            if append_success is not None:
+                append_success(args, EPOCH + began)
             return value
         except Exception as error:
             failed: Exception = error
-            release(due)
+            unwatch(deadline)
         except AttemptInterrupt as overdue:
-            if release(due) != overdue.depth:
+            if unwatch(deadline) != overdue.depth:
                 raise
             failed = AttemptTimeout(limit)
         except BaseException:
-            release(due)
+            unwatch(deadline)
             raise
         try:
-            return guard.carry(as_attempt(function, args, kwargs), args, failed, EPOCH + began)
+            return guard.recover_call(as_attempt(function, args, kwargs), args, failed, EPOCH + began)
         finally:
-            del failed  # its traceback holds this frame: a cycle, and work for the collector
+            del failed  # its traceback references this frame: a reference cycle
 
     return wrapper
 
 
-def _unlimited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]:
-    """The wrapper of a plain function without a time limit: nothing is watched, so any thread may call it."""
-    guard, breaker, herd, finished, keep = lane.guard, lane.breaker, lane.herd, lane.finished, lane.keep
+def _wrap_unlimited(function: Callable[..., Any], fast_path: FastPath) -> Callable[..., Any]:
+    """Wrap a plain function without a time limit. No watchdog is needed, so any thread takes the fast path."""
+    guard, breaker, retry_budget, record_success, append_success = (
+        fast_path.guard,
+        fast_path.breaker,
+        fast_path.retry_budget,
+        fast_path.record_success,
+        fast_path.append_success,
+    )
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if breaker.circuit is not _CLOSED:
-            return guard.carry(as_attempt(function, args, kwargs), args)
-        if REPORTED.get() is None:
-            REPORTED.set(AttemptReports())  # shared with the threads and tasks it starts
+            return guard.recover_call(as_attempt(function, args, kwargs), args)
+        if CURRENT_REPORTS.get() is None:
+            CURRENT_REPORTS.set(AttemptReports())  # inherited by the threads and tasks that the call starts
         began = monotonic()
         try:
             value = function(*args, **kwargs)
-            finished(EPOCH + began)
-            if herd.low:
-                herd.credit()
-            if keep is not None:
-                keep(args, EPOCH + began)
+            record_success(EPOCH + began)
+            if retry_budget.low:
+                retry_budget.credit()
+            if append_success is not None:
+                append_success(args, EPOCH + began)
             return value
         except Exception as error:
             failed: Exception = error
         try:
-            return guard.carry(as_attempt(function, args, kwargs), args, failed, EPOCH + began)
+            return guard.recover_call(as_attempt(function, args, kwargs), args, failed, EPOCH + began)
         finally:
-            del failed  # as above
+            del failed  # its traceback references this frame: a reference cycle
 
     return wrapper
 
 
-def asynchronous(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
-    """The wrapper of a coroutine function."""
-    lane = FastPath(guard)
-    guard.run.awaited = True
-    if lane.open:
-        return _awaited(function, lane)
+def wrap_async(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
+    """Wrap a coroutine function."""
+    fast_path = FastPath(guard)
+    guard.run_class.is_async = True
+    if fast_path.is_enabled:
+        return _wrap_swept(function, fast_path)
 
     async def engine_only(*args: Any, **kwargs: Any) -> Any:
-        return await guard.acarry(as_attempt(function, args, kwargs), args)
+        return await guard.arecover_call(as_attempt(function, args, kwargs), args)
 
     return engine_only
 
 
-def _awaited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]:
-    """The wrapper of a coroutine function whose calls are watched by the sweeper of their event loop."""
+def _wrap_swept(function: Callable[..., Any], fast_path: FastPath) -> Callable[..., Any]:
+    """Wrap a coroutine function whose time limit is enforced by the sweeper of its event loop."""
     from asyncio import CancelledError
 
-    from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, cancelled_by_us, sweeper_here, task_in
+    from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, cancelled_by_us, current_sweeper, current_task_of
 
-    guard, breaker, herd, limit, finished, keep = (
-        lane.guard,
-        lane.breaker,
-        lane.herd,
-        lane.limit,
-        lane.finished,
-        lane.keep,
+    guard, breaker, retry_budget, limit, record_success, append_success = (
+        fast_path.guard,
+        fast_path.breaker,
+        fast_path.retry_budget,
+        fast_path.limit,
+        fast_path.record_success,
+        fast_path.append_success,
     )
     sweeper: TimeoutSweeper | None = None
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         nonlocal sweeper
         if breaker.circuit is not _CLOSED:
-            return await guard.acarry(as_attempt(function, args, kwargs), args)
-        # Asking for the running loop is slow in Python 3.11; one with a task at work in this thread is it.
-        here = sweeper  # read once: a call in another thread may put its own in the place
-        if here is None or here.thread != get_ident() or (task := task_in(here.loop)) is None:
-            here = sweeper = sweeper_here()
-            task = task_in(here.loop)
-        if task is not here.task:
-            here.attend(task)
+            return await guard.arecover_call(as_attempt(function, args, kwargs), args)
+        # get_running_loop is slow in Python 3.11: reuse the last sweeper if its loop runs a task in this thread.
+        current = sweeper  # read once: a call in another thread may replace it
+        if current is None or current.thread != get_ident() or (task := current_task_of(current.loop)) is None:
+            current = sweeper = current_sweeper()
+            task = current_task_of(current.loop)
+        if task is not current.task:
+            current.track(task)
         began = monotonic()
-        work = function(*args, **kwargs)
-        RUNNING[work] = (began + limit, task, here.cancels)
+        coroutine = function(*args, **kwargs)
+        RUNNING[coroutine] = (began + limit, task, current.cancels)
         try:
-            value = await work
-            del RUNNING[work]
+            value = await coroutine
+            del RUNNING[coroutine]
             if OVERDUE:
-                cancelled_by_us(work, task)  # should it have come back all the same, take our cancellation back
-            finished(EPOCH + began)
-            if herd.low:
-                herd.credit()
-            if keep is not None:
-                keep(args, EPOCH + began)
+                cancelled_by_us(coroutine, task)  # it returned although cancelled: withdraw our cancellation
+            record_success(EPOCH + began)
+            if retry_budget.low:
+                retry_budget.credit()
+            if append_success is not None:
+                append_success(args, EPOCH + began)
             return value
         except Exception as error:
             failed: Exception = error
-            RUNNING.pop(work, None)
-            cancelled_by_us(work, task)
+            RUNNING.pop(coroutine, None)
+            cancelled_by_us(coroutine, task)
         except CancelledError:
-            RUNNING.pop(work, None)
-            here.task = None  # its cancellations are counted anew
-            if not cancelled_by_us(work, task):
+            RUNNING.pop(coroutine, None)
+            current.task = None  # force a new count of its cancellations
+            if not cancelled_by_us(coroutine, task):
                 raise
             failed = AttemptTimeout(limit)
         except BaseException:
-            RUNNING.pop(work, None)
-            cancelled_by_us(work, task)
+            RUNNING.pop(coroutine, None)
+            cancelled_by_us(coroutine, task)
             raise
         try:
-            return await guard.acarry(as_attempt(function, args, kwargs), args, failed, EPOCH + began)
+            return await guard.arecover_call(as_attempt(function, args, kwargs), args, failed, EPOCH + began)
         finally:
-            del failed  # as above
+            del failed  # its traceback references this frame: a reference cycle
 
     return wrapper

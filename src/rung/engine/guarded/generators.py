@@ -1,4 +1,4 @@
-"""Guarded generators: begun again, unseen, as long as the caller has nothing of them yet."""
+"""Guarded generators: restarted transparently as long as the caller has received no item."""
 
 from __future__ import annotations
 
@@ -15,77 +15,77 @@ if TYPE_CHECKING:
 
 
 class GuardedStream:
-    """A generator that has been begun: its next item, or that it is over."""
+    """Started generator with its next item."""
 
-    over = False
+    exhausted = False
     item: Any = None
     result: Any = None
-    thrown: Exception | None = None  # what the caller threw in
+    thrown: Exception | None = None  # exception thrown into the generator by the caller
 
     def __init__(self, source: Any) -> None:
         self.source = source
 
-    def begin(self, given: int) -> GuardedStream:
-        """Up to the first item the caller does not have yet."""
-        for _ in range(given + 1):
-            self.go_on(None)
+    def skip(self, delivered: int) -> GuardedStream:
+        """Advance past the items that the caller already has."""
+        for _ in range(delivered + 1):
+            self.advance(None)
         return self
 
-    def go_on(self, sent: Any) -> None:
-        """To the next item, given what the caller sent or threw in."""
+    def advance(self, sent: Any) -> None:
+        """Advance to the next item, with the value sent or the exception thrown by the caller."""
         try:
-            if not self.over:
+            if not self.exhausted:
                 self.item = self.source.send(sent) if self.thrown is None else self.source.throw(self.thrown)
                 self.thrown = None
         except StopIteration as end:
-            self.over, self.result = True, end.value
+            self.exhausted, self.result = True, end.value
 
-    async def abegin(self, given: int) -> GuardedStream:
-        """The same, awaiting."""
-        for _ in range(given + 1):
-            await self.ago_on(None)
+    async def askip(self, delivered: int) -> GuardedStream:
+        """Advance past the items that the caller already has, awaiting."""
+        for _ in range(delivered + 1):
+            await self.aadvance(None)
         return self
 
-    async def ago_on(self, sent: Any) -> None:
-        """The same, awaiting."""
+    async def aadvance(self, sent: Any) -> None:
+        """Advance to the next item, awaiting."""
         try:
-            if not self.over:
+            if not self.exhausted:
                 source = self.source
                 self.item = await (source.asend(sent) if self.thrown is None else source.athrow(self.thrown))
                 self.thrown = None
         except StopAsyncIteration:
-            self.over = True
+            self.exhausted = True
 
 
-def generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
-    """The wrapper of a generator function."""
+def wrap_generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
+    """Wrap a generator function."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        given = 0
+        delivered = 0
         failed: Exception | None = None
         while True:
 
-            def begin(*a: Any, given: int = given, **k: Any) -> GuardedStream:
-                return GuardedStream(function(*a, **k)).begin(given)
+            def restart(*a: Any, delivered: int = delivered, **k: Any) -> GuardedStream:
+                return GuardedStream(function(*a, **k)).skip(delivered)
 
             try:
-                stream = guard.carry(as_attempt(begin, args, kwargs), args, failed)
+                stream = guard.recover_call(as_attempt(restart, args, kwargs), args, failed)
             finally:
-                failed = None  # its traceback holds this frame: a cycle, and work for the collector
+                failed = None  # its traceback references this frame: a reference cycle
             try:
-                while not stream.over:
+                while not stream.exhausted:
                     sent = None
                     try:
                         sent = yield stream.item
                     except Exception as error:
                         stream.thrown = error
-                    given += 1
-                    stream.go_on(sent)
+                    delivered += 1
+                    stream.advance(sent)
                 return stream.result
             except Exception as error:
                 if error is stream.thrown:
-                    raise  # the caller's own, and no failure
-                failed = _seen(error)
+                    raise  # thrown in by the caller: not a failure
+                failed = _mark_output_started(error)
             finally:
                 stream.thrown = None
                 stream.source.close()
@@ -93,35 +93,35 @@ def generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[
     return wrapper
 
 
-def async_generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
-    """The wrapper of an async generator function."""
+def wrap_async_generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
+    """Wrap an async generator function."""
 
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        given = 0
+        delivered = 0
         failed: Exception | None = None
         while True:
 
-            def begin(*a: Any, given: int = given, **k: Any) -> Any:
-                return GuardedStream(function(*a, **k)).abegin(given)
+            def restart(*a: Any, delivered: int = delivered, **k: Any) -> Any:
+                return GuardedStream(function(*a, **k)).askip(delivered)
 
             try:
-                stream = await guard.acarry(as_attempt(begin, args, kwargs), args, failed)
+                stream = await guard.arecover_call(as_attempt(restart, args, kwargs), args, failed)
             finally:
-                failed = None  # as above
+                failed = None  # its traceback references this frame: a reference cycle
             try:
-                while not stream.over:
+                while not stream.exhausted:
                     sent = None
                     try:
                         sent = yield stream.item
                     except Exception as error:
                         stream.thrown = error
-                    given += 1
-                    await stream.ago_on(sent)
+                    delivered += 1
+                    await stream.aadvance(sent)
                 return
             except Exception as error:
                 if error is stream.thrown:
-                    raise  # as above
-                failed = _seen(error)
+                    raise  # thrown in by the caller: not a failure
+                failed = _mark_output_started(error)
             finally:
                 stream.thrown = None
                 await stream.source.aclose()
@@ -129,8 +129,8 @@ def async_generator(function: Callable[..., Any], guard: GuardedFunction) -> Cal
     return wrapper
 
 
-def _seen(error: Exception) -> Exception:
-    """The same error, as evidence that the caller already has a part of the output."""
+def _mark_output_started(error: Exception) -> Exception:
+    """Mark an error as raised after the caller received part of the output."""
     evidence = evidence_of(error)
     error.__dict__["__rung_evidence__"] = evidence._replace(phase=Phase.STREAM, output_started=True)
     return error

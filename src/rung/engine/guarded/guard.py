@@ -1,7 +1,7 @@
-"""`guarded`: makes a function safe and keeps its signature; it raises the last error, the path as notes.
+"""`guarded`: a decorator that adds recovery to a function and keeps its signature.
 
-A call whose first argument is a `Request` gets the whole ladder; any other call cannot be changed, only
-repeated. Generators are in `streams`.
+If recovery fails, the last error is raised, with the recovery path as notes. A call whose first argument is a `Request`
+uses the whole ladder; any other call cannot be changed, only retried. Generators are in `generators`.
 """
 
 from __future__ import annotations
@@ -32,70 +32,72 @@ if TYPE_CHECKING:
     from rung.engine.recover import Ports
 
 F = TypeVar("F", bound="Callable[..., Any]")
-_ALLOWED: Final = "a function, or a policy or ladder name before one"
+_TARGET_TYPES: Final = "a function, a policy or the name of a ladder"
 
 
 class GuardedFunction:
-    """The policy and ports of one guarded function, and the way through recovery for its calls."""
+    """Policy and ports of one guarded function, and the recovery of its calls."""
 
     def __init__(self, function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> None:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
         if callable(key):
-            raise ConfigError("key", key, "a text: a guarded function has one circuit breaker")
-        equipped = run_attributes(policy, {**ports, "key": key}, idempotent=idempotent)
-        equipped["breaker"] = equipped.pop("breakers").get(key)  # one for all calls
-        equipped["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
-        equipped["first_repeats"] = FirstRetryCache(policy)
-        for port in ("jitter", "check", "asker", "breaker_key"):
-            if equipped.get(port) is not None:
-                equipped[port] = staticmethod(equipped[port])  # a plain function, not a method of the run
+            raise ConfigError("key", key, "a string: a guarded function has one circuit breaker")
+        attributes = run_attributes(policy, {**ports, "key": key}, idempotent=idempotent)
+        attributes["breaker"] = attributes.pop("breakers").get(key)  # one breaker for all calls
+        attributes["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
+        attributes["first_retry_cache"] = FirstRetryCache(policy)
+        for port in ("jitter", "check", "operator", "breaker_key"):
+            if attributes.get(port) is not None:
+                attributes[port] = staticmethod(attributes[port])  # else it would become a method of the run
         self.policy = policy
-        self.run: type[RecoveryRun] = type("GuardedRun", (RecoveryRun,), equipped)
-        # The fast path knows the real clock and chance only, and nobody who wants to see every attempt. A journal
-        # must be able to take a good call later.
-        log: LazyEventLog | None = equipped["lazy_log"]
-        self.later = None if log is None else log.append_lazy
-        wants_all = ("clock", "jitter", "check", "session")
-        seen = any(ports.get(name) is not None for name in wants_all) or bool(ports.get("listeners"))
-        self.flat = policy.budget.dollars is None and not seen and (equipped["journal"] is None or log is not None)
+        self.run_class: type[RecoveryRun] = type("GuardedRun", (RecoveryRun,), attributes)
+        # The fast path uses the system clock and no randomness, and creates no events that a listener, a check or a
+        # session needs. A journal must support deferred writes.
+        log: LazyEventLog | None = attributes["lazy_log"]
+        self.append_lazy = None if log is None else log.append_lazy
+        engine_only_ports = ("clock", "jitter", "check", "session")
+        needs_engine = any(ports.get(name) is not None for name in engine_only_ports) or bool(ports.get("listeners"))
+        self.uses_fast_path = (
+            policy.budget.dollars is None and not needs_engine and (attributes["journal"] is None or log is not None)
+        )
 
-    def begin(
+    def open_run(
         self, args: tuple[Any, ...], failed: Exception | None, began: float | None
     ) -> tuple[RecoveryRun, Failure | None, Decision | None]:
-        """A run for one call: from its beginning, or from its first failure and the decision about it."""
-        run = self.run()
+        """Open a run for one call. After a failed first attempt, also return the failure and the decision about it."""
+        run = self.run_class()
         run.open(args[0] if args and isinstance(args[0], Request) else None, began or run.clock.now())
         if failed is None:
             return run, None, None
-        run.take_reports()
-        failure = run.failed(failed)
+        run.collect_reports()
+        failure = run.record_error(failed)
         return run, failure, run.decide(failure)
 
-    def carry(
+    def recover_call(
         self,
         attempt: Callable[..., Any],
         args: tuple[Any, ...],
         failed: Exception | None = None,
         began: float | None = None,
     ) -> Any:
-        """Recover a call, from its beginning or from its first failure: its value, or its last error."""
-        run, failure, decision = self.begin(args, failed, began)
-        del failed  # should it be raised again, its traceback holds this frame: a cycle
+        """Run a call with recovery, from its start or from its first failure. Return its value or raise its last error."""
+        run, failure, decision = self.open_run(args, failed, began)
+        del failed  # if it is raised again, its traceback references this frame: a reference cycle
         run_to_end(run, attempt, failure, decision)
-        return _conclude(run)
+        return _value_or_raise(run)
 
-    async def acarry(
+    async def arecover_call(
         self,
         attempt: Callable[..., Any],
         args: tuple[Any, ...],
         failed: Exception | None = None,
         began: float | None = None,
     ) -> Any:
-        """Recover a call, awaiting."""
-        run, failure, decision = self.begin(args, failed, began)
-        del failed  # as above
+        """Run a call with recovery, awaiting."""
+        run, failure, decision = self.open_run(args, failed, began)
+        del failed  # if it is raised again, its traceback references this frame: a reference cycle
         await arun_to_end(run, attempt, failure, decision)
-        return _conclude(run)
+        return _value_or_raise(run)
 
 
 @overload
@@ -103,39 +105,38 @@ def guarded(target: F) -> F: ...
 @overload
 def guarded(target: Policy | str = "call", *, idempotent: bool = False, **ports: Unpack[Ports]) -> Callable[[F], F]: ...
 def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Unpack[Ports]) -> Any:
-    """Make a function, coroutine function or (async) generator function safe.
+    """Add recovery to a function, coroutine function or (async) generator function.
 
-    Use it bare, or with a policy (or the name of a ladder) and any of `Ports`. A generator is begun again
-    only while it has yielded nothing; with `idempotent=True` also later, and what the caller already has
-    is passed over.
+    Use it bare, or with a policy (or the name of a ladder) and any of `Ports`. A generator is restarted only while it
+    has yielded nothing; with `idempotent=True` also later, and the items that the caller already has are skipped.
     """
     if inspect.isroutine(target):
-        return _guard(target, make_policy("call"), ports, idempotent=idempotent)
+        return _wrap(target, make_policy("call"), ports, idempotent=idempotent)
     policy = make_policy(target) if isinstance(target, str) else target
     if not isinstance(policy, Policy):
-        raise ConfigError("guarded", target, _ALLOWED)
-    return lambda function: _guard(function, policy, ports, idempotent=idempotent)
+        raise ConfigError("guarded", target, _TARGET_TYPES)
+    return lambda function: _wrap(function, policy, ports, idempotent=idempotent)
 
 
-def _guard(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> Any:
+def _wrap(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> Any:
     if isinstance(function, staticmethod | classmethod):
-        return type(function)(_guard(function.__func__, policy, ports, idempotent=idempotent))
+        return type(function)(_wrap(function.__func__, policy, ports, idempotent=idempotent))
     if not inspect.isroutine(function):
-        raise ConfigError("guarded", function, _ALLOWED)
+        raise ConfigError("guarded", function, _TARGET_TYPES)
     guard = GuardedFunction(function, policy, ports, idempotent=idempotent)
     if inspect.isasyncgenfunction(function):
-        wrapper = generators.async_generator(function, guard)
+        wrapper = generators.wrap_async_generator(function, guard)
     elif inspect.isgeneratorfunction(function):
-        wrapper = generators.generator(function, guard)
+        wrapper = generators.wrap_generator(function, guard)
     elif inspect.iscoroutinefunction(function):
-        wrapper = fast_path.asynchronous(function, guard)
+        wrapper = fast_path.wrap_async(function, guard)
     else:
-        wrapper = fast_path.synchronous(function, guard)
+        wrapper = fast_path.wrap_sync(function, guard)
     return functools.update_wrapper(wrapper, function)
 
 
-def _conclude(run: RecoveryRun) -> Any:
-    """The value, or the last error with the path."""
+def _value_or_raise(run: RecoveryRun) -> Any:
+    """Return the value, or raise the last error with the recovery path as notes."""
     if run.incident.status in GOOD:
         return run.value
     outcome = finish_run(run)
@@ -144,4 +145,4 @@ def _conclude(run: RecoveryRun) -> Any:
     try:
         raise annotate(outcome.error, replace(outcome, error=None))
     finally:
-        del outcome  # the error's traceback holds this frame: a cycle
+        del outcome  # the error's traceback references this frame: a reference cycle

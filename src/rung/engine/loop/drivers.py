@@ -1,4 +1,4 @@
-"""Drivers of a recovery, blocking and awaiting: they make the moves its steps yield. No rule of recovery is here."""
+"""Blocking and async drivers of a recovery: they carry out the moves that its steps yield, and decide nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def drive(run: RecoveryRun, steps: Steps, attempt: Callable[..., Any]) -> None:
     """Drive a recovery to its end, blocking.
 
-    A reply is never kept in a variable: an error's traceback holds this frame, and that would be a cycle.
+    A reply is never stored in a variable: an error's traceback references this frame, which would be a cycle.
     """
     try:
         move = next(steps)
@@ -57,8 +57,8 @@ async def adrive(run: RecoveryRun, steps: Steps, attempt: Callable[..., Any]) ->
 
 def _attempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
     try:
-        return sync_timeout.limited(attempt, (run.incident.request,), run.seconds), None
-    except Exception as error:  # here an attempt's failure becomes a value
+        return sync_timeout.call_with_timeout(attempt, (run.incident.request,), run.seconds), None
+    except Exception as error:  # the failure of an attempt becomes a value here
         return None, error
 
 
@@ -66,8 +66,8 @@ async def _aattempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
     from rung.engine.timeouts import async_timeout
 
     try:
-        return await async_timeout.limited(_started(attempt, run.incident.request), run.seconds), None
-    except Exception as error:  # as above
+        return await async_timeout.await_with_timeout(_started(attempt, run.incident.request), run.seconds), None
+    except Exception as error:  # becomes a value, as for an attempt
         return None, error
 
 
@@ -77,11 +77,11 @@ async def _started(attempt: Callable[..., Any], request: Any) -> Any:
 
 
 def _called(move: CallPort) -> Reply:
-    """The result of a port; a future is waited for, as the other driver awaits it."""
+    """Return the result of a port, blocking on a future."""
     try:
         value = move.function(*move.arguments)
         return value.result() if hasattr(value, "add_done_callback") else value, None
-    except Exception as error:  # as above
+    except Exception as error:  # becomes a value, as for an attempt
         return None, error
 
 
@@ -89,5 +89,5 @@ async def _acalled(move: CallPort) -> Reply:
     try:
         value = move.function(*move.arguments)
         return await value if hasattr(value, "__await__") else value, None
-    except Exception as error:  # as above
+    except Exception as error:  # becomes a value, as for an attempt
         return None, error

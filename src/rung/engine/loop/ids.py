@@ -1,4 +1,4 @@
-"""The ids of incidents: no two alike, in this process, in one forked from it, or in any other."""
+"""Incident ids: unique across processes, including forked ones."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Final
 
 
 class IncidentIds:
-    """Counts, behind a name that every process draws for itself."""
+    """Generator of ids: a random token for each process, then a counter."""
 
     def __init__(self) -> None:
-        self._process = ""
+        self._token = ""
         self._count = count(1)
 
     def next(self) -> str:
-        """An id that nobody has."""
-        return f"{self._process or self._drawn()}-{next(self._count)}"
+        """Return a new unique id."""
+        return f"{self._token or self._draw_once()}-{next(self._count)}"
 
     @property
-    def process(self) -> str:
-        """What this process is called: its program, and the beginning of what it drew."""
+    def process_name(self) -> str:
+        """Name of this process: its program, and the start of its random token."""
         program = sys.argv[0].replace("\\", "/").rpartition("/")[2].removesuffix(".py") if sys.argv else ""
-        return f"{program or 'python'}-{self._drawn()[:8]}"
+        return f"{program or 'python'}-{self._draw_once()[:8]}"
 
-    def _drawn(self) -> str:
-        if not self._process:
-            self._begin()
+    def _draw_once(self) -> str:
+        if not self._token:
+            self._draw()
             with suppress(AttributeError):  # Windows has no fork
-                os.register_at_fork(after_in_child=self._begin)
-        return self._process
+                os.register_at_fork(after_in_child=self._draw)
+        return self._token
 
-    def _begin(self) -> None:
-        self._process = os.urandom(8).hex()
+    def _draw(self) -> None:
+        self._token = os.urandom(8).hex()
 
 
-NUMBERS: Final = IncidentIds()
+INCIDENT_IDS: Final = IncidentIds()

@@ -1,4 +1,4 @@
-"""Moves of a recovery: what its steps yield to a driver, and the replies they are sent."""
+"""Moves of a recovery: the values that its steps yield to a driver, and the replies that the driver sends back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class MakeAttempt:
-    """Make the attempt with the run's request (`incident.request`) within its time limit (`run.seconds`)."""
+    """Make an attempt with the run's request (`incident.request`) within its time limit (`run.seconds`)."""
 
 
 class Wait(NamedTuple):
-    """Let this much time pass."""
+    """Wait for `seconds`."""
 
     seconds: float
 
@@ -27,6 +27,6 @@ class CallPort(NamedTuple):
 
 ATTEMPT: Final = MakeAttempt()
 Move: TypeAlias = MakeAttempt | Wait | CallPort
-Reply: TypeAlias = tuple[Any, Exception | None]  # what came back, or what was raised
+Reply: TypeAlias = tuple[Any, Exception | None]  # the value returned, or the exception raised
 NOTHING: Final[Reply] = (None, None)
 Steps: TypeAlias = "Generator[Move, Reply, None]"

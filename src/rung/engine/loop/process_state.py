@@ -1,4 +1,4 @@
-"""What all recoveries of a process share: the retry budget, and one breaker per key."""
+"""State shared by all recoveries of a process: the retry budget, and one circuit breaker for each key."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from rung.core.policy.budget import RetryBudget
 
 
 class BreakerRegistry:
-    """One breaker per key, made when first asked for."""
+    """Circuit breakers by key, created on first use."""
 
     def __init__(self, settings: BreakerSettings | None = None) -> None:
         self.settings = settings or BreakerSettings()
         self._by_key: dict[str, Breaker] = {}
 
     def get(self, key: str) -> Breaker:
-        """The breaker of this key."""
+        """Return the breaker for this key."""
         breaker = self._by_key.get(key)
         return breaker if breaker is not None else self._by_key.setdefault(key, Breaker(self.settings))
 
     def items(self) -> list[tuple[str, Breaker]]:
-        """All keys and their breakers."""
+        """Return all keys and their breakers."""
         return list(self._by_key.items())
 
 

@@ -1,8 +1,8 @@
-"""One recovery from beginning to end, as a generator of moves.
+"""Steps of one recovery, from its start to its end, as a generator of moves.
 
-It holds the whole path of a failure: attempt, classify, fold, decide, write down, act. It does nothing
-itself: it yields what is to be done (attempt, wait, call) and is sent what came of it, so that the sync
-and the async loop are the same few lines and neither has a rule of its own.
+The generator holds the whole path of a failure: attempt, classify, fold, decide, persist, act. It performs no I/O: it
+yields moves (attempt, wait, call a port) and receives their results. So the blocking and the async driver share it, and
+neither has rules of its own.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from rung.engine.loop.run import RecoveryRun
     from rung.engine.ports import EventLog, ResultValidator
 
-# From here on a rung may turn the work upside down: keep what there is.
+# Actions that may change the work extensively: a checkpoint is taken before them.
 _CHECKPOINTED: Final = frozenset({Action.REPLAN, Action.RESPAWN, Action.RESTRUCTURE, Action.FALLBACK, Action.ESCALATE})
-LOOK: Final = 0.5  # seconds between looks for an order, while a recovery waits
+INTERVENTION_POLL_SECONDS: Final = 0.5  # interval at which a waiting recovery polls for an intervention
 
 
 def recovery(
     run: RecoveryRun, failure: Failure | None = None, decision: ev.Decision | None = None, wait: float = 0.0
 ) -> Steps:
-    """Attempt, and recover until it has ended; or go on from a failure and the decision about it, or after a wait."""
+    """Make attempts and recover until the incident is closed. Optionally start from a failure and its decision, or a wait."""
     try:
-        if run.observed:
+        if run.has_observers:
             yield from _persist_and_notify(run)
         over = (yield from _wait_interruptible(run, wait)) if wait > 0 else False
         while not over:
@@ -46,7 +46,7 @@ def recovery(
                 if failure is None:
                     break
                 decision = run.decide(failure)
-            if run.observed:
+            if run.has_observers:
                 yield from _persist_and_notify(run)
             if isinstance(decision, ev.Repeat):
                 if decision.wait > 0 or run.interventions is not None:
@@ -54,20 +54,22 @@ def recovery(
                 decision = None
             else:
                 over, decision = yield from _act(run, failure, decision)
-        if run.observed:
+        if run.has_observers:
             yield from _persist_and_notify(run, final=True)
     except BaseException as error:
-        # Closed by its driver, or hit by Ctrl-C while in here: either way it is over, and that is recorded.
-        run.stopped("stopped from outside" if not isinstance(error, Exception) else f"a fault in Rung: {error!r}")
+        # Closed by its driver, or interrupted by Ctrl-C in here: record the end in either case.
+        run.record_cancelled(
+            "stopped from outside" if not isinstance(error, Exception) else f"internal error in Rung: {error!r}"
+        )
         raise
 
 
 def _act(
     run: RecoveryRun, failure: Failure, decision: ev.Decision
 ) -> Generator[Move, Reply, tuple[bool, ev.Decision | None]]:
-    """Carry out a decision that is not a repeat: whether that is the end, and else the next decision, if there is one.
+    """Carry out a decision that is not a retry.
 
-    Without a next decision the attempt is made.
+    Return whether the incident is closed, and the next decision. If neither, the next step is an attempt.
     """
     yield from _roll_back(run)
     if isinstance(decision, ev.Finish):
@@ -76,51 +78,53 @@ def _act(
     if isinstance(decision, ev.Ask):
         chosen = yield from _ask(run, decision)
         return False, run.decide(failure) if chosen is None else chosen
-    assert not isinstance(decision, ev.Repeat)  # noqa: S101  # the caller has seen to it
-    if not (yield from _change(run, decision, failure)):
+    assert not isinstance(decision, ev.Repeat)  # noqa: S101  # the caller handles retries
+    if not (yield from _make_request(run, decision, failure)):
         return False, run.decide(failure)
     over = yield from _wait_interruptible(run, decision.wait if isinstance(decision, ev.Change) else 0.0)
     return over, None
 
 
 def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
-    """One attempt, judged; None when its result is good."""
+    """Make and validate one attempt. Return its failure, or None if its result is good."""
     refusal = run.admit()
     if refusal is not None:
-        return run.failed(refusal)
+        return run.record_error(refusal)
     run.seconds = seconds = seconds_left(run.incident, run.policy, run.began)
     if seconds is not None and seconds <= 0:
-        return run.failed(run.deadline_error())
-    if run.pending is not None:
+        return run.record_error(run.deadline_error())
+    if run.pending_append is not None:
         yield from _await_persisted(run)
-    if run.keeper is not None:
-        yield from _call(run, "journal", run.keeper.begun)
+    if run.attempt_recorder is not None:
+        yield from _call(run, "journal", run.attempt_recorder.attempt_started)
     value, error = yield ATTEMPT
-    if run.keeper is not None:  # here, where no time limit can cut it short
-        yield from _call(run, "journal", run.keeper.came_to, value, error)
+    if run.attempt_recorder is not None:  # outside the attempt: no time limit interrupts the write
+        yield from _call(run, "journal", run.attempt_recorder.attempt_finished, value, error)
     if error is not None:
-        return run.failed(error)
-    found = None if run.check is None else (yield from _checked(run, run.check, value))
-    if found is None:
-        run.succeeded(value)
+        return run.record_error(error)
+    defect = None if run.check is None else (yield from _validate(run, run.check, value))
+    if defect is None:
+        run.record_success(value)
         return None
-    return run.record_failure(classify(found))
+    return run.record_failure(classify(defect))
 
 
-def _checked(run: RecoveryRun, check: ResultValidator, value: Any) -> Generator[Move, Reply, Evidence | Failure | None]:
-    """What a check finds wrong with a result; None when it is good."""
+def _validate(
+    run: RecoveryRun, check: ResultValidator, value: Any
+) -> Generator[Move, Reply, Evidence | Failure | None]:
+    """Return the evidence or failure that a check reports about a result, or None if the result is good."""
     from rung.core.domain.verdict import Verdict
 
-    found, _ = yield from _call(run, "check", check, value)
-    if isinstance(found, Verdict):
-        found = found.evidence
-    if found is None or isinstance(found, Evidence | Failure):
-        return found
-    return Evidence(text=clip(str(found)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
+    defect, _ = yield from _call(run, "check", check, value)
+    if isinstance(defect, Verdict):
+        defect = defect.evidence
+    if defect is None or isinstance(defect, Evidence | Failure):
+        return defect
+    return Evidence(text=clip(str(defect)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
 
 
 def _wait_interruptible(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
-    """Let this much time pass, or until a person says otherwise; True when that was the end."""
+    """Wait for `seconds`, or until an operator intervenes. Return True if the intervention closes the incident."""
     interventions = run.interventions
     if interventions is None:
         if seconds > 0:
@@ -128,38 +132,40 @@ def _wait_interruptible(run: RecoveryRun, seconds: float) -> Generator[Move, Rep
         return False
     until = run.clock.now() + seconds
     while True:
-        given, run.order = run.order, None
-        if given is None:
-            given, _ = yield from _call(run, "orders", interventions.intervention, run.incident.id)
-        if given is not None:
-            over = _apply_intervention(run, given)
+        intervention, run.intervention = run.intervention, None
+        if intervention is None:
+            intervention, _ = yield from _call(run, "interventions", interventions.intervention, run.incident.id)
+        if intervention is not None:
+            over = _apply_intervention(run, intervention)
             yield from _persist_and_notify(run)
             return over
         left = until - run.clock.now()
         if left <= 0:
             return False
-        yield Wait(min(left, LOOK))
+        yield Wait(min(left, INTERVENTION_POLL_SECONDS))
 
 
-def _apply_intervention(run: RecoveryRun, order: Intervention) -> bool:
-    """Do as a person ordered, and write it down first; True when that is the end."""
+def _apply_intervention(run: RecoveryRun, intervention: Intervention) -> bool:
+    """Record and apply an intervention of an operator. Return True if it closes the incident."""
     from rung.core.recovery.interventions import InterventionType
 
     now, before = run.clock.now(), run.incident.request
-    run.append(ev.Ordered(now, order.action.value, order.by, order.model, order.prompt))
-    if order.action is InterventionType.CANCEL:
-        run.close(ev.Finish(max(run.incident.rung, 0), ev.Status.PARTIAL, f"stopped by {order.by or 'a person'}"))
+    run.append(ev.Ordered(now, intervention.action.value, intervention.by, intervention.model, intervention.prompt))
+    if intervention.action is InterventionType.CANCEL:
+        run.close(
+            ev.Finish(max(run.incident.rung, 0), ev.Status.PARTIAL, f"stopped by {intervention.by or 'a person'}")
+        )
         return True
     if before is not None:
-        after = order.applied(before)
+        after = intervention.applied(before)
         if after != before:
             run.append(ev.Changed(now, after, after.digest(), before.changed(after), "order"))
     return False
 
 
 def _roll_back(run: RecoveryRun) -> Steps:
-    """The rung of the decision before has failed: put back what it changed, where that is wanted."""
-    before = run.before
+    """Undo the previous rung, which has failed: restore the model and, if the rung says so, the checkpoint."""
+    before = run.previous_decision
     if before is None:
         return
     incident = run.incident
@@ -173,8 +179,10 @@ def _roll_back(run: RecoveryRun) -> Steps:
         run.append(ev.RolledBack(run.clock.now(), before.rung, reference))
 
 
-def _change(run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failure) -> Generator[Move, Reply, bool]:
-    """Make the new request and prove that it is one; False (and recorded) when that does not come off."""
+def _make_request(
+    run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failure
+) -> Generator[Move, Reply, bool]:
+    """Make the new request of a rung. Return False, and record a skipped rung, if it fails or is not a new request."""
     from rung.core.recovery.apply_rung import change
 
     incident = run.incident
@@ -183,36 +191,36 @@ def _change(run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failur
     if action in _CHECKPOINTED and decision.rung not in incident.checkpoints:
         yield from _take_checkpoint(run, decision.rung, rung.name)
     before = incident.request
-    assert before is not None  # noqa: S101  # decide changes nothing that is not a request
-    changer = run.changes.get(action.value)
+    assert before is not None  # noqa: S101  # decide changes a request only if there is one
+    handler = run.rung_handlers.get(action.value)
     prompt = ""
     try:
-        if changer is None or isinstance(decision, ev.HandOver):
+        if handler is None or isinstance(decision, ev.HandOver):
             after, prompt = change(decision, incident, failure, run.policy)
-            if changer is not None:
-                after = yield from _call_rung_handler(run, changer, after)
+            if handler is not None:
+                after = yield from _call_rung_handler(run, handler, after)
         else:
-            after, prompt = (yield from _call_rung_handler(run, changer, before)), f"own.{action}"
-    except Exception as error:  # the user's planner or compactor broke: the rung has failed, not we
-        return _skip(run, decision.rung, f"{rung.name} broke: {type(error).__name__}: {error}")
+            after, prompt = (yield from _call_rung_handler(run, handler, before)), f"own.{action}"
+    except Exception as error:  # the user's planner or compactor failed: only the rung fails
+        return _skip(run, decision.rung, f"{rung.name} raised {type(error).__name__}: {error}")
     digest = after.digest()
     if digest in incident.digests:
-        return _skip(run, decision.rung, "its request is one that was already tried")
+        return _skip(run, decision.rung, "its request was already tried")
     if action is Action.COMPACT and after.size() >= before.size():
-        return _skip(run, decision.rung, "compacting did not make it smaller")
+        return _skip(run, decision.rung, "compaction did not shrink the request")
     run.append(ev.Changed(run.clock.now(), after, digest, before.changed(after), prompt))
     return True
 
 
 def _call_rung_handler(
-    run: RecoveryRun, changer: Callable[..., Any], request: Request
+    run: RecoveryRun, handler: Callable[..., Any], request: Request
 ) -> Generator[Move, Reply, Request]:
-    made, error = yield CallPort(changer, (request, run.incident))
+    new_request, error = yield CallPort(handler, (request, run.incident))
     if error is not None:
         raise error
-    if isinstance(made, Request):
-        return made
-    raise TypeError("a changer must return a rung.Request")
+    if isinstance(new_request, Request):
+        return new_request
+    raise TypeError("a rung handler must return a rung.Request")
 
 
 def _skip(run: RecoveryRun, rung: int, reason: str) -> bool:
@@ -229,61 +237,61 @@ def _take_checkpoint(run: RecoveryRun, rung: int, label: str) -> Steps:
 
 
 def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
-    """Put the question; nobody there means blocked, never a guess."""
-    assert run.asker is not None  # noqa: S101  # decide asks only where somebody is there
-    answer, _ = yield from _call(run, "asker", run.asker, question, run.incident)
+    """Ask the operator. Without an answer the incident ends blocked; the engine never guesses."""
+    assert run.operator is not None  # noqa: S101  # decide asks only if there is an operator
+    answer, _ = yield from _call(run, "operator", run.operator, question, run.incident)
     if answer not in {option.id for option in question.options}:
         return run.append_decision(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
-    return run.answered(answer)
+    return run.record_answer(answer)
 
 
 def _persist_and_notify(run: RecoveryRun, *, final: bool = False) -> Steps:
-    """Write new events to the journal, then notify the listeners, in this order, before every act.
+    """Append new events to the journal, then notify the listeners. Done before every act.
 
-    Nobody waits for the final events, so that a journal may write them later.
+    No caller waits for the final events, so a journal may defer them.
     """
     first = run.published
-    fresh = run.drain()
-    if not fresh:
+    new_events = run.drain()
+    if not new_events:
         return
     if final and run.lazy_log is not None:
-        yield from _call(run, "journal", run.lazy_log.append_final, run.incident.id, first, fresh)
+        yield from _call(run, "journal", run.lazy_log.append_final, run.incident.id, first, new_events)
     elif run.journal is not None:
-        kept, _ = yield from _call(run, "journal", _append, run.journal, run.incident.id, first, fresh)
-        if isinstance(kept, _Pending):
-            run.pending = kept
-    run.notify(fresh)
+        appended, _ = yield from _call(run, "journal", _append, run.journal, run.incident.id, first, new_events)
+        if isinstance(appended, _Pending):
+            run.pending_append = appended
+    run.notify(new_events)
 
 
 class _Pending(NamedTuple):
-    """Events that are on their way to the journal."""
+    """Append that is still being written."""
 
     future: Future[Any]
 
 
 def _append(journal: EventLog, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
-    kept = journal.append(incident, first, events)
-    return _Pending(cast("Future[Any]", kept)) if hasattr(kept, "add_done_callback") else kept
+    appended = journal.append(incident, first, events)
+    return _Pending(cast("Future[Any]", appended)) if hasattr(appended, "add_done_callback") else appended
 
 
 def _await_persisted(run: RecoveryRun) -> Steps:
-    """What was decided is safe before it is acted on; the commit had the pause before the attempt to itself.
+    """Wait until the decision is durable before acting on it. The write overlaps with the backoff before the attempt.
 
-    Before a first attempt nothing was: it waits for nothing.
+    A first attempt follows no decision and does not wait.
     """
-    pending, run.pending = run.pending, None
+    pending, run.pending_append = run.pending_append, None
     if pending is not None and run.incident.decision is not None and not pending.future.done():
-        yield from _call(run, "journal", _itself, pending.future)
+        yield from _call(run, "journal", _identity, pending.future)
 
 
-def _itself(future: Future[Any]) -> Future[Any]:
-    return future  # both loops wait for what they are given
+def _identity(future: Future[Any]) -> Future[Any]:
+    return future  # both drivers wait for a future that a port returns
 
 
 def _call(run: RecoveryRun, what: str, function: Callable[..., Any], *arguments: Any) -> Generator[Move, Reply, Reply]:
-    """Call a port that must not break the recovery: an error is recorded, and the reply holds it."""
+    """Call a port whose errors must not end the recovery: an error is recorded and returned in the reply."""
     reply = yield CallPort(function, arguments)
     error = reply[1]
     if error is not None:
-        run.crashed(what, error)
+        run.record_crash(what, error)
     return reply

@@ -1,4 +1,4 @@
-"""The working state of one recovery: its ports, its log of events, and the incident they fold into."""
+"""State of one running recovery: its ports, its event log, and the incident that the events fold into."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from rung.core.domain.outcome import build_outcome
 from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
 from rung.core.policy.policy import Sticky
 from rung.core.recovery.decide import decide, decision_from_answer
-from rung.engine.loop.ids import NUMBERS
+from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.ports import EPOCH, SystemClock
-from rung.engine.timeouts.attempt_reports import MAIN_THREAD, any_since, collect, listeners
-from rung.engine.timeouts.sync_timeout import MAIN
+from rung.engine.timeouts.attempt_reports import MAIN_THREAD_REPORTS, any_since, collect, listeners
+from rung.engine.timeouts.sync_timeout import MAIN_THREAD_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from rung.engine.session import Session
 
 SYSTEM_CLOCK: Final = SystemClock()
-NO_CHANGES: Final[Mapping[str, RungHandler]] = MappingProxyType({})
+NO_RUNG_HANDLERS: Final[Mapping[str, RungHandler]] = MappingProxyType({})
 
 D = TypeVar("D", bound=ev.Decision)
 _CLOSED: Final = CircuitState.CLOSED
@@ -60,17 +60,17 @@ _BAD: Final = CallVerdict.BAD
 _NEUTRAL: Final = CallVerdict.NEUTRAL
 _TOOL: Final = Phase.TOOL
 _NEVER: Final = float("inf")
-# The events of every recovery are made without the constructor of their class, which costs three times as much.
+# Frequent events are created without the constructor of their class, which costs three times as much.
 _event: Final = tuple.__new__
 
 CURRENT: ContextVar[RecoveryRun | None] = ContextVar("rung_run", default=None)
 
 
 class RecoveryRun:
-    """One recovery at work.
+    """One running recovery.
 
-    Ports and policy are class attributes: a guarded function has a subclass with its own, so that
-    beginning a run costs no more than its incident and its log.
+    Ports and policy are class attributes: each guarded function has a subclass with its own values, so that starting
+    a run creates only its incident and its event log.
     """
 
     policy: Policy
@@ -82,43 +82,43 @@ class RecoveryRun:
     lazy_log: LazyEventLog | None = None
     interventions: Interventions | None = None
     remedies: Remedies | None = None
-    observed: bool = False  # there is a journal or a listener
-    asker: Operator | None = None
+    has_observers: bool = False  # there is a journal or a listener to publish to
+    operator: Operator | None = None
     check: ResultValidator | None = None
     checkpoint: Checkpoint | None = None
-    changes: Mapping[str, RungHandler] = NO_CHANGES
+    rung_handlers: Mapping[str, RungHandler] = NO_RUNG_HANDLERS
     breakers: BreakerRegistry | None = None
     breaker: Breaker | None = None  # of the running attempt
-    breaker_key: str | Callable[[Request | None], str] = ""  # empty: each model has its own
+    breaker_key: str | Callable[[Request | None], str] = ""  # empty: one breaker for each model
     retry_budget: RetryBudget | None = None
     session: Session | None = None
-    first_repeats: FirstRetryCache | None = None  # of a guarded function
-    keeper: AttemptRecorder | None = None  # of a run that survives its process
+    first_retry_cache: FirstRetryCache | None = None  # set for guarded functions
+    attempt_recorder: AttemptRecorder | None = None  # set for durable runs
 
     parent: RecoveryRun | None = None
     value: Any = None
     error: Exception | None = None
     permit: Permit | None = None
-    before: ev.Decision | None = None  # what stood before the decision in force
+    previous_decision: ev.Decision | None = None  # the decision before the active one
     began: float = 0.0
     seconds: float | None = None  # time limit of the running attempt
-    made: bool = True
-    awaited: bool = False  # its attempts are coroutines
-    heard_since: float = _NEVER  # what is reported to no run since then may be of the running attempt
-    spent: float = 0.0  # dollars the running attempt has reported
-    told: float = 0.0  # dollars that whoever we are part of has heard of, too
-    visible: bool = False  # the running attempt has reported output or a side effect
+    attempt_made: bool = True
+    is_async: bool = False  # the attempts are coroutines
+    reports_since: float = _NEVER  # reports without a run since this time may belong to the running attempt
+    attempt_dollars: float = 0.0  # dollars the running attempt has reported
+    reported_dollars: float = 0.0  # dollars that the enclosing calls have received already
+    has_visible_effects: bool = False  # the running attempt has reported output or a side effect
     published: int = 0
-    pending: Any = None  # events on their way to the journal
-    last_word: Any = None  # that it was stopped, on its way there
-    order: Intervention | None = None  # a person's, given while it waited, to be obeyed
+    pending_append: Any = None  # append that is still being written
+    last_append: Any = None  # append of the cancellation, still being written
+    intervention: Intervention | None = None  # received from an operator, not applied yet
 
     def __init__(self) -> None:
         self.incident = Incident()
         self.log: list[ev.Event] = []
 
     def open(self, request: Request | None, now: float, name: str = "") -> None:
-        """Begin, within the limits of an incident we are part of."""
+        """Open the incident, within the deadline and the dollar cap of the enclosing one."""
         budget = self.policy.budget
         deadline = None if budget.seconds is None else now + budget.seconds
         dollars = budget.dollars
@@ -129,58 +129,58 @@ class RecoveryRun:
             self.parent = parent
             outer = parent.incident
             outer_id = outer.id
-            ends = outer.deadline
-            if ends is not None and self.clock is not parent.clock:
-                ends += self.clock.now() - parent.clock.now()  # the same moment, on our own clock
-            deadline = _least(deadline, ends)
+            outer_deadline = outer.deadline
+            if outer_deadline is not None and self.clock is not parent.clock:
+                outer_deadline += self.clock.now() - parent.clock.now()  # converted to this run's clock
+            deadline = _min_known(deadline, outer_deadline)
             if outer.dollar_cap is not None:
-                dollars = _least(dollars, max(0.0, outer.dollar_cap - outer.dollars - parent.spent))
+                dollars = _min_known(dollars, max(0.0, outer.dollar_cap - outer.dollars - parent.attempt_dollars))
         if self.session is not None:
-            used = tuple(self.session.used.items())
+            used = tuple(self.session.tries_used.items())
         self.began = now
-        values = (now, name or NUMBERS.next(), self.terms, request, deadline, dollars, outer_id, used)
+        values = (now, name or INCIDENT_IDS.next(), self.terms, request, deadline, dollars, outer_id, used)
         self.append(_event(ev.Opened, values))
 
     def append(self, event: ev.Event) -> None:
-        """A new fact."""
+        """Append an event to the log and fold it into the incident."""
         self.log.append(event)
         FOLDS[type(event)](self.incident, event)
 
     def drain(self) -> Sequence[ev.Event]:
-        """Events nobody has been told of yet; none are kept back for nobody."""
-        if not self.observed:
+        """Return the events that are not published yet. Without a journal or listener, return none."""
+        if not self.has_observers:
             return ()
-        fresh = self.log[self.published :]
+        new_events = self.log[self.published :]
         self.published = len(self.log)
-        return fresh
+        return new_events
 
     def notify(self, events: Sequence[ev.Event]) -> None:
-        """Tell the listeners; one that breaks is recorded, shown and passed over."""
+        """Call the listeners. An error of a listener is recorded, shown as a warning and ignored."""
         for event in events:
             for listener in self.listeners:
-                what = f"listener {_called(listener)}"
+                what = f"listener {_listener_name(listener)}"
                 if isinstance(event, ev.Crashed) and event.what == what:
-                    continue  # telling it of its own crash would only make another
+                    continue  # a listener is not called for its own crash: it would crash again
                 try:
                     listener(event, self.incident)
-                except Exception as error:  # an extension must not break the loop
-                    self.crashed(what, error)
+                except Exception as error:  # a listener must not end the recovery
+                    self.record_crash(what, error)
 
-    def crashed(self, what: str, error: Exception) -> None:
-        """An extension broke: fail open, and say so where the user will see it."""
+    def record_crash(self, what: str, error: Exception) -> None:
+        """Record the error of an extension and warn the user. The recovery continues (fail open)."""
         import warnings
 
-        words = f"{type(error).__name__}: {error}"
-        self.append(ev.Crashed(self.clock.now(), what, words))
-        warnings.warn(f"rung: {what} broke and was ignored: {words}", RuntimeWarning, stacklevel=2)
+        text = f"{type(error).__name__}: {error}"
+        self.append(ev.Crashed(self.clock.now(), what, text))
+        warnings.warn(f"rung: {what} failed and was ignored: {text}", RuntimeWarning, stacklevel=2)
 
     def admit(self) -> CircuitOpenError | None:
-        """Ask the breaker; a refusal is a failure without an attempt."""
+        """Prepare an attempt and ask the circuit breaker. An open circuit is a failure without an attempt."""
         self.began = now = self.clock.now()
-        self.spent = 0.0
-        self.visible = False
-        self.heard_since = _NEVER if self.awaited or get_ident() != MAIN else EPOCH + monotonic()
-        self.made = True
+        self.attempt_dollars = 0.0
+        self.has_visible_effects = False
+        self.reports_since = _NEVER if self.is_async or get_ident() != MAIN_THREAD_ID else EPOCH + monotonic()
+        self.attempt_made = True
         self.error = None
         key = self.select_breaker()
         breaker = self.breaker
@@ -191,11 +191,11 @@ class RecoveryRun:
         if isinstance(answer, Permit):
             self.permit = answer
             return None
-        self.made = False
+        self.attempt_made = False
         return CircuitOpenError(key, answer)
 
     def select_breaker(self) -> str:
-        """Take the breaker of the request being attempted; its key."""
+        """Select the circuit breaker for the current request and return its key."""
         request, key = self.incident.request, self.breaker_key
         if not isinstance(key, str):
             key = key(request)
@@ -205,67 +205,69 @@ class RecoveryRun:
         return key
 
     def deadline_error(self) -> AttemptTimeout:
-        """There is no time left to make an attempt in: a failure without one."""
-        self.made = False
+        """Return the error of an attempt that is not made because the deadline has passed."""
+        self.attempt_made = False
         return AttemptTimeout(0.0)
 
-    def failed(self, error: Exception) -> Failure:
-        """The attempt raised this: name it, count it, write it down."""
+    def record_error(self, error: Exception) -> Failure:
+        """Classify and record the error that the attempt raised."""
         self.error = error
         failure = classify_cached(error)
-        if self.visible or MAIN_THREAD.touched >= self.heard_since:
+        if self.has_visible_effects or MAIN_THREAD_REPORTS.side_effect_at >= self.reports_since:
             failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
         return self.record_failure(failure)
 
     def record_failure(self, failure: Failure) -> Failure:
-        """The attempt failed so."""
+        """Record a failed attempt, with the verdict for the circuit breaker."""
         now = self.clock.now()
-        if self.breaker is not None and self.made:
-            self.breaker.ended(self.permit, self.began, now, vote(failure))
-        herd = self.retry_budget
-        room = herd is None or herd.affords(failure.kind)
-        self.append(_event(ev.AttemptFailed, (now, failure, now - self.began, self.spent, room, self.made)))
+        if self.breaker is not None and self.attempt_made:
+            self.breaker.ended(self.permit, self.began, now, breaker_verdict(failure))
+        budget = self.retry_budget
+        room = budget is None or budget.affords(failure.kind)
+        self.append(
+            _event(ev.AttemptFailed, (now, failure, now - self.began, self.attempt_dollars, room, self.attempt_made))
+        )
         return failure
 
     def decide(self, failure: Failure) -> ev.Decision:
-        """What to do about it, written down before it is done."""
+        """Decide what to do about a failure, and append the decision."""
         if self.policy.learn and self.incident.decision is None:
-            self._recall(failure)
+            self._suggest_remedy(failure)
         now = self.clock.now()
-        if self.first_repeats is not None:
-            return self.append_decision(self.first_repeats.decide(self.incident, failure, now, self.jitter()), now)
+        if self.first_retry_cache is not None:
+            return self.append_decision(self.first_retry_cache.decide(self.incident, failure, now, self.jitter()), now)
         return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
 
-    def _recall(self, failure: Failure) -> None:
-        """Ask the journal, where it remembers anything, what helped with this failure before."""
+    def _suggest_remedy(self, failure: Failure) -> None:
+        """Look up the rung that resolved this failure before, and record it as a hint."""
         if self.remedies is None:
             return
         try:
             name = self.remedies.suggest_rung(self.terms.project, failure)
-        except Exception as error:  # a memory that fails must not stand in the way
-            self.crashed("memory", error)
+        except Exception as error:  # a failing lookup must not prevent the recovery
+            self.record_crash("remedies", error)
             return
         if name is not None and name in self.terms.rungs:
             rung = self.terms.rungs.index(name)
             self.append(ev.Hinted(self.clock.now(), rung, f"{name} worked last time"))
 
     def append_decision(self, decision: D, now: float | None = None) -> D:
-        """Write a decision down; a retry that it schedules is charged now, not when it runs."""
-        self.before = self.incident.active_decision
+        """Append a decision. A scheduled retry is charged to the retry budget now, not when it runs."""
+        self.previous_decision = self.incident.active_decision
         self.append(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
         if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
             self.retry_budget.charge(self.incident.failure.kind)
         return decision
 
-    def answered(self, answer: str) -> ev.Decision | None:
-        """A person chose; None when that only closed a way and the ladder goes on."""
+    def record_answer(self, answer: str) -> ev.Decision | None:
+        """Record an operator's answer. Return the decision it makes, or None if it only excludes an option."""
         now = self.clock.now()
         self.append(ev.Answered(now, answer))
         decision = decision_from_answer(self.incident, self.policy, now)
         return None if decision is None else self.append_decision(decision, now)
 
-    def succeeded(self, value: Any) -> None:
-        """The result is good."""
+    def record_success(self, value: Any) -> None:
+        """Record a successful attempt and its value."""
         now = self.clock.now()
         if self.breaker is not None:
             self.breaker.ended(self.permit, self.began, now, _GOOD)
@@ -274,36 +276,36 @@ class RecoveryRun:
             value = incident.partial_output + value
         self.value = value
         self.error = None
-        self.append(_event(ev.AttemptSucceeded, (now, now - self.began, self.spent)))
+        self.append(_event(ev.AttemptSucceeded, (now, now - self.began, self.attempt_dollars)))
         if self.retry_budget is not None:
             self.retry_budget.credit()
-        self._settle()
+        self._propagate()
 
     def close(self, decision: ev.Finish) -> None:
-        """It ends without a success."""
+        """Close the incident without a success."""
         self.append(ev.Closed(self.clock.now(), decision.status, decision.reason))
-        self._settle()
+        self._propagate()
 
-    def stopped(self, reason: str = "stopped from outside") -> None:
-        """Ended before its time (a cancellation, Ctrl-C): recorded and told; see `recover` for the last word."""
+    def record_cancelled(self, reason: str = "stopped from outside") -> None:
+        """Record and publish a cancellation or Ctrl-C. `recover` waits for the append in `last_append`."""
         if self.incident.status is not None:
             return
         now = self.clock.now()
         if self.breaker is not None:
             self.breaker.ended(self.permit, self.began, now, _NEUTRAL)
         self.append(ev.Cancelled(now, reason))
-        self._settle()
+        self._propagate()
         first = self.published
-        fresh = self.drain()
+        new_events = self.drain()
         if self.journal is not None:
             try:
-                self.last_word = self.journal.append(self.incident.id, first, fresh)
-            except Exception as error:  # the caller is on its way out; do not stand in the way
-                self.crashed("journal", error)
-        self.notify(fresh)
+                self.last_append = self.journal.append(self.incident.id, first, new_events)
+            except Exception as error:  # the caller is being cancelled: do not delay it
+                self.record_crash("journal", error)
+        self.notify(new_events)
 
     def outcome(self) -> Outcome[Any]:
-        """How it ended."""
+        """Build the outcome."""
         return build_outcome(
             self.incident,
             self.policy.ladder,
@@ -314,63 +316,63 @@ class RecoveryRun:
             sticky=self.policy.sticky is Sticky.SESSION,
         )
 
-    def take_reports(self) -> None:
-        """What the attempt just made reported while there was no run to tell."""
+    def collect_reports(self) -> None:
+        """Collect the reports that the last attempt made while there was no run."""
         if self.clock is not SYSTEM_CLOCK:
-            return  # such calls never take the fast path, and their times mean nothing here
-        if not any_since(self.began, awaited=self.awaited):
+            return  # such calls never take the fast path, and report times are of the system clock
+        if not any_since(self.began, is_async=self.is_async):
             return
-        heard = collect(self.began, awaited=self.awaited)
-        for at, step in heard.steps:
+        reports = collect(self.began, is_async=self.is_async)
+        for at, step in reports.steps:
             self.append(ev.StepCompleted(at, step))
-        self.visible = heard.touched
-        self.spent = self.told = heard.dollars
+        self.has_visible_effects = reports.has_side_effects
+        self.attempt_dollars = self.reported_dollars = reports.dollars
 
-    def _settle(self) -> None:
-        """Tell the incident we are part of, and the session, what they have to remember."""
+    def _propagate(self) -> None:
+        """Add the cost to the enclosing recovery, and the tries to the session."""
         if self.parent is not None:
-            self.parent.spent += self.incident.dollars
-        elif self.incident.dollars > self.told:  # we may be part of a call that has no run
-            said = (SYSTEM_CLOCK.now(), self.incident.dollars - self.told)
-            for reports in listeners():
-                reports.spent(said)
+            self.parent.attempt_dollars += self.incident.dollars
+        elif self.incident.dollars > self.reported_dollars:  # an enclosing guarded call may have no run
+            cost = (SYSTEM_CLOCK.now(), self.incident.dollars - self.reported_dollars)
+            for receiver in listeners():
+                receiver.add_cost(cost)
         if self.session is not None:
-            self.session.settle(self.incident, self.policy)
+            self.session.record_closed(self.incident, self.policy)
 
 
-def vote(failure: Failure) -> CallVerdict:
-    """What a failure says about the service; a tool's trouble, or the caller's own fault, says nothing."""
+def breaker_verdict(failure: Failure) -> CallVerdict:
+    """Return the breaker verdict of a failure. A tool error or a fault of the caller is neutral."""
     return _BAD if failure.kind in PROVIDER_KINDS and failure.evidence.phase is not _TOOL else _NEUTRAL
 
 
-# Naming is a pure function of an exception's class and arguments, where it carries nothing else.
-_NAMED_LIMIT: Final = 1_024
+# Classification is a pure function of an exception's class and arguments, if the exception carries nothing else.
+_MAX_CACHED_FAILURES: Final = 1_024
 
 
 def classify_cached(error: Exception) -> Failure:
-    """The failure in an exception; one that is equal to an earlier one has its name."""
+    """Classify an exception. Exceptions with equal class and arguments share a cached failure."""
     if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
         return classify(error)
     key = (type(error), error.args)
     try:
         failure = FAILURE_CACHE.get(key)
-    except TypeError:  # arguments that cannot be hashed
+    except TypeError:  # unhashable arguments
         return classify(error)
     if failure is None:
         failure = classify(error)
         if isinstance(error, OSError) and error.filename is not None:
-            return failure  # the name is in its text, but not among its arguments
-        if len(FAILURE_CACHE) >= _NAMED_LIMIT:
+            return failure  # the file name is in its text, but not in its arguments
+        if len(FAILURE_CACHE) >= _MAX_CACHED_FAILURES:
             FAILURE_CACHE.clear()
         FAILURE_CACHE[key] = failure
     return failure
 
 
-def _least(one: float | None, other: float | None) -> float | None:
+def _min_known(one: float | None, other: float | None) -> float | None:
     if one is None or other is None:
         return one if other is None else other
     return min(one, other)
 
 
-def _called(listener: object) -> str:
+def _listener_name(listener: object) -> str:
     return getattr(listener, "__qualname__", type(listener).__qualname__)

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Time limits of blocking and async attempts, and reports made from inside an attempt."""

@@ -1,7 +1,7 @@
-"""Ending an awaited attempt whose time is up.
+"""Time limits of async attempts.
 
-A short limit has a timer of its own. Longer ones share one `Sweeper` for each event loop: a timer for each attempt
-would cost more than everything else together.
+A short limit has its own timer. Longer limits share one `TimeoutSweeper` for each event loop, because a timer for each
+attempt would cost more than the rest of the fast path.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.domain.errors import AttemptTimeout
-from rung.engine.timeouts.attempt_reports import REPORTED, install
-from rung.engine.timeouts.sync_timeout import LOOK_EVERY
+from rung.engine.timeouts.attempt_reports import CURRENT_REPORTS, install
+from rung.engine.timeouts.sync_timeout import WATCHDOG_POLL_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,28 +22,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Task = asyncio.Task[Any]
 
-# The attempts that are running: when each is due, in which task, and how often that had been cancelled before.
+# Running attempts: deadline, task, and the number of cancellations that the task had before.
 RUNNING: Final[dict[object, tuple[float, Task | None, int]]] = {}
-# Those whose time was up, and how often their task had been cancelled when they began.
+# Attempts that this module has cancelled, and the number of cancellations that their task had before.
 OVERDUE: Final[dict[object, int]] = {}
 
-# The task running in a loop. The public function is Python code before 3.12, and asked on every call.
-task_in: Callable[[asyncio.AbstractEventLoop], Task | None] = (
-    asyncio.tasks._current_tasks.get  # type: ignore[attr-defined]  # noqa: SLF001  # the dict behind it
+# Return the task running in a loop. The public function is slow Python code before 3.12, and is called on every call.
+current_task_of: Callable[[asyncio.AbstractEventLoop], Task | None] = (
+    asyncio.tasks._current_tasks.get  # type: ignore[attr-defined]  # noqa: SLF001  # the dict behind current_task
     if sys.version_info < (3, 12)
     else asyncio.current_task
 )
 
 
-async def limited(work: Awaitable[T], seconds: float | None) -> T:
-    """Await it, and raise TimeUp when it has not come back in so many seconds.
-
-    Whose cancellation it was is asked of the timer: a caller's passes through.
-    """
+async def await_with_timeout(work: Awaitable[T], seconds: float | None) -> T:
+    """Await `work` and raise AttemptTimeout after `seconds`. A cancellation by the caller propagates."""
     if seconds is None:
         return await work
-    if seconds >= LOOK_EVERY:
-        return await _swept(work, seconds)
+    if seconds >= WATCHDOG_POLL_SECONDS:
+        return await _await_swept(work, seconds)
     timer = asyncio.timeout(max(0.0, seconds))
     try:
         async with timer:
@@ -54,8 +51,8 @@ async def limited(work: Awaitable[T], seconds: float | None) -> T:
         raise
 
 
-async def _swept(work: Awaitable[T], seconds: float) -> T:
-    sweeper_here()
+async def _await_swept(work: Awaitable[T], seconds: float) -> T:
+    current_sweeper()
     task = asyncio.current_task()
     RUNNING[work] = (monotonic() + seconds, task, 0 if task is None else task.cancelling())
     try:
@@ -70,47 +67,47 @@ async def _swept(work: Awaitable[T], seconds: float) -> T:
 
 
 class TimeoutSweeper:
-    """Ends the overdue attempts of one event loop; looks every few seconds, or when one is due."""
+    """Cancels overdue attempts of one event loop. Wakes every few seconds, or at the next deadline."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.thread = get_ident()
-        # The task that made the last call, and how often it had been cancelled. A task that is being cancelled
-        # is looked at on every call, so that a caller's cancellation is never taken for ours.
+        # The task of the last call, and its number of cancellations. A task that is being cancelled is examined on
+        # every call, so that a caller's cancellation is never mistaken for a timeout.
         self.task: Task | None = None
         self.cancels = 0
-        loop.call_later(LOOK_EVERY, self.sweep_now)
+        loop.call_later(WATCHDOG_POLL_SECONDS, self.sweep_now)
 
-    def attend(self, task: Task | None) -> None:
-        """Another task than the last makes a call: count its cancellations, and let it hear its children."""
+    def track(self, task: Task | None) -> None:
+        """Switch to another task: count its cancellations, and give it a report buffer that its children share."""
         if task is None:
             self.task, self.cancels = None, 0
             return
         self.cancels = cancels = task.cancelling()
         self.task = None if cancels else task
-        here = REPORTED.get()
+        here = CURRENT_REPORTS.get()
         if here is None or here.owner is None or here.owner() is not task:
             install(task)
 
     def sweep_now(self) -> None:
-        """Cancel overdue attempts, and schedule the next sweep."""
+        """Cancel overdue attempts and schedule the next sweep."""
         now = monotonic()
-        soon = now + LOOK_EVERY
-        self.task = None  # it may have ended: do not keep it
-        # A copy: other threads begin and end theirs meanwhile, and a dict that changes cannot be walked.
-        for work, (due, task, cancels) in RUNNING.copy().items():
+        next_sweep = now + WATCHDOG_POLL_SECONDS
+        self.task = None  # it may have ended: do not keep it alive
+        # A copy: other threads add and remove entries while this iterates.
+        for work, (deadline, task, cancels) in RUNNING.copy().items():
             if task is None or task.get_loop() is not self.loop:
                 continue
-            if due > now:
-                soon = min(soon, due)
+            if deadline > now:
+                next_sweep = min(next_sweep, deadline)
             elif work not in OVERDUE:
                 OVERDUE[work] = cancels
                 task.cancel()
-        self.loop.call_later(soon - now, self.sweep_now)
+        self.loop.call_later(next_sweep - now, self.sweep_now)
 
 
 def cancelled_by_us(work: object, task: Task | None) -> bool:
-    """Was it we alone who cancelled this? Takes our cancellation back."""
+    """Withdraw our cancellation of an attempt. Return whether the timeout was its only cancellation."""
     before = OVERDUE.pop(work, None)
     return before is not None and task is not None and task.uncancel() <= before
 
@@ -118,14 +115,14 @@ def cancelled_by_us(work: object, task: Task | None) -> bool:
 SWEEPERS: Final[dict[asyncio.AbstractEventLoop, TimeoutSweeper]] = {}
 
 
-def sweeper_here() -> TimeoutSweeper:
-    """The sweeper of the running event loop."""
+def current_sweeper() -> TimeoutSweeper:
+    """Return the sweeper of the running event loop."""
     loop = asyncio.get_running_loop()
     sweeper = SWEEPERS.get(loop)
     if sweeper is None:
-        for former in list(SWEEPERS):
-            if former.is_closed():
-                SWEEPERS.pop(former, None)
+        for old_loop in list(SWEEPERS):
+            if old_loop.is_closed():
+                SWEEPERS.pop(old_loop, None)
         sweeper = SWEEPERS[loop] = TimeoutSweeper(loop)
     sweeper.thread = get_ident()
     return sweeper

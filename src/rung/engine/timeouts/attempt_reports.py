@@ -1,9 +1,9 @@
-"""What an attempt reports while it has no run to tell: a guarded call makes none until something goes wrong.
+"""Reports made from inside an attempt that has no run: a guarded call creates a run only after a failure.
 
-Each task has `Reports` of its own, which every task and thread with a copy of its context shares: what a child
-reports is heard by the call that started it. Blocking calls on the fast path run in the main thread alone, so one
-object serves them all; it also hears whoever reports in another thread without such a context, because nobody
-knows whose attempt that is, and an attempt that may have done something must not be repeated.
+Each task has its own `AttemptReports`, shared with every task and thread that has a copy of its context: a report of a
+child reaches the call that started it. Blocking calls on the fast path run only in the main thread, so one object
+serves them all. That object also receives reports from threads without such a context: their attempt is unknown, and an
+attempt that may have had side effects must not be repeated.
 """
 
 from __future__ import annotations
@@ -14,98 +14,100 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import ref
 
-from rung.engine.timeouts.sync_timeout import MAIN, WATCHDOG
+from rung.engine.timeouts.sync_timeout import MAIN_THREAD_ID, WATCHDOG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_STEPS: Final = 100
-SUMS: Final = 1_000
+_MAX_STEPS: Final = 100
+MAX_COST_REPORTS: Final = 1_000
 
 
 class AttemptReports:
-    """What was reported in one place, and when: in seconds of the real clock, newest last."""
+    """Report buffer of one task or of the main thread. Times are seconds of the system clock, newest last."""
 
-    __slots__ = ("above", "at", "dollars", "owner", "steps", "touched")
+    __slots__ = ("costs", "last_report_at", "owner", "parents", "side_effect_at", "steps")
 
-    def __init__(self, owner: Callable[[], Any] | None = None, above: tuple[AttemptReports, ...] = ()) -> None:
-        self.owner = owner  # a weak reference to the task, where it is one's
-        self.above = above  # those of the tasks it was started in
-        self.at = 0.0
-        self.touched = 0.0  # when it last did something that can be seen
-        self.steps: deque[tuple[float, str]] = deque(maxlen=_STEPS)
-        self.dollars: deque[tuple[float, float]] = deque()
+    def __init__(self, owner: Callable[[], Any] | None = None, parents: tuple[AttemptReports, ...] = ()) -> None:
+        self.owner = owner  # weak reference to the owning task; None for a thread
+        self.parents = parents  # buffers of the tasks that started this one
+        self.last_report_at = 0.0
+        self.side_effect_at = 0.0  # time of the last reported side effect
+        self.steps: deque[tuple[float, str]] = deque(maxlen=_MAX_STEPS)
+        self.costs: deque[tuple[float, float]] = deque()
 
-    def spent(self, sum_: tuple[float, float]) -> None:
-        """So much, at this moment."""
-        self.at = sum_[0]
-        self.dollars.append(sum_)
-        if len(self.dollars) > SUMS:  # the oldest become one: most likely of a call that is long over
-            self.dollars[1] = self.dollars[1][0], self.dollars[0][1] + self.dollars[1][1]
-            self.dollars.popleft()
+    def add_cost(self, cost: tuple[float, float]) -> None:
+        """Add a cost report: its time and its dollars."""
+        self.last_report_at = cost[0]
+        self.costs.append(cost)
+        if len(self.costs) > MAX_COST_REPORTS:  # merge the two oldest: their call has most likely ended
+            self.costs[1] = self.costs[1][0], self.costs[0][1] + self.costs[1][1]
+            self.costs.popleft()
 
     @property
-    def alive(self) -> bool:
-        """May there be a call that still listens?"""
+    def is_active(self) -> bool:
+        """Whether the owning task may still be running."""
         task = None if self.owner is None else self.owner()
         return self.owner is None or (task is not None and not task.done())
 
 
 class CollectedReports(NamedTuple):
-    """What was reported during one attempt."""
+    """Reports of one attempt."""
 
-    touched: bool
+    has_side_effects: bool
     dollars: float
     steps: list[tuple[float, str]]
 
 
-MAIN_THREAD: Final = AttemptReports()
-REPORTED: ContextVar[AttemptReports | None] = ContextVar("rung_reported", default=None)
+MAIN_THREAD_REPORTS: Final = AttemptReports()
+CURRENT_REPORTS: ContextVar[AttemptReports | None] = ContextVar("rung_reported", default=None)
 
 
 def install(task: Any) -> None:
-    """Give the running task reports of its own; above them are those it was started with."""
-    here = REPORTED.get()
-    above = () if here is None else tuple(each for each in (here, *here.above) if each.alive)
-    if get_ident() == MAIN and WATCHDOG.due and MAIN_THREAD not in above:
-        above = (*above, MAIN_THREAD)  # a blocking call is at work, and runs this loop
-    REPORTED.set(AttemptReports(ref(task), above))
+    """Give the running task its own report buffer, with the buffers it inherited as parents."""
+    here = CURRENT_REPORTS.get()
+    parents = () if here is None else tuple(buffer for buffer in (here, *here.parents) if buffer.is_active)
+    if get_ident() == MAIN_THREAD_ID and WATCHDOG.deadlines and MAIN_THREAD_REPORTS not in parents:
+        parents = (*parents, MAIN_THREAD_REPORTS)  # a blocking guarded call runs this event loop
+    CURRENT_REPORTS.set(AttemptReports(ref(task), parents))
 
 
 def listeners() -> list[AttemptReports]:
-    """Everybody who hears what is reported here."""
-    here = REPORTED.get()
-    all_ = [] if here is None else [here, *here.above]
-    if (here is None or get_ident() == MAIN) and MAIN_THREAD not in all_:
-        all_.append(MAIN_THREAD)
-    return all_
+    """Return all buffers that receive a report made here."""
+    here = CURRENT_REPORTS.get()
+    buffers = [] if here is None else [here, *here.parents]
+    if (here is None or get_ident() == MAIN_THREAD_ID) and MAIN_THREAD_REPORTS not in buffers:
+        buffers.append(MAIN_THREAD_REPORTS)
+    return buffers
 
 
-def any_since(began: float, *, awaited: bool) -> bool:
-    """Was anything reported since then, in an attempt of this task or thread?"""
-    here = REPORTED.get()
+def any_since(began: float, *, is_async: bool) -> bool:
+    """Return whether an attempt of this task or thread has reported anything since `began`."""
+    here = CURRENT_REPORTS.get()
     if here is None:
-        return MAIN_THREAD.at >= began
-    return here.at >= began or (not awaited and MAIN_THREAD.at >= began and get_ident() == MAIN)
+        return MAIN_THREAD_REPORTS.last_report_at >= began
+    return here.last_report_at >= began or (
+        not is_async and MAIN_THREAD_REPORTS.last_report_at >= began and get_ident() == MAIN_THREAD_ID
+    )
 
 
-def collect(began: float, *, awaited: bool) -> CollectedReports:
-    """What was reported since then, in an attempt of this task or thread; its steps are told once."""
-    listening = _listening(awaited=awaited)
-    # What two of them heard is one report, and one object.
-    sums = {id(each): each for one in listening for each in one.dollars.copy() if each[0] >= began}
-    steps = {id(each): each for one in listening for each in one.steps.copy() if each[0] >= began}
-    for one in listening:
-        one.steps.clear()
+def collect(began: float, *, is_async: bool) -> CollectedReports:
+    """Return the reports of this task or thread since `began`. Steps are removed, so that they are returned once."""
+    sources = _sources(is_async=is_async)
+    # A report in two buffers is one object: count it once.
+    costs = {id(report): report for source in sources for report in source.costs.copy() if report[0] >= began}
+    steps = {id(report): report for source in sources for report in source.steps.copy() if report[0] >= began}
+    for source in sources:
+        source.steps.clear()
     return CollectedReports(
-        any(one.touched >= began for one in listening),
-        sum(dollars for _, dollars in sums.values()),
+        any(source.side_effect_at >= began for source in sources),
+        sum(dollars for _, dollars in costs.values()),
         sorted(steps.values(), key=lambda step: step[0]),
     )
 
 
-def _listening(*, awaited: bool) -> list[AttemptReports]:
-    here = REPORTED.get()
+def _sources(*, is_async: bool) -> list[AttemptReports]:
+    here = CURRENT_REPORTS.get()
     if here is None:
-        return [MAIN_THREAD]
-    return [here] if awaited or get_ident() != MAIN else [here, MAIN_THREAD]
+        return [MAIN_THREAD_REPORTS]
+    return [here] if is_async or get_ident() != MAIN_THREAD_ID else [here, MAIN_THREAD_REPORTS]

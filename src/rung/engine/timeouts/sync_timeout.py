@@ -1,12 +1,12 @@
-"""Ending a blocking attempt whose time is up: for real, in the middle of whatever it is doing.
+"""Time limits of blocking attempts: an overdue attempt is interrupted, whatever it is doing.
 
-Main thread: one watchdog thread for the process sends a signal when an attempt is overdue, and its
-    handler raises inside the attempt; that gets out of sleeps, reads and loops alike. Should other code put
-    a handler of its own in the place of ours, that is noticed, said once, and attempts go the other way.
-Other threads (or a system without the signal): no signal reaches them, so the attempt runs in a thread
-    of its own and is left behind: control comes back on time, and what the straggler returns is ignored.
-    It is not asked to end (PyThreadState_SetAsyncExc): while it blocks, the request stays pending and hangs
-    every other thread that is traced, by a debugger or by coverage, in Python 3.11.
+Main thread: one watchdog thread for the process sends a signal when an attempt is overdue, and the signal handler
+    raises inside the attempt. That interrupts sleeps, reads and loops. If other code replaces the handler, a warning is
+    emitted once, and attempts take the second way.
+Other threads (or a system without the signal): a signal cannot interrupt them. The attempt runs in its own thread,
+    which is abandoned on timeout: the caller regains control on time, and the late result is ignored. The thread is
+    not interrupted with PyThreadState_SetAsyncExc: while it blocks, the exception stays pending and, in Python 3.11,
+    hangs every other thread that is traced by a debugger or by coverage.
 """
 
 from __future__ import annotations
@@ -28,224 +28,224 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# As it is in C: the public one makes enums of what is none first, and that costs more than the rest of an attempt.
+# The C function: the public wrapper converts to enums, which costs more than the rest of an attempt.
 getsignal: Final[Callable[[int], Any]] = signal._signal.getsignal  # type: ignore[attr-defined]  # noqa: SLF001
 
-# Ignored by default, hardly used by anybody, and a handler for it ends blocking calls.
-SIGNAL: Final = getattr(signal, "SIGURG", None)
-MAIN: Final = threading.main_thread().ident
-# The watchdog looks at least this often, so an attempt with a longer limit need not wake it.
-LOOK_EVERY: Final = 5.0
-# What an attempt does in its `finally` when it is ended has so long, before it is ended once more.
-INSIST_EVERY: Final = 1.0
+# SIGURG is ignored by default and rarely used, and a handler for it interrupts blocking calls.
+INTERRUPT_SIGNAL: Final = getattr(signal, "SIGURG", None)
+MAIN_THREAD_ID: Final = threading.main_thread().ident
+# The watchdog polls at least this often, so an attempt with a longer limit need not wake it.
+WATCHDOG_POLL_SECONDS: Final = 5.0
+# Time for the `finally` blocks of an interrupted attempt, before it is interrupted again.
+RESIGNAL_SECONDS: Final = 1.0
 _NEVER: Final = float("inf")
 
 
 class AttemptInterrupt(BaseException):
-    """Raised inside an attempt by the watchdog. No Exception, so that an agent's catch-all cannot eat it.
+    """Raised inside an overdue attempt. Not an Exception, so that `except Exception` in an agent cannot swallow it.
 
-    `depth` says whose time is up: attempts can be nested, and the outermost overdue one is ended.
+    Attempts can be nested; `depth` is the position of the outermost overdue one.
     """
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
-        super().__init__("time is up")
+        super().__init__("attempt timed out")
 
 
 class TimeoutWatchdog:
-    """Watches the attempts of the main thread.
+    """Enforces the time limits of attempts in the main thread.
 
-    `due` holds the time at which each running attempt is overdue, outermost first. Only the main thread
-    changes it, and the signal handler runs in the main thread: so there is nothing to lock, and an
-    attempt that has just ended can never be hit by a late signal.
+    `deadlines` holds the deadline of each running attempt, outermost first. Only the main thread changes it, and the
+    signal handler runs in the main thread: so no lock is needed, and a late signal cannot hit an attempt that has
+    just ended.
     """
 
     def __init__(self) -> None:
-        self.due: list[float] = []
-        self._wakes_at = _NEVER
-        self._insists_at = 0.0
-        # Held while the watchdog may sleep. An Event has a lock in Python code, and an Overdue that comes
-        # while it is taken would leave it taken: nobody could wake the watchdog any more.
-        self._sleeps = threading.Lock()
+        self.deadlines: list[float] = []
+        self._wake_at = _NEVER
+        self._resignal_at = 0.0
+        # Held while the watchdog may sleep. An Event has a lock in Python code, and an AttemptInterrupt raised while
+        # it is held would leave it locked: nothing could wake the watchdog again.
+        self._sleep_lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._former: Any = None
+        self._previous_handler: Any = None
         self._handler: Any = None
-        self._homes: WeakSet[Breaker] = WeakSet()
-        self._said = False  # that somebody has taken our signal
+        self._breakers: WeakSet[Breaker] = WeakSet()
+        self._has_warned = False  # about a replaced signal handler
 
     def start(self) -> None:
-        """Begin to watch; called in the main thread. Does nothing when it already does."""
+        """Start the watchdog thread, from the main thread. Does nothing if it runs already."""
         if self._thread is not None:
             return
-        assert SIGNAL is not None  # noqa: S101  # the callers have looked
-        self._handler = self._handle
-        former = signal.signal(SIGNAL, self._handler)
-        self._former = former if callable(former) else None
-        self._begin()
-        os.register_at_fork(after_in_child=self.begin_in_child)
+        assert INTERRUPT_SIGNAL is not None  # noqa: S101  # the callers have checked
+        self._handler = self._on_signal
+        former = signal.signal(INTERRUPT_SIGNAL, self._handler)
+        self._previous_handler = former if callable(former) else None
+        self._start_thread()
+        os.register_at_fork(after_in_child=self.restart_in_child)
 
     @property
-    def displaced(self) -> bool:
-        """Has somebody else taken our signal? Then nobody in the main thread can be ended by it."""
-        return self._thread is not None and getsignal(SIGNAL or 0) != self._handle
+    def is_displaced(self) -> bool:
+        """Whether other code has replaced the signal handler, so that the main thread cannot be interrupted."""
+        return self._thread is not None and getsignal(INTERRUPT_SIGNAL or 0) != self._on_signal
 
-    def ready(self) -> bool:
-        """Whether it watches, with its own signal handler in place since it last warned."""
-        return self._thread is not None and not self._said and getsignal(SIGNAL or 0) is self._handler
+    def is_ready(self) -> bool:
+        """Return whether the watchdog runs with its own signal handler in place."""
+        return self._thread is not None and not self._has_warned and getsignal(INTERRUPT_SIGNAL or 0) is self._handler
 
     def warn(self, *, displaced: bool) -> None:
-        """Warn, once for each time that it happens."""
-        if displaced and not self._said:
+        """Warn about a replaced signal handler, once for each replacement."""
+        if displaced and not self._has_warned:
             warnings.warn(
-                "rung: another handler was put in the place of ours for SIGURG; time limits in the main thread now"
-                " end attempts by leaving them behind in a thread",
+                "rung: the SIGURG handler was replaced; an attempt in the main thread that times out is now abandoned"
+                " in a thread",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        self._said = displaced
+        self._has_warned = displaced
 
     def register(self, breaker: Breaker) -> None:
-        """Calls of this breaker need not ask in the main thread, as long as we can end them."""
+        """Let calls with this breaker take the fast path in the main thread while the watchdog can interrupt them."""
         self.start()
-        self._homes.add(breaker)
-        breaker.home = MAIN
+        self._breakers.add(breaker)
+        breaker.home = MAIN_THREAD_ID
 
-    def wake_before(self, due: float) -> None:
-        """Do not sleep past this."""
-        if due < self._wakes_at:
+    def wake_before(self, deadline: float) -> None:
+        """Wake the watchdog if it would sleep past this deadline."""
+        if deadline < self._wake_at:
             try:
-                self._sleeps.release()
+                self._sleep_lock.release()
             except RuntimeError:
-                return  # it is already waking up
+                return  # it is already awake
 
-    def _begin(self) -> None:
-        self._sleeps = threading.Lock()
-        self._sleeps.acquire()
+    def _start_thread(self) -> None:
+        self._sleep_lock = threading.Lock()
+        self._sleep_lock.acquire()
         self._thread = threading.Thread(target=self._watch, name="rung-watchdog", daemon=True)
         self._thread.start()
 
-    def begin_in_child(self) -> None:
-        """Watch in a forked process: it is not its parent's attempt, and lives on when that one's time is up."""
-        self.due[:] = [_NEVER] * len(self.due)
-        self._begin()
+    def restart_in_child(self) -> None:
+        """Restart in a forked process. The deadlines of the parent's attempts do not apply to the child."""
+        self.deadlines[:] = [_NEVER] * len(self.deadlines)
+        self._start_thread()
 
     def _watch(self) -> None:
-        looked = 0.0
+        last_poll = 0.0
         while True:
-            self._wakes_at = _NEVER  # whoever begins while we look may not be seen: it has to wake us
+            self._wake_at = _NEVER  # an attempt that starts during this round may be missed: it must wake the watchdog
             now = monotonic()
-            due = self.due.copy()
-            soon = [at for at in due if at > now]
-            if self.displaced:
-                self._evict()
-            elif len(soon) < len(due):
-                if now >= self._insists_at or any(looked < at <= now for at in due):
-                    self._insists_at = now + INSIST_EVERY
-                    signal.pthread_kill(MAIN or 0, SIGNAL or 0)
-                soon.append(self._insists_at)
-            looked = now
-            self._wakes_at = wakes_at = min([now + LOOK_EVERY, *soon])
-            self._sleeps.acquire(timeout=max(0.0, wakes_at - now))
+            deadlines = self.deadlines.copy()
+            soon = [at for at in deadlines if at > now]
+            if self.is_displaced:
+                self._disable_fast_paths()
+            elif len(soon) < len(deadlines):
+                if now >= self._resignal_at or any(last_poll < at <= now for at in deadlines):
+                    self._resignal_at = now + RESIGNAL_SECONDS
+                    signal.pthread_kill(MAIN_THREAD_ID or 0, INTERRUPT_SIGNAL or 0)
+                soon.append(self._resignal_at)
+            last_poll = now
+            self._wake_at = wakes_at = min([now + WATCHDOG_POLL_SECONDS, *soon])
+            self._sleep_lock.acquire(timeout=max(0.0, wakes_at - now))
 
-    def _evict(self) -> None:
-        """All calls have to ask from now on, and are told that their limits need a thread."""
-        for breaker in self._homes.copy():
+    def _disable_fast_paths(self) -> None:
+        """Make all guarded calls leave the fast path, because they cannot be interrupted any more."""
+        for breaker in self._breakers.copy():
             breaker.home = None
 
-    def _handle(self, number: int, frame: Any) -> None:
+    def _on_signal(self, number: int, frame: Any) -> None:
         now = monotonic()
-        if _releasing(frame):
-            self._insists_at = 0.0  # once more, at once
+        if _is_unwatching(frame):
+            self._resignal_at = 0.0  # signal again at once
             self.wake_before(0.0)
         else:
-            for depth, due in enumerate(self.due):
-                if due <= now:
+            for depth, deadline in enumerate(self.deadlines):
+                if deadline <= now:
                     raise AttemptInterrupt(depth)
-        if self._former is not None:
-            self._former(number, frame)
+        if self._previous_handler is not None:
+            self._previous_handler(number, frame)
 
 
 WATCHDOG: Final = TimeoutWatchdog()
 
 
-def in_main() -> bool:
-    """Can an attempt of this thread be ended by a signal?"""
-    if SIGNAL is None or threading.get_ident() != MAIN:
+def can_interrupt_here() -> bool:
+    """Return whether a signal can interrupt an attempt in this thread."""
+    if INTERRUPT_SIGNAL is None or threading.get_ident() != MAIN_THREAD_ID:
         return False
-    displaced = WATCHDOG.displaced
+    displaced = WATCHDOG.is_displaced
     WATCHDOG.warn(displaced=displaced)
     return not displaced
 
 
-def limited(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float | None) -> T:
-    """Call it, and raise TimeUp when it has not come back in so many seconds."""
+def call_with_timeout(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float | None) -> T:
+    """Call a function and raise AttemptTimeout after `seconds`."""
     if seconds is None:
         return function(*arguments)
-    if threading.get_ident() != MAIN or not WATCHDOG.ready():
-        if not in_main():
-            return _in_a_thread(function, arguments, seconds)
+    if threading.get_ident() != MAIN_THREAD_ID or not WATCHDOG.is_ready():
+        if not can_interrupt_here():
+            return _call_in_thread(function, arguments, seconds)
         WATCHDOG.start()
-    due = monotonic() + seconds
+    deadline = monotonic() + seconds
     try:
-        WATCHDOG.due.append(due)
-        if seconds < LOOK_EVERY:
-            WATCHDOG.wake_before(due)
+        WATCHDOG.deadlines.append(deadline)
+        if seconds < WATCHDOG_POLL_SECONDS:
+            WATCHDOG.wake_before(deadline)
         value = function(*arguments)
-        WATCHDOG.due.pop()
+        WATCHDOG.deadlines.pop()
         return value
     except AttemptInterrupt as overdue:
-        if release(due) != overdue.depth:
+        if unwatch(deadline) != overdue.depth:
             raise
         raise AttemptTimeout(seconds) from None
     except BaseException:
-        release(due)
+        unwatch(deadline)
         raise
 
 
-def release(due: float) -> int:
-    """Stop watching this very attempt, and any inside it; returns its depth, -1 if it was not watched."""
-    watched = WATCHDOG.due
-    if watched and watched[-1] is due:
+def unwatch(deadline: float) -> int:
+    """Stop watching the attempt with this deadline object, and those inside it. Return its depth, or -1 if unwatched."""
+    watched = WATCHDOG.deadlines
+    if watched and watched[-1] is deadline:
         watched.pop()
         return len(watched)
     for depth in range(len(watched) - 1, -1, -1):
-        if watched[depth] is due:
+        if watched[depth] is deadline:
             del watched[depth:]
             return depth
     return -1
 
 
-def _releasing(frame: Any) -> bool:
-    """Has an attempt just ended? Raising there would leave it watched for ever."""
-    while frame is not None and frame.f_code is not release.__code__:
+def _is_unwatching(frame: Any) -> bool:
+    """Return whether `unwatch` is running. An interrupt there would leave the attempt watched for ever."""
+    while frame is not None and frame.f_code is not unwatch.__code__:
         frame = frame.f_back
     return frame is not None
 
 
-def _in_a_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float) -> T:
+def _call_in_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float) -> T:
     from contextvars import copy_context
 
     context = copy_context()
     ended = threading.Event()
-    box: list[tuple[bool, Any]] = []
+    result: list[tuple[bool, Any]] = []
 
     def work() -> None:
         try:
-            box.append((True, context.run(function, *arguments)))
-        except BaseException as error:  # handed to the waiting caller, whatever it is
-            box.append((False, error))
+            result.append((True, context.run(function, *arguments)))
+        except BaseException as error:  # raised again in the waiting caller
+            result.append((False, error))
         finally:
             ended.set()
 
     thread = threading.Thread(target=work, name="rung-attempt", daemon=True)
     thread.start()
     ended.wait(seconds)
-    if not box:
+    if not result:
         raise AttemptTimeout(seconds)
-    good, value = box.pop()
-    if good:
-        return value  # type: ignore[no-any-return]  # what the function returned
+    ok, value = result.pop()
+    if ok:
+        return value  # type: ignore[no-any-return]  # the function's own return type
     try:
         raise value
     finally:
-        del value  # its traceback holds this frame: a cycle, and work for the collector
+        del value  # its traceback references this frame: a reference cycle
