@@ -530,15 +530,15 @@ def test_the_short_way_is_closed_when_ours_is_gone() -> None:
     breaker = breakers.get("k")
     call = rung.guarded(rung.policy("call"), breakers=breakers, key="k", retry_budget=None)(threading.get_ident)
     call()
-    assert (breaker.home, call()) == (MAIN, MAIN)
+    assert (breaker.fast_path_thread, call()) == (MAIN, MAIN)
     with displaced():
         WATCHDOG.wake_before(0.0)
-        wait_until(lambda: breaker.home is None)
+        wait_until(lambda: breaker.fast_path_thread is None)
         with pytest.warns(RuntimeWarning, match="SIGURG"):
             assert call() != MAIN
-        assert (breaker.home, call() != MAIN) == (None, True)
+        assert (breaker.fast_path_thread, call() != MAIN) == (None, True)
     call()
-    assert (breaker.home, call()) == (MAIN, MAIN)
+    assert (breaker.fast_path_thread, call()) == (MAIN, MAIN)
 
 
 FORK = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")

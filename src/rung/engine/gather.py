@@ -134,7 +134,7 @@ def _rounds(
     while siblings is SiblingRestarts.RETRY_FAILED_ONLY:
         now = clock.now()
         failed = [n for n, outcome in sorted(outcomes.items()) if not outcome.ok]
-        again = failed[: intensity.room(restarts, now)]
+        again = failed[: intensity.remaining(restarts, now)]
         if not again:
             return
         restarts += [now] * len(again)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.conversation.repair import mended
+from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import unsaid
 from rung.wires.wire_json import part, summed, whole_number
@@ -50,7 +50,7 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """The same request for another model: what only the former one can read is left out, the history is mended."""
-    made = {**body, "model": model, "messages": mended([_thoughtless(message) for message in history(body)])}
+    made = {**body, "model": model, "messages": repair_history([_thoughtless(message) for message in history(body)])}
     if _in_a_turn(body):
         made.pop("thinking", None)  # a turn that is under way without thoughts may not be asked for them
     return made
@@ -58,7 +58,7 @@ def with_model(body: Body, model: str) -> Body:
 
 def repaired(body: Body) -> Body:
     """The same request with its history mended: calls and results paired, nothing empty, thoughts as they must be."""
-    messages = [message for message in mended(history(body)) if message.get("content") not in ("", [], None)]
+    messages = [message for message in repair_history(history(body)) if message.get("content") not in ("", [], None)]
     made = {**body, "messages": messages}
     return made if messages != body.get("messages") else with_model(body, str(body.get("model", "")))
 
@@ -70,7 +70,7 @@ def resumed(body: Body, words: str) -> Body:
 
 def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
     """The same request with another conversation; calls and results are paired."""
-    return {**body, "messages": mended(messages)}
+    return {**body, "messages": repair_history(messages)}
 
 
 def asking(model: str, words: str, tokens: int) -> Body:

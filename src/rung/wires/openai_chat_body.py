@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.conversation.repair import mended
+from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import unsaid
 from rung.wires.wire_json import are_arguments, parsed, part, summed, whole_number
@@ -50,7 +50,7 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """The same request for another model: what only the former one can read is left out, the history is mended."""
-    return {**body, "model": model, "messages": mended([_plain(message) for message in history(body)])}
+    return {**body, "model": model, "messages": repair_history([_plain(message) for message in history(body)])}
 
 
 def repaired(body: Body) -> Body:
@@ -65,7 +65,7 @@ def resumed(body: Body, words: str) -> Body:
 
 def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
     """The same request with another conversation; calls and results are paired."""
-    return {**body, "messages": mended(messages)}
+    return {**body, "messages": repair_history(messages)}
 
 
 def asking(model: str, words: str, tokens: int) -> Body:

@@ -212,30 +212,30 @@ def prompt_id(action: Action, failure: Failure) -> str:
 
 
 def render(
-    name: str, incident: Incident, failure: Failure, overrides: Mapping[str, str], *, tokens: int = 2_000
+    name: str, incident: Incident, failure: Failure, overrides: Mapping[str, str], *, max_tokens: int = 2_000
 ) -> str:
     """The prompt of this id, filled in.
 
     Errors, output and history keep head and tail within the token budget; the task itself is never touched.
     """
     template = overrides.get(name) or PROMPTS[name]
-    room = tokens * CHARACTERS_PER_TOKEN
+    room = max_tokens * CHARACTERS_PER_TOKEN
     evidence = failure.evidence
     task = incident.first_request.prompt if incident.first_request is not None else ""
     fields = {
         "kind": failure.kind.value,
         "error": clip(failure.message or failure.kind.value, room // 4),
         "stack": f"Stack:\n{clip(evidence.stack, room // 4)}\n" if evidence.stack else "",
-        "output": _quoted("Its output", clip(evidence.output, room // 4)) if evidence.output else "",
+        "output": _quote("Its output", clip(evidence.output, room // 4)) if evidence.output else "",
         "missing": ", ".join(evidence.missing) or "what is missing",
         "avoid": _AVOID.get(failure.kind, ""),
-        "tried": clip(_tried(incident), room // 4),
+        "tried": clip(_list_failures(incident), room // 4),
         "steps": clip(", ".join(incident.steps), room // 8) or "nothing yet",
         "repeats": str(evidence.repeats or len(incident.failures)),
         "task": task or "(as given before)",
     }
     before, task, after = template.partition("{task}")
-    return (_filled(before, fields) + (fields["task"] if task else "") + _filled(after, fields)).strip()
+    return (_fill(before, fields) + (fields["task"] if task else "") + _fill(after, fields)).strip()
 
 
 def without_task(text: str) -> str:
@@ -244,15 +244,15 @@ def without_task(text: str) -> str:
     return head.rstrip() if mark else text
 
 
-def _filled(template: str, fields: Mapping[str, str]) -> str:
+def _fill(template: str, fields: Mapping[str, str]) -> str:
     filled = re.sub(r"\{(" + "|".join(FIELDS) + r")\}", lambda match: fields[match[1]], template)
     return re.sub(r"\n{3,}", "\n\n", filled)  # where a field was empty
 
 
-def _quoted(title: str, text: str) -> str:
+def _quote(title: str, text: str) -> str:
     return f"{title}:\n---\n{text}\n---\n"
 
 
-def _tried(incident: Incident) -> str:
+def _list_failures(incident: Incident) -> str:
     lines = [f"{n}. {f.kind}: {clip(f.message.strip(), 160)}" for n, f in enumerate(incident.failures, 1)]
     return "\n".join(lines) or "nothing"

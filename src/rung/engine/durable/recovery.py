@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptError, ConfigError, StoreUnavailable
-from rung.core.domain.event_codec import record_from, record_of
+from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.failures import Evidence
 from rung.core.domain.incident import Incident
-from rung.core.recovery.resume_point import about_cut_off, cut_off, point
+from rung.core.recovery.resume_point import decide_after_process_death, find_resume_point, process_death_failure
 from rung.engine.durable.store_retry import apatiently, patiently
 from rung.engine.ports import DurableJournal
 from rung.engine.recover import arun_to_end, finish_run, new_run, run_to_end
@@ -96,18 +96,20 @@ class DurableRecovery:
         if run.incident.status is not None:
             run.value = self.known.get(f"attempt.{run.incident.attempts}", {}).get("value")
             return None
-        at = point(run.log, run.policy, now)
-        run.before = at.before
+        at = find_resume_point(run.log, run.policy, now)
+        run.before = at.previous_decision
         key = self.key()
         if key in self.known:
             return self._decided(at)  # it had ended: what it came to is taken in first, however often it was taken up
         if f"{key}.begun" in self.known:
-            failure = cut_off(run.incident)
+            failure = process_death_failure(run.incident)
             run.began = now
             run.record_failure(failure)
             if not self.claim.exhausted:
                 return at._replace(
-                    failure=failure, decision=run.append_decision(about_cut_off(run.incident, run.policy)), wait=0.0
+                    failure=failure,
+                    decision=run.append_decision(decide_after_process_death(run.incident, run.policy)),
+                    wait=0.0,
                 )
         if self.claim.exhausted:
             last = len(run.policy.ladder.rungs) - 1
@@ -117,9 +119,9 @@ class DurableRecovery:
 
     def _decided(self, at: ResumePoint) -> ResumePoint:
         """The same with a decision that is written down, where none was yet."""
-        if at.unnoted and at.decision is not None:
+        if at.is_unrecorded and at.decision is not None:
             return at._replace(decision=self.run.append_decision(at.decision))
-        if at.undecided and at.failure is not None:
+        if at.needs_decision and at.failure is not None:
             return at._replace(decision=self.run.decide(at.failure))
         return at
 
@@ -213,13 +215,13 @@ def _ready(
 
 
 def _failure(error: Exception) -> dict[str, Any]:
-    return {"error": record_of(without_secrets(evidence_of(error)))}
+    return {"error": record_to_json(without_secrets(evidence_of(error)))}
 
 
 def _again(kept: Mapping[str, Any]) -> Any:
     """What an attempt that had ended before the crash came to."""
     if "error" in kept:
-        raise AttemptError.of(record_from(Evidence, kept["error"]))
+        raise AttemptError.of(record_from_json(Evidence, kept["error"]))
     return kept["value"]
 
 

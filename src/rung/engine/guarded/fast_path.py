@@ -49,7 +49,7 @@ class FastPath:
         self.keep = None if guard.later is None else self._keep
 
     def _timed(self, began: float) -> None:
-        self.breaker.ended(None, began, EPOCH + monotonic(), _GOOD)
+        self.breaker.record(None, began, EPOCH + monotonic(), _GOOD)
 
     def _keep(self, args: tuple[Any, ...], began: float) -> None:
         """Hand a good call to the journal: a few values, from which it makes the events when it writes them."""
@@ -82,7 +82,7 @@ class FastPath:
         if in_main():
             WATCHDOG.register(self.breaker)
             if self.breaker.circuit is not _CLOSED:  # checked last: another thread may open it at any moment
-                self.breaker.home = None
+                self.breaker.fast_path_thread = None
 
 
 def as_attempt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
@@ -121,7 +121,7 @@ def _limited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]
     )
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if get_ident() != breaker.home:
+        if get_ident() != breaker.fast_path_thread:
             lane.watch()
             return guard.carry(as_attempt(function, args, kwargs), args)
         began = monotonic()
@@ -131,7 +131,7 @@ def _limited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]
             value = function(*args, **kwargs)
             WATCHED.pop()
             finished(EPOCH + began)
-            if herd.low:
+            if herd.is_below_capacity:
                 herd.credit()
             if keep is not None:
                 keep(args, EPOCH + began)
@@ -167,7 +167,7 @@ def _unlimited(function: Callable[..., Any], lane: FastPath) -> Callable[..., An
         try:
             value = function(*args, **kwargs)
             finished(EPOCH + began)
-            if herd.low:
+            if herd.is_below_capacity:
                 herd.credit()
             if keep is not None:
                 keep(args, EPOCH + began)
@@ -231,7 +231,7 @@ def _awaited(function: Callable[..., Any], lane: FastPath) -> Callable[..., Any]
             if OVERDUE:
                 cancelled_by_us(work, task)  # should it have come back all the same, take our cancellation back
             finished(EPOCH + began)
-            if herd.low:
+            if herd.is_below_capacity:
                 herd.credit()
             if keep is not None:
                 keep(args, EPOCH + began)

@@ -151,7 +151,7 @@ def _apply_intervention(run: RecoveryRun, order: Intervention) -> bool:
         run.close(ev.Finish(max(run.incident.rung, 0), ev.Status.PARTIAL, f"stopped by {order.by or 'a person'}"))
         return True
     if before is not None:
-        after = order.applied(before)
+        after = order.apply_to(before)
         if after != before:
             run.append(ev.Changed(now, after, after.digest(), before.changed(after), "order"))
     return False
@@ -175,7 +175,7 @@ def _roll_back(run: RecoveryRun) -> Steps:
 
 def _change(run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failure) -> Generator[Move, Reply, bool]:
     """Make the new request and prove that it is one; False (and recorded) when that does not come off."""
-    from rung.core.recovery.apply_rung import change
+    from rung.core.recovery.apply_rung import apply_rung
 
     incident = run.incident
     rung = run.policy.ladder.rungs[decision.rung]
@@ -188,7 +188,7 @@ def _change(run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failur
     prompt = ""
     try:
         if changer is None or isinstance(decision, ev.HandOver):
-            after, prompt = change(decision, incident, failure, run.policy)
+            after, prompt = apply_rung(decision, incident, failure, run.policy)
             if changer is not None:
                 after = yield from _call_rung_handler(run, changer, after)
         else:

@@ -221,7 +221,7 @@ class RecoveryRun:
         """The attempt failed so."""
         now = self.clock.now()
         if self.breaker is not None and self.made:
-            self.breaker.ended(self.permit, self.began, now, vote(failure))
+            self.breaker.record(self.permit, self.began, now, vote(failure))
         herd = self.retry_budget
         room = herd is None or herd.affords(failure.kind)
         self.append(_event(ev.AttemptFailed, (now, failure, now - self.began, self.spent, room, self.made)))
@@ -268,7 +268,7 @@ class RecoveryRun:
         """The result is good."""
         now = self.clock.now()
         if self.breaker is not None:
-            self.breaker.ended(self.permit, self.began, now, _GOOD)
+            self.breaker.record(self.permit, self.began, now, _GOOD)
         incident = self.incident
         if incident.partial_output and incident.resuming and isinstance(value, str):
             value = incident.partial_output + value
@@ -290,7 +290,7 @@ class RecoveryRun:
             return
         now = self.clock.now()
         if self.breaker is not None:
-            self.breaker.ended(self.permit, self.began, now, _NEUTRAL)
+            self.breaker.record(self.permit, self.began, now, _NEUTRAL)
         self.append(ev.Cancelled(now, reason))
         self._settle()
         first = self.published

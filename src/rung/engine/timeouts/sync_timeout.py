@@ -108,7 +108,7 @@ class TimeoutWatchdog:
         """Calls of this breaker need not ask in the main thread, as long as we can end them."""
         self.start()
         self._homes.add(breaker)
-        breaker.home = MAIN
+        breaker.fast_path_thread = MAIN
 
     def wake_before(self, due: float) -> None:
         """Do not sleep past this."""
@@ -150,7 +150,7 @@ class TimeoutWatchdog:
     def _evict(self) -> None:
         """All calls have to ask from now on, and are told that their limits need a thread."""
         for breaker in self._homes.copy():
-            breaker.home = None
+            breaker.fast_path_thread = None
 
     def _handle(self, number: int, frame: Any) -> None:
         now = monotonic()
