@@ -647,7 +647,7 @@ def test_money_bounds_a_hand_over(world: World) -> None:
     outcome = world.recover(Script(rung.AttemptError("hard", finding="capability_mismatch")), ASK, policy=policy)
     assert outcome.path == (5,)
     closing = next(e.decision for e in outcome.events if isinstance(e, ev.Decided))
-    assert any("more than is left" in reason for _, reason in closing.skipped)
+    assert any("more than the remaining budget" in reason for _, reason in closing.skipped)
 
 
 def test_session_remembers(world: World) -> None:
