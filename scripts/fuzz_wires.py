@@ -16,7 +16,7 @@ import atheris
 
 with atheris.instrument_imports():
     from rung.adapters.errors.sse import read_event
-    from rung.core.conversation.compaction import compacted
+    from rung.core.conversation.compaction import compact_messages
     from rung.wires.anthropic_stream import AnthropicStream
     from rung.wires.openai_chat_stream import ChatStream
     from rung.wires.openai_responses_stream import ResponsesStream
@@ -50,7 +50,7 @@ def fuzz_one_input(data: bytes) -> None:
         bodies = WIRES[wire].bodies
         bodies.with_repaired_history(body)
         bodies.with_model(body, "other")
-        bodies.with_history(body, compacted(bodies.history(body), 50))
+        bodies.with_history(body, compact_messages(bodies.history(body), 50))
         bodies.validate(body)
         bodies.text_of(body)
 

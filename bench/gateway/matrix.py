@@ -25,7 +25,7 @@ from tests.gateway.behind import WIRES
 from tests.gateway.cells import CASES, CELLS, DRIVERS, POLICY, TIMEOUTS, Cell, Found, as_good_as_can_be, measure
 
 from bench.gateway.matrix_peers import LiteLLM, Portkey
-from rung.core.policy.parser import book_from
+from rung.core.policy.parser import parse_policy_file
 from rung.gateway.serve import RunningGateway
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
@@ -56,7 +56,7 @@ class Ours:
     def ask(self, cell: Cell) -> Found:
         table = {"anthropic": self.lab.url, "openai": self.lab.url, "port": 0, "timeouts": TIMEOUTS}
         up = threading.Event()
-        served = RunningGateway(settings_from(table, book_from({"policy": POLICY})), None, lambda _: up.set())
+        served = RunningGateway(settings_from(table, parse_policy_file({"policy": POLICY})), None, lambda _: up.set())
         thread = threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True)
         thread.start()
         up.wait(10)

@@ -8,7 +8,7 @@ from docpages.kinds import entries
 from docpages.markdown import code, codes, count, fence, member_comments, page, table
 from rung.core.domain.error_size import Size
 from rung.core.domain.failures import GROUPS, Kind
-from rung.core.domain.ladder import DOES, ENDINGS, Ladder, Rung, RungScope
+from rung.core.domain.ladder import ACTION_DESCRIPTIONS, ENDING_ACTIONS, Ladder, Rung, RungScope
 from rung.core.policy.policy import TEMPLATES, preset, worst_case
 from rung.core.policy.presets import LADDERS
 
@@ -39,7 +39,7 @@ def _index() -> str:
         "whose tries are used up is not entered again. Every rung except `retry` must change the request; a rung that "
         "would not change it is skipped, and the skip is recorded.",
         "## Actions",
-        table(("action", "effect"), [(code(name), text) for name, text in DOES.items()]),
+        table(("action", "effect"), [(code(name), text) for name, text in ACTION_DESCRIPTIONS.items()]),
         "## Scopes",
         "The scope of a rung sets how long its used tries are counted.",
         table(("scope", "used tries are counted"), scopes),
@@ -84,7 +84,7 @@ def _diagram(ladder: Ladder) -> str:
 
 
 def _tries_text(rung: Rung) -> str:
-    if rung.action in ENDINGS:
+    if rung.action in ENDING_ACTIONS:
         return "final"
     return count(rung.tries, "try")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from docpages.markdown import bullets, code, fence, member_comments, page, table
 from rung.core.crew.plan import CrewSettings, PlannedTask, PlanProblem, checked_plan
-from rung.core.domain.settings_schema import REQUIRED, declared
+from rung.core.domain.settings_schema import REQUIRED, declared_settings
 from rung.core.pipeline.spec import PipelineSettings, PipelineStage, read_pipeline
 from rung.core.pipeline.stage_signal import StageEnding
 
@@ -148,7 +148,7 @@ _EFFECTS = {
 
 
 def _key_table(settings: type) -> str:
-    rows = ((code(key.name), key.type.allowed, _default(key.default), key.doc) for key in declared(settings))
+    rows = ((code(key.name), key.type.allowed, _default(key.default), key.doc) for key in declared_settings(settings))
     return table(("key", "allowed", "default", "meaning"), rows)
 
 

@@ -11,10 +11,10 @@ from docpages.markdown import code, codes, doc, fence, page, table
 from rung.adapters.system.user_hooks import CommandHook
 from rung.core.classify.user_rules import RuleTable
 from rung.core.domain.ladder import Action, Ladder, Rung
-from rung.core.domain.settings_schema import REQUIRED, declared
+from rung.core.domain.settings_schema import REQUIRED, declared_settings
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
-from rung.core.policy.parser import POLICY_KEYS, book_from
+from rung.core.policy.parser import POLICY_KEYS, parse_policy_file
 from rung.core.policy.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.spend_limits import SpendLimits
@@ -91,7 +91,7 @@ template = "unattended"
 def pages() -> dict[str, str]:
     """Return the path and text of the page."""
     for example in (EXAMPLE, OWN_LADDER):
-        book_from(tomllib.loads(example))  # documented examples must be valid
+        parse_policy_file(tomllib.loads(example))  # documented examples must be valid
     text = page(
         "Policy files",
         "A policy file (`rung.toml`) is validated when it is loaded; an error names the key and the allowed values.",
@@ -165,7 +165,7 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
         **dict.fromkeys(("attempts", "seconds", "dollars"), _BY_LADDER),
     }
     explicit["dollars"] = _value(base.budget.dollars)
-    keys = _OTHER_KEYS | {each.name: (each.type.allowed, each.doc) for each in declared(Policy)}
+    keys = _OTHER_KEYS | {each.name: (each.type.allowed, each.doc) for each in declared_settings(Policy)}
     for key in POLICY_KEYS:
         kind, meaning = keys[key]
         default = explicit[key] if key in explicit else _value(getattr(base, key))
@@ -175,7 +175,7 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
 def _keys(settings: type) -> str:
     rows = (
         (code(key.name), key.type.allowed, "required" if key.default is REQUIRED else _value(key.default), key.doc)
-        for key in declared(settings)
+        for key in declared_settings(settings)
     )
     return table(("key", "allowed", "default", "meaning"), rows)
 

@@ -9,11 +9,11 @@ from docpages.markdown import bullets, code, codes, fence, page
 from rung.core.domain.events import Change, HandOver
 from rung.core.domain.failures import Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
-from rung.core.domain.ladder import HAND_OVERS, Action
+from rung.core.domain.ladder import HANDOVER_ACTIONS, Action
 from rung.core.domain.request import Request
 from rung.core.policy.policy import preset
 from rung.core.policy.prompts import FIELDS, PROMPTS
-from rung.core.recovery.apply_rung import change
+from rung.core.recovery.apply_rung import apply_rung
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,9 +60,9 @@ def _prompt_id(action: Action, kind: Kind, missing: tuple[str, ...]) -> str:
     incident.first_request = incident.request = Request(prompt="the task", model="here")
     failure = Failure(kind=kind, retryable=False, rule="", evidence=Evidence(missing=missing))
     decision: Change | HandOver = Change(rung=0, action=action, wait=0.0, reason="")
-    if action in HAND_OVERS:
+    if action in HANDOVER_ACTIONS:
         decision = HandOver(rung=0, model="there", agent="", estimate=None, reason="")
-    return change(decision, incident, failure, preset())[1]
+    return apply_rung(decision, incident, failure, preset())[1]
 
 
 def _use(action: str, kinds: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Rung catches an AI agent when it falls. Names and sub-namespaces are loaded when first used."""
+"""Rung: recovery for AI agents. Public names and sub-namespaces are imported on first use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rung.core.classify.error_readers import register_table as _register_table
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # what `typing` says too; importing it costs ten times as much as the rest of this
+TYPE_CHECKING = False  # as in `typing`, whose import would take ten times as long as the rest of this module
 if TYPE_CHECKING:
     from rung import crew as crew
     from rung import detect as detect
@@ -72,9 +72,9 @@ _HOMES = {
 }
 _NAMESPACES = ("crew", "detect", "durable", "errors", "policies", "rules", "testing")
 
-__all__ = ["__version__", *_HOMES, *_NAMESPACES]  # noqa: PLE0604  # the tables above are the one source of names
+__all__ = ["__version__", *_HOMES, *_NAMESPACES]  # noqa: PLE0604  # the tables above are the only source of names
 
-if not TYPE_CHECKING:  # a type checker sees the names above alone, so that a misspelt one is an error
+if not TYPE_CHECKING:  # hidden from type checkers, so that a misspelt name is an error
 
     def __getattr__(name: str) -> object:
         from importlib import import_module

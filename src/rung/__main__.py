@@ -1,4 +1,4 @@
-"""`python -m rung`: the command line."""
+"""Entry point of `python -m rung`."""
 
 from rung.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Detectors: loops, stalls, incomplete outputs and unverified claims, found in the steps of an agent."""
+"""Detectors of loops, stalls, incomplete outputs and unverified claims in the steps of an agent."""
 
 from rung.core.domain.verdict import Verdict
 from rung.detectors.context_usage import ContextMonitor

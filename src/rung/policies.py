@@ -1,4 +1,4 @@
-"""Parts of a policy, and the versioned policies of a journal."""
+"""Components of a policy, and the store of versioned policies in a journal."""
 
 from rung.core.domain.ladder import Ladder, Rung
 from rung.core.policy.backoff import Backoff

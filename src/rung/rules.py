@@ -1,4 +1,4 @@
-"""Classification rules of your own, beside the built-in ones."""
+"""User-defined classification rules."""
 
 from rung.core.classify.classifier import use_rules
 from rung.core.classify.rule_index import ClassifyRule

@@ -13,7 +13,7 @@ import rung
 from rung.cli.journal.backtest import command
 from rung.core.domain.errors import ConfigError, StoreError
 from rung.core.domain.incident import Incident
-from rung.core.recovery.backtest import CANNOT_KNOW
+from rung.core.recovery.backtest import LIMITATIONS
 from rung.store import open_journal
 from rung.store.queries.incident_replay import ended_incidents
 from rung.testing import FakeClock, HttpError, Script
@@ -105,10 +105,10 @@ def test_what_would_have_been_different(path: Path, tmp_path: Path) -> None:
     assert "unknown 1; 1 would have gone on where the recorded one ended" in out
     assert "among the known 2 attempts fewer, about 7.0 s less, $0.50 less" in out
     assert "2 attempts fewer, partial instead of recovered" in out
-    assert "recorded: repeated it after 1.0 s" in out
+    assert "recorded: retried after 1.0 s" in out
     assert all(name in out for name in (stopped, gone_on))
     assert same not in out
-    assert all(text in out for text in CANNOT_KNOW)
+    assert all(text in out for text in LIMITATIONS)
 
 
 def test_as_json(path: Path, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_as_json(path: Path, tmp_path: Path) -> None:
     assert found["summary"]["unknown"] == 1
     assert found["on_another_ladder"] == 0
     assert found["unreadable"] == []
-    assert found["cannot_know"] == list(CANNOT_KNOW)
+    assert found["cannot_know"] == list(LIMITATIONS)
     (one,) = found["incidents"]
     assert (one["incident"], one["project"], one["ladder"], one["known"], one["same"]) == (
         name, "site", "task", False, False,

@@ -46,7 +46,7 @@ BAD = {
         ["ladder.entry.rate_limits", "'rate_limits'", *Kind, "transient"],
     ),
     "unknown kind to retry": ('[policy]\nretry = ["bad mood"]\n', ["policy.retry", "'bad mood'", *Kind]),
-    "kind never to retry": ('[policy]\nretry = ["auth_error"]\n', ["policy.retry", "'auth_error'", "may be repeated"]),
+    "kind never to retry": ('[policy]\nretry = ["auth_error"]\n', ["policy.retry", "'auth_error'", "never retried"]),
     "unknown key": ("[policy]\natempts = 3\n", ["policy.atempts", "3", "attempts", "retry_after_cap"]),
     "unknown table": ("[polic]\nattempts = 3\n", ["polic", "policy, ladder, projects, tools"]),
     "unknown key of a rung": (

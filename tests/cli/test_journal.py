@@ -216,7 +216,7 @@ def test_an_event_of_a_newer_rung_does_not_stop_the_log(recorded: Recorded) -> N
         ),
         lambda _: False,
     ).result()
-    assert "levitated    cannot be read by this Rung" in good("log", "-n", "1")
+    assert "levitated    cannot be read by this version of Rung" in good("log", "-n", "1")
     assert "levitated" in good("show", incident)
 
 
@@ -257,7 +257,7 @@ def test_show_shows_questions_and_answers(recorded: Recorded) -> None:
     asked = next(o for o in recorded.outcomes if any(isinstance(e, ev.Answered) for e in o.events))
     plain = " ".join(good("show", asked.id).split())
     assert "ask auth_error: bad key" in plain
-    assert "stop: Stop here, with what there is" in plain
+    assert "stop: Stop and keep the results so far" in plain
     assert "answered retry" in plain
 
 

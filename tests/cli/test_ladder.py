@@ -13,9 +13,9 @@ from rung.cli.group import root
 from rung.cli.output import dollars, seconds, worst
 from rung.cli.policy.ladder_diagram import draw
 from rung.cli.policy.policy import policy_words
-from rung.core.domain.ladder import DOES, Action, Ladder
-from rung.core.policy.parser import ladder_from, policy_from
-from rung.core.policy.policy import ABOUT, TEMPLATES, Policy, WorstCase, preset, worst_case
+from rung.core.domain.ladder import ACTION_DESCRIPTIONS, Action, Ladder
+from rung.core.policy.parser import parse_ladder, parse_policy
+from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, Policy, WorstCase, preset, worst_case
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import ladder_table, policy_table
 from rung.wiring.files import load_policy
@@ -123,14 +123,14 @@ def test_a_pipe_gets_no_colour() -> None:
 
 def test_every_action_is_described() -> None:
     """The picture has words for every action there is, the list for every template."""
-    assert set(DOES) == set(Action)
-    assert set(ABOUT) == set(TEMPLATES)
+    assert set(ACTION_DESCRIPTIONS) == set(Action)
+    assert set(TEMPLATE_DESCRIPTIONS) == set(TEMPLATES)
 
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_a_ladder_can_be_read_again(name: str) -> None:
     """`ladder show --json` is a table that makes the same ladder."""
-    assert ladder_from(table("ladder", "show", name)) == LADDERS[name]
+    assert parse_ladder(table("ladder", "show", name)) == LADDERS[name]
 
 
 @pytest.mark.parametrize("name", LADDERS)
@@ -138,7 +138,7 @@ def test_a_ladder_can_be_read_again(name: str) -> None:
 def test_a_policy_can_be_read_again(name: str, template: str) -> None:
     """`policy show --json` is a table that makes the same policy."""
     shown = table("policy", "show", name, "--template", template)
-    assert policy_from(shown["policy"]) == preset(name, template)
+    assert parse_policy(shown["policy"]) == preset(name, template)
     assert WorstCase(**shown["worst_case"]) == worst_case(preset(name, template))
 
 
@@ -173,7 +173,7 @@ def test_a_file_that_is_right(own: str) -> None:
     assert (case.attempts, case.seconds) == (5, 120)
     assert case.dollars is not None
     assert 0.05 <= case.dollars <= 0.25
-    assert ladder_from(checked["ladder"]).name == "careful"
+    assert parse_ladder(checked["ladder"]).name == "careful"
 
 
 def test_projects_and_tools(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Fail
 from rung.core.domain.incident import Incident
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
-from rung.core.policy.parser import ladder_from
+from rung.core.policy.parser import parse_ladder
 from rung.core.policy.presets import LADDERS
 from rung.core.recovery.decide import FirstRetryCache, decide
 
@@ -38,7 +38,7 @@ def policies(draw: st.DrawFn) -> Policy:
     if draw(st.booleans()):
         seconds = draw(mostly(None, 0.0, 1.0, 4.0))
         rungs = [{"action": "retry", "tries": draw(mostly(1, 0)), "seconds": seconds}, {"action": "surface"}]
-        ladder = ladder_from({"name": "own", "rungs": rungs})
+        ladder = parse_ladder({"name": "own", "rungs": rungs})
     kinds = st.frozensets(st.sampled_from([kind for kind in Kind if kind not in NEVER_RETRYABLE]))
     return rung.policy(
         ladder,

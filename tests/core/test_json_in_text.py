@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.text.json_in_text import json_in, json_object
+from rung.core.text.json_in_text import find_json_object, parse_json_object
 
 
 @pytest.mark.parametrize(
@@ -23,28 +23,28 @@ from rung.core.text.json_in_text import json_in, json_object
 )
 def test_the_last_object_is_found(text: str) -> None:
     """An object is found behind prose, in a code fence, or as the last line."""
-    assert json_in(text) == {"a": 1}
+    assert find_json_object(text) == {"a": 1}
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", "}{", json.dumps("x"), "{" * 100_000])
 def test_no_object(text: str) -> None:
     """A list, a text, half an object or endless braces are none."""
-    assert json_in(text) is None
-    assert json_object(text) is None
+    assert find_json_object(text) is None
+    assert parse_json_object(text) is None
 
 
 def test_an_object_with_the_keys() -> None:
     """With keys, the last object that has one of them is taken, inside another if need be."""
-    assert json_in('{"a": 1} {"b": 2}', {"a"}) == {"a": 1}
-    assert json_in('{"verdict": {"a": 1}}', {"a"}) == {"a": 1}
-    assert json_in('{"b": {"c": {}}}', {"a"}) is None
+    assert find_json_object('{"a": 1} {"b": 2}', {"a"}) == {"a": 1}
+    assert find_json_object('{"verdict": {"a": 1}}', {"a"}) == {"a": 1}
+    assert find_json_object('{"b": {"c": {}}}', {"a"}) is None
 
 
 def test_a_whole_text() -> None:
     """The strict reader takes a whole text only."""
-    assert json_object(' {"a": {"b": 1}}\n') == {"a": {"b": 1}}
-    assert json_object('see {"a": 1}') is None
-    assert json_object('{"a": ' * 100_000) is None
+    assert parse_json_object(' {"a": {"b": 1}}\n') == {"a": {"b": 1}}
+    assert parse_json_object('see {"a": 1}') is None
+    assert parse_json_object('{"a": ' * 100_000) is None
 
 
 @given(
@@ -52,4 +52,4 @@ def test_a_whole_text() -> None:
 )
 def test_any_object_in_prose(value: dict[str, object], braces: int) -> None:
     """Whatever the object holds, it is read whole from the prose around it."""
-    assert json_in("{ " * braces + "here: " + json.dumps(value) + " done") == value
+    assert find_json_object("{ " * braces + "here: " + json.dumps(value) + " done") == value

@@ -17,9 +17,9 @@ from rung.core.classify.rule_index import ClassifyRule
 from rung.core.crew.plan import CrewSettings, PlannedTask, checked_plan
 from rung.core.domain import events
 from rung.core.domain.failures import GROUPS, Kind
-from rung.core.domain.settings_schema import declared
+from rung.core.domain.settings_schema import declared_settings
 from rung.core.pipeline.spec import PipelineSettings, PipelineStage, read_pipeline
-from rung.core.policy.parser import POLICY_KEYS, book_from
+from rung.core.policy.parser import POLICY_KEYS, parse_policy_file
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.prompts import PROMPTS
 
@@ -145,8 +145,8 @@ def test_every_policy_key_is_described(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "key"),
-    [("plan.md", key) for key in (*declared(CrewSettings), *declared(PlannedTask))]
-    + [("pipeline.md", key) for key in (*declared(PipelineSettings), *declared(PipelineStage))],
+    [("plan.md", key) for key in (*declared_settings(CrewSettings), *declared_settings(PlannedTask))]
+    + [("pipeline.md", key) for key in (*declared_settings(PipelineSettings), *declared_settings(PipelineStage))],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_every_key_of_a_plan_and_a_pipeline_is_described(name: str, key: Setting) -> None:
@@ -172,10 +172,10 @@ def test_the_example_policies_load() -> None:
     """Every policy example can be loaded and has the values it shows."""
     examples = re.findall(r"```toml\n(.*?)```", read("policy.md"), re.DOTALL)
     assert len(examples) == 2
-    shown, own = (book_from(tomllib.loads(example)) for example in examples)
+    shown, own = (parse_policy_file(tomllib.loads(example)) for example in examples)
     assert [model.name for model in shown.default.models] == ["small", "large"]
-    assert shown.pick(project="website").budget.dollars == 5.0
-    assert shown.pick(tool="bash").attempt_seconds == 120
+    assert shown.policy_for(project="website").budget.dollars == 5.0
+    assert shown.policy_for(tool="bash").attempt_seconds == 120
     assert own.default.ladder.name == "nightly"
     assert own.default.unattended
 

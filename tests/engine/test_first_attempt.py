@@ -61,7 +61,7 @@ def test_a_failure_is_left_to_recover() -> None:
 def test_no_attempt_while_the_circuit_is_open() -> None:
     """With an open circuit nothing is attempted."""
     breaker, now = BreakerRegistry(TOUCHY).get("k"), SYSTEM_CLOCK.now()
-    breaker.ended(None, now, now, CallVerdict.BAD)
+    breaker.record(None, now, now, CallVerdict.BAD)
     assert breaker.circuit is CircuitState.OPEN
     assert first(good, breaker) is None
 

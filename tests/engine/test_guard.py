@@ -508,7 +508,7 @@ def test_successes_fill_the_retry_budget(mode: str, seconds: int | None) -> None
     for _ in range(budget.COST + 3):
         run(call)
     assert budget.tokens == budget.capacity
-    assert not budget.low
+    assert not budget.is_below_capacity
 
 
 # Many at once.

@@ -538,15 +538,15 @@ def test_the_short_way_is_closed_when_ours_is_gone() -> None:
     breaker = breakers.get("k")
     call = rung.guarded(rung.policy("call"), breakers=breakers, key="k", retry_budget=None)(threading.get_ident)
     call()
-    assert (breaker.home, call()) == (MAIN_THREAD_ID, MAIN_THREAD_ID)
+    assert (breaker.fast_path_thread, call()) == (MAIN_THREAD_ID, MAIN_THREAD_ID)
     with displaced():
         WATCHDOG.wake_before(0.0)
-        wait_until(lambda: breaker.home is None)
+        wait_until(lambda: breaker.fast_path_thread is None)
         with pytest.warns(RuntimeWarning, match="SIGURG"):
             assert call() != MAIN_THREAD_ID
-        assert (breaker.home, call() != MAIN_THREAD_ID) == (None, True)
+        assert (breaker.fast_path_thread, call() != MAIN_THREAD_ID) == (None, True)
     call()
-    assert (breaker.home, call()) == (MAIN_THREAD_ID, MAIN_THREAD_ID)
+    assert (breaker.fast_path_thread, call()) == (MAIN_THREAD_ID, MAIN_THREAD_ID)
 
 
 FORK = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")

@@ -152,7 +152,7 @@ def test_pipeline_three_respawns_then_a_person(world: World) -> None:
     outcome = world.recover(script, ASK, policy=policy, ask=ask)
     assert climbed(outcome, policy) == ["respawn"] * 3 + ["ask", "ask"]
     assert [request.max_turns for request in script.requests] == [10, 20, 40, 80]
-    assert "You have more of them" in script.requests[1].prompt
+    assert "You have more turns" in script.requests[1].prompt
     assert 2 <= len(questions[0].options) <= 3
     assert outcome.status == "blocked"
 

@@ -74,8 +74,8 @@ def test_retry_changed(world: World) -> None:
 def test_a_prompt_for_a_conversation() -> None:
     """What is said to a conversation comes at its end."""
     request = rung.Request(messages=({"role": "user", "content": "first"},))
-    assert Intervention(InterventionType.RETRY, prompt="second").applied(request).messages[-1]["content"] == "second"
-    assert Intervention(InterventionType.RETRY).applied(request) == request
+    assert Intervention(InterventionType.RETRY, prompt="second").apply_to(request).messages[-1]["content"] == "second"
+    assert Intervention(InterventionType.RETRY).apply_to(request) == request
 
 
 def test_cancel(world: World) -> None:

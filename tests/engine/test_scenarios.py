@@ -647,7 +647,7 @@ def test_money_bounds_a_hand_over(world: World) -> None:
     outcome = world.recover(Script(rung.AttemptError("hard", finding="capability_mismatch")), ASK, policy=policy)
     assert outcome.path == (5,)
     closing = next(e.decision for e in outcome.events if isinstance(e, ev.Decided))
-    assert any("more than is left" in reason for _, reason in closing.skipped)
+    assert any("more than the remaining budget" in reason for _, reason in closing.skipped)
 
 
 def test_session_remembers(world: World) -> None:
@@ -829,7 +829,7 @@ def test_an_answer_does_not_exceed_a_cap(world: World) -> None:
 
     policy = rung.policy("call", seconds=60)
     outcome = world.recover(Script(HttpError(400, "bad")), ASK, policy=policy, ask=ask)
-    assert (outcome.status, outcome.attempts, outcome.reason) == ("failed", 1, "the time is up")
+    assert (outcome.status, outcome.attempts, outcome.reason) == ("failed", 1, "the deadline has passed")
 
 
 def test_a_retry_within_a_rung_respects_the_rungs_time(world: World) -> None:
@@ -841,15 +841,15 @@ def test_a_retry_within_a_rung_respects_the_rungs_time(world: World) -> None:
 
     outcome = world.recover(Script(RuntimeError("x"), slow, "done"), ASK, policy=rung.policy("task", seconds=None))
     skipped = [s for e in outcome.events if isinstance(e, ev.Decided) for s in e.decision.skipped]
-    assert (0, "the time of the rung it repeats is up") in skipped
+    assert (0, "the wait would exceed the time limit of the current rung") in skipped
 
 
 @pytest.mark.parametrize(
     ("wait", "settings", "reason"),
     [
         (100.0, {"retry_after_cap": 50.0}, "asked to wait 100 s, the cap is 50 s"),
-        (400.0, {"retry_after_cap": 1e6}, "its time is up, or would be after the wait"),
-        (200.0, {"retry_after_cap": 1e6, "seconds": 150}, "the wait would outlast the total time"),
+        (400.0, {"retry_after_cap": 1e6}, "the wait would exceed the rung's time limit"),
+        (200.0, {"retry_after_cap": 1e6, "seconds": 150}, "the wait would exceed the deadline"),
     ],
 )
 def test_a_changed_request_waits_as_told_or_not_at_all(
@@ -901,7 +901,7 @@ def test_a_rung_that_costs_more_than_is_left(world: World) -> None:
     policy = rung.policy({"rungs": rungs}, dollars=1.0)  # type: ignore[arg-type]  # a table is fine too
     outcome = world.recover(Script(RuntimeError("x")), ASK, policy=policy)
     decision = next(e.decision for e in outcome.events if isinstance(e, ev.Decided))
-    assert decision.skipped == ((0, "would cost $2.00, more than is left"),)
+    assert decision.skipped == ((0, "would cost $2.00, more than the remaining budget"),)
 
 
 def test_retry_with_context_is_a_replay_too(world: World) -> None:
@@ -953,5 +953,5 @@ def test_retrys_own_time_is_final(world: World) -> None:
 
     outcome = world.recover(Script(HttpError(503, "down"), slow), ASK)
     skipped = [s for e in outcome.events if isinstance(e, ev.Decided) for s in e.decision.skipped]
-    assert (0, "its time is up, or would be after the wait") in skipped
+    assert (0, "the wait would exceed the rung's time limit") in skipped
     assert outcome.attempts == 2

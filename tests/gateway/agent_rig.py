@@ -19,7 +19,7 @@ from typing import Any
 import uvloop
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from rung.core.policy.parser import book_from
+from rung.core.policy.parser import parse_policy_file
 from rung.gateway.serve import RunningGateway
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
@@ -61,7 +61,7 @@ def codex(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, st
 def serve(lab: Lab, agent: str) -> RunningGateway:
     """A gateway in a thread of its own."""
     table = {"anthropic": lab.url, "openai": lab.url, "port": 0, "timeouts": TIMEOUTS}
-    book = book_from({"policy": {**POLICY, "models": [MODEL[agent], OTHER[agent]]}})
+    book = parse_policy_file({"policy": {**POLICY, "models": [MODEL[agent], OTHER[agent]]}})
     up = threading.Event()
     served = RunningGateway(settings_from(table, book), None, lambda _: up.set())
     threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True).start()

@@ -10,7 +10,7 @@ import httpx
 import openai
 import uvloop
 
-from rung.core.policy.parser import book_from
+from rung.core.policy.parser import parse_policy_file
 from rung.gateway.serve import RunningGateway
 from rung.gateway.settings import GatewaySettings, settings_from
 from rung.testing.provider import Lab
@@ -79,7 +79,7 @@ class Behind:
             **more,
         }
         loops = table.pop("loops", None)
-        return settings_from(table, book_from({"policy": self.policy_table}), loops=loops)
+        return settings_from(table, parse_policy_file({"policy": self.policy_table}), loops=loops)
 
     def __enter__(self) -> Self:
         self.lab.__enter__()

@@ -10,7 +10,7 @@ import pytest
 
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.core.policy.parser import book_from
+from rung.core.policy.parser import parse_policy_file
 from rung.gateway.gateway import Gateway
 from rung.gateway.inbound_request import InboundRequest
 from rung.gateway.recovery import handle
@@ -82,7 +82,7 @@ def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
         sent.append(message)
 
     async def inside() -> Gateway:
-        book = book_from({"policy": {"backoff": {"base": 0.0}, **policy}})
+        book = parse_policy_file({"policy": {"backoff": {"base": 0.0}, **policy}})
         gateway = Gateway(settings_from({"anthropic": "http://here"}, book), client=client)
         call = InboundRequest(
             wire=MESSAGES,

@@ -19,9 +19,9 @@ from rung.core.domain import events as ev
 from rung.core.domain.event_codec import from_json, to_json
 from rung.core.domain.failures import Kind
 from rung.core.domain.incident import Incident
-from rung.core.domain.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, RungScope
+from rung.core.domain.ladder import ENDING_ACTIONS, HANDOVER_ACTIONS, Action, Ladder, Rung, RungScope
 from rung.core.domain.outcome import level_records, report_text
-from rung.core.policy.parser import policy_from
+from rung.core.policy.parser import parse_policy
 from rung.core.policy.policy import Confirm, Policy, worst_case
 from rung.core.recovery.decide import decide
 from rung.testing import FakeClock
@@ -69,8 +69,8 @@ def rungs(draw: st.DrawFn, action: Action, name: str) -> Rung:
 
 @st.composite
 def ladders(draw: st.DrawFn) -> Ladder:
-    middle = draw(st.lists(st.sampled_from([a for a in Action if a not in ENDINGS]), max_size=6))
-    actions = [*middle, draw(st.sampled_from(sorted(ENDINGS)))]
+    middle = draw(st.lists(st.sampled_from([a for a in Action if a not in ENDING_ACTIONS]), max_size=6))
+    actions = [*middle, draw(st.sampled_from(sorted(ENDING_ACTIONS)))]
     steps = tuple(draw(rungs(action, f"{n}-{action}")) for n, action in enumerate(actions))
     names = [step.name for step in steps]
     return Ladder(
@@ -274,7 +274,7 @@ def _check_rungs(outcome: rung.Outcome[str], ladder: Ladder, policy: Policy) -> 
                 used[decision.rung] = used.get(decision.rung, 0) + 1
                 assert used[decision.rung] <= step.tries
             if isinstance(decision, ev.HandOver) and not by_person:
-                assert step.action in HAND_OVERS
+                assert step.action in HANDOVER_ACTIONS
                 assert policy.model(decision.model) or decision.agent in policy.agents
         by_person = False
 
@@ -305,4 +305,4 @@ def test_same_inputs_same_decision(
 @given(policy=policies())
 def test_a_policy_survives_its_table(policy: Policy) -> None:
     """A policy given as keyword arguments and as values is the same policy."""
-    assert policy_from({}, base=policy) == policy
+    assert parse_policy({}, base=policy) == policy

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import rung
-from rung.core.policy.parser import book_from
+from rung.core.policy.parser import parse_policy_file
 from rung.service.app import make_app
 from rung.service.app_context import AppContext
 from rung.service.auth import Access, add_token
@@ -102,7 +102,7 @@ def service(journal: Journal, places: list[str]) -> Iterator[Running]:
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     echo = Echo()
-    policies = PolicyStore(journal, book_from({"policy": {"ladder": "model", "models": MODELS}}))
+    policies = PolicyStore(journal, parse_policy_file({"policy": {"ladder": "model", "models": MODELS}}))
     replayers, crews = Replayers(journal, [echo]), CrewTables(places)
     hub = AppContext(
         journal, Access(journal, TOKEN), EventSubscription(journal), policies, replayers, "a journal", crews=crews

@@ -113,7 +113,7 @@ def test_settings(journal: Journal) -> None:
     assert setting(journal, "policy") == ("policy", None, 0, 0.0, "")
     one = put_setting(journal, "policy", {"retries": 1}, "ada", expected=0)
     assert one == setting(journal, "policy")
-    with pytest.raises(VersionConflict, match=r"policy: somebody has changed it meanwhile \(version 1, not 0\)"):
+    with pytest.raises(VersionConflict, match=r"policy: changed by another writer \(version 1, expected 0\)"):
         put_setting(journal, "policy", {"retries": 2}, "bob", expected=0)
     put_setting(journal, "policy/site", {"retries": 3}, "bob")
     assert [found.name for found in settings(journal, "policy")] == ["policy", "policy/site"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rung.core.conversation.compaction import compacted
+from rung.core.conversation.compaction import compact_messages
 from rung.wires.registry import CHAT, MESSAGES, RESPONSES
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def test_any_request_can_be_changed(wire: WireFormat, body: dict[str, Any]) -> N
         bodies.with_model(body, "other"),
         bodies.with_repaired_history(body),
         bodies.with_user_message(body, "go on"),
-        bodies.with_history(body, compacted(bodies.history(body), 50)),
+        bodies.with_history(body, compact_messages(bodies.history(body), 50)),
         bodies.build_request("other", "words", 10),
     ]
     assert json.dumps(body, sort_keys=True) == before

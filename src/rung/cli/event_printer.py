@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
-from rung.core.text.event_text import narrate
+from rung.core.text.event_text import describe_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def words(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, str
     if isinstance(event, _SILENT) or (isinstance(event, ev.Decided) and isinstance(event.decision, ev.Finish)):
         return None
     ladder = policy.ladder
-    line = narrate(event, [rung.name for rung in ladder.rungs], _number(event, incident))
+    line = describe_event(event, [rung.name for rung in ladder.rungs], _number(event, incident))
     text = f"{incident.status}" if isinstance(event, ev.AttemptSucceeded) else line.text
     if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Change | ev.HandOver):
         text = f"level {ladder.level(event.decision.rung)}: {text}"

@@ -14,7 +14,7 @@ from rung.core.domain.outcome import report_text
 from rung.core.domain.request import Request
 from rung.core.policy.policy import preset
 from rung.core.policy.presets import HELPER
-from rung.core.text.json_in_text import json_in
+from rung.core.text.json_in_text import find_json_object
 from rung.engine.recover import recover_sync
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _answer(command: Sequence[str], prompt: str, seconds: float) -> dict[str, An
     in_place = any(PROMPT in word for word in command)
     words = [word.replace(PROMPT, prompt) for word in command]
     output = RunningProcess(words, "" if in_place else prompt).result(seconds)
-    found = json_in(output)
+    found = find_json_object(output)
     if found is None:
         what, output = "the answer is not a JSON object", clip(output, 4_096)
         raise AttemptError(what, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT, output=output)

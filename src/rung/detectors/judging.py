@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.verdict import DIMENSIONS, MOST, Verdict, verdict_from
-from rung.core.text.json_in_text import json_in
+from rung.core.domain.verdict import DIMENSIONS, MAX_SCORE, Verdict, parse_verdict
+from rung.core.text.json_in_text import find_json_object
 from rung.detectors.claims import ClaimCheck, unverified
 from rung.detectors.loops import normalize
 from rung.detectors.loops.prefilter import COSMETIC
@@ -109,7 +109,7 @@ def question(case: JudgeCase) -> str:
         "that shows it counts as nothing.\n\n"
         f"The task:\n{case.task}\n\nWhat was done, the last {CALLS} calls at most:\n{calls}\n\n"
         f"Checked independently:\n{checks}\n\nThe closing answer:\n{case.answer}\n\n"
-        f"Give four scores from 0 to {MOST}: goal_alignment (is this what was asked for), action_completeness (was "
+        f"Give four scores from 0 to {MAX_SCORE}: goal_alignment (is this what was asked for), action_completeness (was "
         "all of it done), evidence_of_completion (does something shown above prove it), final_state_coherence (does "
         "what is left behind fit together). Answer with one JSON object and nothing else: "
         '{"goal_alignment": n, "action_completeness": n, "evidence_of_completion": n, "final_state_coherence": n, '
@@ -120,9 +120,9 @@ def question(case: JudgeCase) -> str:
 def verdict_in(text: str) -> Verdict:
     """The verdict in a judge's answer: the last JSON object that has the four scores."""
     text = clip(text, 4 * ANSWER)
-    found = json_in(text, _NEEDED)
+    found = find_json_object(text, _NEEDED)
     if found is not None:
-        return verdict_from(found)
+        return parse_verdict(found)
     raise ConfigError("verdict", clip(text, 200), "a JSON object with " + ", ".join(DIMENSIONS))
 
 

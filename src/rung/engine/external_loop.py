@@ -151,12 +151,12 @@ class ExternalRecovery:
     def change_request(self, decision: ev.Decision) -> str:
         """Record the new request of the decided rung. Return the text for the model, or an empty string."""
         from rung.core.policy.prompts import prompt_id, render
-        from rung.core.recovery.apply_rung import change
+        from rung.core.recovery.apply_rung import apply_rung
 
         failure, before = self.incident.failure, self.incident.request
         if not isinstance(decision, ev.Change | ev.HandOver) or before is None or failure is None:
             return ""
-        request, prompt = change(decision, self.incident, failure, self.policy)
+        request, prompt = apply_rung(decision, self.incident, failure, self.policy)
         digest = request.digest()
         if digest not in self.incident.digests:
             self._append(ev.Changed(self._now(), request, digest, before.changed(request), prompt))

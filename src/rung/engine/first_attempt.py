@@ -42,7 +42,7 @@ async def attempt_first(
     except Exception as error:  # `recover` decides about it
         return FirstAttempt(began, clock.now(), None, error)
     ended = clock.now()
-    breaker.ended(None, began, ended, _GOOD)
-    if retry_budget.low:
+    breaker.record(None, began, ended, _GOOD)
+    if retry_budget.is_below_capacity:
         retry_budget.credit()
     return FirstAttempt(began, ended, value)

@@ -136,7 +136,7 @@ def _rounds(
     while siblings is SiblingRestarts.RETRY_FAILED_ONLY:
         now = clock.now()
         failed = [n for n, outcome in sorted(outcomes.items()) if not outcome.ok]
-        to_restart = failed[: intensity.room(restarts, now)]
+        to_restart = failed[: intensity.remaining(restarts, now)]
         if not to_restart:
             return
         restarts += [now] * len(to_restart)

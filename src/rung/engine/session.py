@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rung.core.domain.ladder import RungScope
-from rung.core.domain.outcome import GOOD
+from rung.core.domain.outcome import SUCCESS_STATUSES
 from rung.core.policy.policy import Sticky
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Session:
             rung = policy.ladder.rungs[index]
             if rung.scope is RungScope.SESSION:
                 self.tries_used[rung.name] = self.tries_used.get(rung.name, 0) + tries
-        if incident.request is None or incident.status not in GOOD:
+        if incident.request is None or incident.status not in SUCCESS_STATUSES:
             return
         if policy.sticky is Sticky.SESSION:
             self.model = incident.request.model

@@ -101,7 +101,7 @@ class GatewayApp:
         try:
             body = await _body(headers, receive, settings.limits.body, settings.limits.receive)
             call = self._read(wire, path, project, scope, headers, body)
-            if self.gateway.costs.allowance.bounds:
+            if self.gateway.costs.allowance.has_limits:
                 await self.gateway.costs.load_session(call)
                 self.gateway.costs.check(call, self.gateway.clock.now())
         except (NotJson, RequestRejected) as error:

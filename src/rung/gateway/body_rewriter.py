@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from rung.core.conversation.compaction import MARGIN, compacted, goal_for, size
+from rung.core.conversation.compaction import SIZE_MARGIN, compact_messages, count_characters, target_characters
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
-from rung.core.domain.token_counts import room_for_answer
+from rung.core.domain.token_counts import max_answer_tokens
 from rung.core.policy.prompts import prompt_id, render
-from rung.core.recovery.apply_rung import DEFAULT_OUTPUT
+from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS
 from rung.gateway.http.pool import held_key
 from rung.gateway.inbound_request import NotJson, passed_headers
 from rung.gateway.outbound import Outbound
@@ -117,7 +117,7 @@ class BodyRewriter:
     def _raise_limit(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
         limit = self.call.wire.bodies.limit(self.base)
         known = self.policy.model(request.model)
-        most = known.max_tokens if known is not None else DEFAULT_OUTPUT
+        most = known.max_tokens if known is not None else DEFAULT_MAX_OUTPUT_TOKENS
         if limit is None or limit >= most:
             raise RungNotApplicable("the limit is the model's own")
         return self._make(self.call.wire.bodies.with_limit(self.base, most), request)
@@ -144,19 +144,19 @@ class BodyRewriter:
     async def _compact(self, request: Request, incident: Incident) -> Request:
         assert incident.failure is not None  # noqa: S101  # as above
         bodies, body = self.call.wire.bodies, self.base
-        room = room_for_answer(incident.failure.message)
+        room = max_answer_tokens(incident.failure.message)
         if room is not None and room >= LEAST_ANSWER:
             return self._make(bodies.with_limit(body, room), request)
         tokens = incident.failure.tokens
-        goal = goal_for(incident.failure, size([body]))
-        made = bodies.with_history(body, compacted(bodies.history(body), goal))
-        if size([made]) > goal and self._summarise is not None:
+        goal = target_characters(incident.failure, count_characters([body]))
+        made = bodies.with_history(body, compact_messages(bodies.history(body), goal))
+        if count_characters([made]) > goal and self._summarise is not None:
             made = await self._summarise(made)
-        share = size([made]) / size([body])
+        share = count_characters([made]) / count_characters([body])
         if share >= 1:
             raise RungNotApplicable("nothing can be left out")
         if tokens is not None:
-            made = self._with_room(made, int(tokens.limit * MARGIN - tokens.asked * share))
+            made = self._with_room(made, int(tokens.limit * SIZE_MARGIN - tokens.asked * share))
         return self._make(made, request)
 
     def _with_room(self, body: dict[str, Any], room: int) -> dict[str, Any]:

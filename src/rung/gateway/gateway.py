@@ -147,7 +147,9 @@ class Gateway:
         if policy is None:
             if len(self._policies) > _POLICIES_LIMIT:
                 self._policies.clear()
-            policy = self._policies[project] = for_streams(self.settings.book.pick(project=project, tool="gateway"))
+            policy = self._policies[project] = for_streams(
+                self.settings.book.policy_for(project=project, tool="gateway")
+            )
         return policy
 
     def policy_for(self, call: InboundRequest, settings: GatewaySettings) -> Policy:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from rung.core.conversation.compaction import SUMMARISE, between, condensed
+from rung.core.conversation.compaction import SUMMARY_PROMPT, summarizable_text, with_summary
 from rung.core.domain.errors import AttemptError
 from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
@@ -165,7 +165,9 @@ async def _summarise(exchange: ProxiedCall, body: dict[str, Any]) -> dict[str, A
     call, upstreams = exchange.call, exchange.upstreams
     bodies, settings = call.wire.bodies, upstreams.settings
     messages = bodies.history(body)
-    asked = orjson.dumps(bodies.build_request(settings.summary_model, SUMMARISE + between(messages), _SUMMARY_TOKENS))
+    asked = orjson.dumps(
+        bodies.build_request(settings.summary_model, SUMMARY_PROMPT + summarizable_text(messages), _SUMMARY_TOKENS)
+    )
     async with asyncio.timeout(settings.timeouts.total):
         response = await upstreams.client.send(call.upstream, "POST", call.target.partition("?")[0], call.passed, asked)
         try:
@@ -174,4 +176,4 @@ async def _summarise(exchange: ProxiedCall, body: dict[str, Any]) -> dict[str, A
             response.close()
     if not said:
         raise RungNotApplicable(f"{settings.summary_model} gave no summary")
-    return bodies.with_history(body, condensed(messages, said))
+    return bodies.with_history(body, with_summary(messages, said))

@@ -27,7 +27,7 @@ from rung.core.domain.settings_schema import (
     table_of,
     whole,
 )
-from rung.core.policy.parser import PolicyBook, policy_from
+from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, watching_from
 from rung.wires.registry import ANTHROPIC, OPENAI
@@ -179,7 +179,7 @@ class GatewaySettings:
     )
     upstreams: tuple[UpstreamSettings, ...] = ()
     watching: LoopSettings = field(default_factory=LoopSettings)
-    book: PolicyBook = field(default_factory=lambda: book_of(PolicyBook(default=policy_from(POLICY), settings={})))
+    book: PolicyBook = field(default_factory=lambda: book_of(PolicyBook(default=parse_policy(POLICY), settings={})))
     _of_wire: dict[str, tuple[UpstreamSettings, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -207,7 +207,7 @@ class GatewaySettings:
 def book_of(book: PolicyBook) -> PolicyBook:
     """A book of policies for a gateway: what it does not say is a gateway's own."""
     settings = {**POLICY, **book.settings}
-    return replace(book, settings=settings, default=policy_from(settings))
+    return replace(book, settings=settings, default=parse_policy(settings))
 
 
 def settings_from(
@@ -221,11 +221,11 @@ def settings_from(
         return GatewaySettings(
             upstreams=_upstreams(source),
             watching=watching_from({} if loops is None else loops),
-            book=book_of(book or PolicyBook(default=policy_from(POLICY), settings={})),
+            book=book_of(book or PolicyBook(default=parse_policy(POLICY), settings={})),
             **values,
         )
     except ConfigError as error:
-        raise error if error.key.startswith(("gateway.", "loops")) else error.under("gateway") from None
+        raise error if error.key.startswith(("gateway.", "loops")) else error.with_prefix("gateway") from None
 
 
 def _upstreams(source: Mapping[str, Any]) -> tuple[UpstreamSettings, ...]:

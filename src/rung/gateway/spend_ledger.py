@@ -14,7 +14,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.policy.spend_limits import ALERTS, SpendLimit, SpendLimits, month_of
+from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of
 from rung.gateway.keys import RequestRejected
 from rung.store.queries.spend import allowance, charge_keys, spent_by_keys, spent_by_sessions, spent_in_month
 
@@ -102,7 +102,7 @@ class SpendLedger:
             for key, dollars in spent_by_keys(self._journal).items():
                 self._known(key, dollars)
         self.allowance = limits = allowance(self._journal, settings.budgets)
-        if not limits.bounds:
+        if not limits.has_limits:
             return
         by_project, month = spent_in_month(self._journal, now), month_of(now)
         for project, dollars in by_project.items():
@@ -137,12 +137,12 @@ class SpendLedger:
         self.spent[name] = max(dollars, self.spent.get(name, 0.0))
         if fresh:  # what was reached before has been told before
             limit = next((purse.limit for purse in self._all(name) if purse.id == name), 0.0)
-            self._alerted.update((name, mark) for mark in ALERTS if limit and 100 * dollars >= mark * limit)
+            self._alerted.update((name, mark) for mark in ALERT_PERCENTS if limit and 100 * dollars >= mark * limit)
 
     def _all(self, name: str) -> list[SpendLimit]:
         scope, _, rest = name.removeprefix("budget/").partition("/")
         project, _, month = rest.rpartition("/")
-        return self.allowance.purses(rest if scope == "session" else "", project, month)
+        return self.allowance.limits_for(rest if scope == "session" else "", project, month)
 
     # -- counting and checking ---------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class SpendLedger:
         if price is None:
             return 0.0
         dollars = tokens[0] * price.input + tokens[1] * price.output
-        if self.allowance.bounds:
+        if self.allowance.has_limits:
             for purse in self._purses(call, now):
                 self.spent[purse.id] = self.spent.get(purse.id, 0.0) + dollars
                 self._alert(purse)
@@ -204,10 +204,10 @@ class SpendLedger:
         hour = int(now // 3_600)
         if self._hour != hour:
             self._hour, self._named = hour, month_of(now)
-        return self.allowance.purses(call.session, call.project, self._named)
+        return self.allowance.limits_for(call.session, call.project, self._named)
 
     def _alert(self, purse: SpendLimit) -> None:
-        for mark in ALERTS:
+        for mark in ALERT_PERCENTS:
             if 100 * self.spent[purse.id] >= mark * purse.limit and (purse.id, mark) not in self._alerted:
                 self._alerted.add((purse.id, mark))
                 what = f"{purse.scope} {purse.name}".strip()

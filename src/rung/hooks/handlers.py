@@ -54,13 +54,13 @@ def _settings(table: dict[str, Any], cwd: str) -> None:
     table["loops"], table["stop"] = {}, {}
     path = os.path.join(cwd, "rung.toml")  # noqa: PTH118
     if os.path.exists(path):  # noqa: PTH110
-        from rung.core.policy.stop_settings import stop_from
+        from rung.core.policy.stop_settings import read_stop_settings
         from rung.detectors.loop_settings import watching_from
         from rung.wiring.files import read_table
 
         try:
             read = read_table(path)
-            loops, stop = read.get("loops", {}), stop_from(read.get("stop", {}))
+            loops, stop = read.get("loops", {}), read_stop_settings(read.get("stop", {}))
             watching_from(loops)
             table["loops"], table["stop"] = loops, stop
         except Exception as error:  # noqa: BLE001  # a file that cannot be used is said once, and the defaults hold

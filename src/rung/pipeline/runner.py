@@ -18,10 +18,10 @@ from rung.core.domain.events import Status
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
-from rung.core.domain.outcome import GOOD, report_text
+from rung.core.domain.outcome import SUCCESS_STATUSES, report_text
 from rung.core.domain.request import Request
 from rung.core.pipeline.spec import blocked_report, joined, judge_output, read_pipeline, stage_prompt
-from rung.core.policy.parser import policy_from
+from rung.core.policy.parser import parse_policy
 from rung.core.policy.prompts import prompt_id, render
 from rung.engine.durable import recovery
 from rung.engine.recover import recover
@@ -43,7 +43,7 @@ _WORST: Final = (Status.BLOCKED, Status.FAILED, Status.PARTIAL)
 
 def load(table: dict[str, Any]) -> tuple[Pipeline, Policy]:
     """The pipeline of a table and its policy: the `pipeline` ladder, and what `[policy]` says otherwise."""
-    return read_pipeline(table), policy_from({"ladder": "pipeline", **table.get("policy", {})})
+    return read_pipeline(table), parse_policy({"ladder": "pipeline", **table.get("policy", {})})
 
 
 @dataclass(kw_only=True)
@@ -148,7 +148,7 @@ class PipelineRun:
         """Has it ended, and not well? Ctrl-C is such an end; a process that died is none."""
         ended = self.journal.runs.ended(name)
         status = ended.get("status") if ended is not None else Incident.of(self.journal.events(name)).status
-        return status is not None and status not in GOOD
+        return status is not None and status not in SUCCESS_STATUSES
 
     def _agent(self, stage: PipelineStage) -> Callable[[Request], Any]:
         async def attempt(request: Request) -> str:

@@ -78,7 +78,7 @@ class Replayers:
             "session": Session(order.model or request.model, incident.terms.session),
             "incident_id": name,
         }
-        work = (replayer, order.applied(request), ports)
+        work = (replayer, order.apply_to(request), ports)
         threading.Thread(target=self._recover, args=work, name=f"rung-{name}", daemon=True).start()
         return name
 

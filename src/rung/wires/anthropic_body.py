@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.conversation.repair import mended
+from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import without_overlap
 from rung.wires.wire_json import add_usage, int_or_zero, object_field
@@ -50,7 +50,7 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """Return the request for another model, without content of the former model and with a repaired history."""
-    changed = {**body, "model": model, "messages": mended([_without_thinking(message) for message in history(body)])}
+    changed = {**body, "model": model, "messages": repair_history([_without_thinking(message) for message in history(body)])}
     if _is_mid_turn(body):
         changed.pop("thinking", None)  # the API rejects thinking in the middle of a turn that started without it
     return changed
@@ -58,7 +58,7 @@ def with_model(body: Body, model: str) -> Body:
 
 def with_repaired_history(body: Body) -> Body:
     """Return the request with a repaired history: tool calls and results paired, no empty messages, valid thinking."""
-    messages = [message for message in mended(history(body)) if message.get("content") not in ("", [], None)]
+    messages = [message for message in repair_history(history(body)) if message.get("content") not in ("", [], None)]
     changed = {**body, "messages": messages}
     return changed if messages != body.get("messages") else with_model(body, str(body.get("model", "")))
 
@@ -70,7 +70,7 @@ def with_user_message(body: Body, text: str) -> Body:
 
 def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
     """Return the request with another conversation, in which tool calls and results are paired."""
-    return {**body, "messages": mended(messages)}
+    return {**body, "messages": repair_history(messages)}
 
 
 def build_request(model: str, text: str, tokens: int) -> Body:

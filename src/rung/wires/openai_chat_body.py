@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.conversation.repair import mended
+from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import without_overlap
 from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
@@ -53,7 +53,7 @@ def with_model(body: Body, model: str) -> Body:
     return {
         **body,
         "model": model,
-        "messages": mended([_without_provider_fields(message) for message in history(body)]),
+        "messages": repair_history([_without_provider_fields(message) for message in history(body)]),
     }
 
 
@@ -69,7 +69,7 @@ def with_user_message(body: Body, text: str) -> Body:
 
 def with_history(body: Body, messages: Sequence[Mapping[str, Any]]) -> Body:
     """Return the request with another conversation, in which tool calls and results are paired."""
-    return {**body, "messages": mended(messages)}
+    return {**body, "messages": repair_history(messages)}
 
 
 def build_request(model: str, text: str, tokens: int) -> Body:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.conversation.repair import LOST
+from rung.core.conversation.repair import MISSING_RESULT_TEXT
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import without_overlap
 from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
@@ -164,7 +164,7 @@ def _pair_calls(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
             continue
         paired.append(item)
         if item.get("type") == "function_call" and call not in answered:
-            paired.append({"type": "function_call_output", "call_id": call, "output": LOST})
+            paired.append({"type": "function_call_output", "call_id": call, "output": MISSING_RESULT_TEXT})
     return paired
 
 

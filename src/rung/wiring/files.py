@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rung.core.classify.classifier import use_rules
 from rung.core.domain.errors import ConfigError, FileError
 from rung.core.domain.settings_schema import read_rows
-from rung.core.policy.parser import book_from
-from rung.core.policy.stop_settings import stop_from
+from rung.core.policy.parser import parse_policy_file
+from rung.core.policy.stop_settings import read_stop_settings
 
 if TYPE_CHECKING:
     from rung.adapters.system.user_hooks import CommandHook
@@ -24,9 +24,9 @@ def load_policy(path: str | Path) -> PolicyBook:
         if "loops" in table:
             _watching(table)
         if "stop" in table:
-            stop_from(table["stop"])
+            read_stop_settings(table["stop"])
         _hooks(table)
-        return book_from(table)
+        return parse_policy_file(table)
     except ConfigError as error:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None
 
@@ -41,7 +41,7 @@ def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[CommandHook, ..
     """What a file says stands around an agent's work: its `[stop]` and its `[[hooks]]`."""
     load_policy(path)
     table = read_table(path)
-    return stop_from(table.get("stop", {})), _hooks(table)
+    return read_stop_settings(table.get("stop", {})), _hooks(table)
 
 
 def _watching(table: dict[str, Any]) -> LoopSettings:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.policy.parser import PolicyBook, book_from, merged, policy_from
+from rung.core.policy.parser import PolicyBook, merge_tables, parse_policy, parse_policy_file
 from rung.core.policy.serializer import policy_table
 from rung.store.settings import setting, settings
 from rung.wiring.files import load_policy
@@ -37,7 +37,7 @@ def project_key(project: str) -> str:
 
 def file_book() -> PolicyBook:
     """The policies of the project's file; presets where there is none."""
-    return load_policy(FILE) if Path(FILE).is_file() else book_from({})
+    return load_policy(FILE) if Path(FILE).is_file() else parse_policy_file({})
 
 
 class PolicyStore:
@@ -67,7 +67,7 @@ class PolicyStore:
     def effective(self, project: str = "", tool: str = "") -> Policy:
         """The same, looked up now; a tool's own word in the file weighs most."""
         tables = [layer.table for layer in self.layers(project)]
-        return policy_from(merged(*tables, dict(self.book.tools.get(tool, {}))))
+        return parse_policy(merge_tables(*tables, dict(self.book.tools.get(tool, {}))))
 
     def layers(self, project: str = "") -> list[PolicyLayer]:
         """Who has a say, the weightiest last."""
@@ -89,7 +89,7 @@ class PolicyStore:
         """The policy that would be in force if this was what is set."""
         tables = [layer.table for layer in self.layers(project)]
         tables[-1 if project else 1] = table
-        return policy_from(merged(*tables))
+        return parse_policy(merge_tables(*tables))
 
     def origins(self, project: str = "") -> dict[str, tuple[Any, str]]:
         """Every value in force by its key, and where it comes from."""

@@ -18,7 +18,7 @@ import rung
 from rung.adapters.system.git import GitCheckpoint
 from rung.core.domain import events as ev
 from rung.core.domain.errors import CheckpointError, ConfigError, RungError
-from rung.core.policy.parser import ladder_from
+from rung.core.policy.parser import parse_ladder
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -794,7 +794,7 @@ def test_restore_after_take_is_the_identity(first: Any, then: Any) -> None:
         assert spoilt.items() <= listing(root).items()
 
 
-LADDER = ladder_from(
+LADDER = parse_ladder(
     {
         "name": "rollback",
         "rungs": [

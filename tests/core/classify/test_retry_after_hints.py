@@ -12,7 +12,7 @@ from rung.core.domain.failures import Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
-from rung.core.policy.parser import ladder_from
+from rung.core.policy.parser import parse_ladder
 from rung.core.policy.parser import policy as make
 from rung.core.recovery.decide import decide
 
@@ -80,7 +80,7 @@ def test_never_to_an_end() -> None:
 def test_never_to_a_repeat() -> None:
     """A repeat further up has its own rules, and is come to by climbing."""
     rungs = [{"action": "nudge"}, {"action": "retry", "tries": 3}, {"action": "surface"}]
-    assert decided(1, Kind.OVERLOADED, ladder=ladder_from({"rungs": rungs})).rung == 0
+    assert decided(1, Kind.OVERLOADED, ladder=parse_ladder({"rungs": rungs})).rung == 0
 
 
 def test_never_to_a_rung_that_cannot_help_now() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rung.core.classify.classifier import classify
-from rung.core.domain.token_counts import TokenCounts, over_limit, room_for_answer, tokens_in
+from rung.core.domain.token_counts import TokenCounts, exceeds_rate_limit, max_answer_tokens, parse_token_counts
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ from rung.core.domain.token_counts import TokenCounts, over_limit, room_for_answ
 )
 def test_both_numbers(text: str, limit: int, asked: int) -> None:
     """The room and what was asked for are told apart."""
-    assert tokens_in(text) == TokenCounts(limit, asked)
+    assert parse_token_counts(text) == TokenCounts(limit, asked)
 
 
 @pytest.mark.parametrize("text", ["prompt is too long", "Context size has been exceeded.", "", "9" * 5000])
 def test_no_numbers(text: str) -> None:
     """A text without both numbers has none."""
-    assert tokens_in(text) is None
-    assert not over_limit(text)
+    assert parse_token_counts(text) is None
+    assert not exceeds_rate_limit(text)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_no_numbers(text: str) -> None:
 )
 def test_one_request_over_the_limit(text: str, over: bool) -> None:
     """A limit that is only full for now is not one that this request can never meet."""
-    assert over_limit(text) is over
+    assert exceeds_rate_limit(text) is over
 
 
 def test_a_failure_tells_its_tokens() -> None:
@@ -82,4 +82,4 @@ def test_a_failure_tells_its_tokens() -> None:
 )
 def test_room_for_an_answer(text: str, room: int | None) -> None:
     """Where the input alone fits, what is left is room for the answer."""
-    assert room_for_answer(text) == room
+    assert max_answer_tokens(text) == room

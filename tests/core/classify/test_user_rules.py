@@ -11,14 +11,14 @@ from rung.core.classify.classifier import classify, use_rules
 from rung.core.classify.user_rules import UserRules, rules_from
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Kind, Phase
-from rung.core.policy.parser import book_from
+from rung.core.policy.parser import parse_policy_file
 
 GOOD = {"id": "mine", "kind": "overloaded", "message_has": "queue is full"}
 
 
 def test_a_file() -> None:
     """A policy file may hold rules; each stands before ours unless it says otherwise."""
-    book = book_from(
+    book = parse_policy_file(
         tomllib.loads("""
             [[rules]]
             id = "our-proxy"
@@ -53,7 +53,7 @@ def test_a_file() -> None:
 
 def test_no_rules() -> None:
     """A file without rules has none."""
-    assert book_from({}).rules == UserRules((), ())
+    assert parse_policy_file({}).rules == UserRules((), ())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.conversation.compaction import RECENT, SAME, STUB, between, compacted, condensed, size
+from rung.core.conversation.compaction import (
+    DUPLICATE_TEXT,
+    OMITTED_TEXT,
+    RECENT_MESSAGES,
+    compact_messages,
+    count_characters,
+    summarizable_text,
+    with_summary,
+)
 from rung.wires.overlap import overlap_length
 
 LONG = "x" * 5_000
@@ -22,10 +30,10 @@ def test_duplicates_first() -> None:
         {"type": "function_call_output", "output": LONG},
         {"role": "user", "content": [{"type": "tool_result", "content": LONG}, {"type": "text", "text": "so"}]},
     ]
-    made = compacted(messages, 6_000)
-    assert [made[1]["content"], made[3]["output"]] == [SAME, SAME]
+    made = compact_messages(messages, 6_000)
+    assert [made[1]["content"], made[3]["output"]] == [DUPLICATE_TEXT, DUPLICATE_TEXT]
     assert made[4]["content"][0]["content"] == LONG
-    assert compacted(messages, 10**9) == messages
+    assert compact_messages(messages, 10**9) == messages
 
 
 def test_every_step() -> None:
@@ -44,23 +52,23 @@ def test_every_step() -> None:
         },
         {"role": "tool", "content": "c" + LONG},
         {"role": "tool", "content": {"an": "object"}},
-        *[{"role": "user", "content": "go on"}] * (RECENT - 3),
+        *[{"role": "user", "content": "go on"}] * (RECENT_MESSAGES - 3),
     ]
     messages: list[dict[str, Any]] = [{"role": "user", "content": "the task"}, *old, *latest]
-    made: list[Any] = compacted(messages, 10)
+    made: list[Any] = compact_messages(messages, 10)
     assert made[0] == messages[0]
-    assert made[1]["content"] == STUB
-    assert made[2]["content"][0] == {"type": "text", "text": STUB}
-    assert made[3]["content"][0] == {"type": "input_text", "text": STUB}
-    assert all(size([message]) < 5_000 for message in made)
+    assert made[1]["content"] == OMITTED_TEXT
+    assert made[2]["content"][0] == {"type": "text", "text": OMITTED_TEXT}
+    assert made[3]["content"][0] == {"type": "input_text", "text": OMITTED_TEXT}
+    assert all(count_characters([message]) < 5_000 for message in made)
     assert len(made) == len(messages)
 
 
 def test_a_summary_in_between() -> None:
     """The task, what came between in a few words, and the latest messages."""
     messages = [{"role": "user", "content": str(number)} for number in range(20)]
-    assert '"5"' in between(messages)
-    made = condensed(messages, "they talked")
+    assert '"5"' in summarizable_text(messages)
+    made = with_summary(messages, "they talked")
     assert made[0] == messages[0]
     assert "they talked" in str(made[1]["content"])
     assert made[-1] == messages[-1]

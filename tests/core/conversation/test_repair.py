@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.conversation.repair import LOST, mended
+from rung.core.conversation.repair import MISSING_RESULT_TEXT, repair_history
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,21 +59,26 @@ def open_after(messages: list[Mapping[str, Any]]) -> list[str]:
 @given(st.one_of(BLOCKS, FIELDS))
 def test_every_call_has_its_result(messages: list[dict[str, Any]]) -> None:
     """Whatever the history was, the mended one pairs calls and results; mended twice is mended once."""
-    made = mended(messages)
+    made = repair_history(messages)
     assert open_after(made) == []
-    assert mended(made) == made
+    assert repair_history(made) == made
 
 
 @given(st.one_of(BLOCKS, FIELDS))
 def test_a_whole_history_stays(messages: list[dict[str, Any]]) -> None:
     """A history with nothing wrong comes back as it was."""
-    whole = mended(messages)
+    whole = repair_history(messages)
     assert not open_after(list(whole))
-    assert mended(whole) == whole
+    assert repair_history(whole) == whole
 
 
 def test_a_lost_result_is_said_to_be_lost() -> None:
     """The stub stands where the result should have been, beside those that are there."""
-    made = mended([blocks_called(["a", "b"]), blocks_answered(["b"])])
-    assert made[1]["content"][0] == {"type": "tool_result", "tool_use_id": "a", "content": LOST, "is_error": True}
+    made = repair_history([blocks_called(["a", "b"]), blocks_answered(["b"])])
+    assert made[1]["content"][0] == {
+        "type": "tool_result",
+        "tool_use_id": "a",
+        "content": MISSING_RESULT_TEXT,
+        "is_error": True,
+    }
     assert made[1]["content"][1]["tool_use_id"] == "b"

@@ -37,7 +37,7 @@ def test_a_config_error_says_it_all() -> None:
     error = ConfigError("tries", -1, "0 or more")
     assert (error.key, error.value, error.allowed) == ("tries", -1, "0 or more")
     assert str(error) == "tries: -1 is invalid; must be 0 or more"
-    assert str(error.under("rungs[2]")) == "rungs[2].tries: -1 is invalid; must be 0 or more"
+    assert str(error.with_prefix("rungs[2]")) == "rungs[2].tries: -1 is invalid; must be 0 or more"
 
 
 def test_an_attempt_says_what_it_knows() -> None:
@@ -112,7 +112,7 @@ def test_time_up_says_after_how_long() -> None:
     """An ended attempt says after how many seconds."""
     error = AttemptTimeout(1.5)
     assert error.seconds == 1.5
-    assert str(error) == "the attempt was ended after 1.5 s"
+    assert str(error) == "the attempt timed out after 1.5 s"
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.5, sys.float_info.max, 10**300])
@@ -163,6 +163,6 @@ def test_they_can_be_sent_and_copied(error: RungError, again: Any) -> None:
 def test_shared_defaults_stay_empty(default: Any) -> None:
     """Nobody can put into one record's empty mapping what all others would then have."""
     for name, arguments in (("update", ({},)), ("setdefault", ("a", 1)), ("__setitem__", ("a", 1)), ("__ior__", ({},))):
-        with pytest.raises(TypeError, match="stays empty"):
+        with pytest.raises(TypeError, match="read-only"):
             getattr(default, name)(*arguments)
     assert default == {} == pickle.loads(pickle.dumps(default))

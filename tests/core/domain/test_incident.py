@@ -169,9 +169,14 @@ def test_nothing_to_restore() -> None:
 
 
 def test_asking_for_leave_is_no_try() -> None:
-    """A question for leave to hand over spends no try; any other question spends one."""
+    """A question for approval to hand over spends no try; any other question spends one."""
     incident = Incident.of([OPENED, decided(LEAVE)])
-    assert (incident.asked, incident.tries_used, incident.active_decision, incident.path) == (LEAVE, {}, None, (3,))
+    assert (incident.last_question, incident.tries_used, incident.active_decision, incident.path) == (
+        LEAVE,
+        {},
+        None,
+        (3,),
+    )
     for leave in (LEAVE._replace(agent=""), LEAVE._replace(model="")):
         assert Incident.of([OPENED, decided(leave)]).tries_used == {}
     assert Incident.of([OPENED, decided(ASK)]).tries_used == {4: 1}

@@ -22,7 +22,7 @@ from rung.core.domain.outcome import (
     build_outcome,
     failed_at,
     level_records,
-    notes,
+    note_lines,
     recommendation,
     report_text,
 )
@@ -166,7 +166,7 @@ def test_unwrap_raises_the_last_error() -> None:
         with pytest.raises(ValueError, match="still red") as raised:
             outcome.unwrap()
         assert raised.value is error
-    assert error.__notes__ == notes(outcome)
+    assert error.__notes__ == note_lines(outcome)
     assert error.__notes__ == [
         "rung: partial after 4 attempts in 7.1 s: no more",
         "rung:   timeout (rule r): too slow",
@@ -269,10 +269,10 @@ def test_report() -> None:
 
 def test_report_of_a_question() -> None:
     """Where a person was asked, the report offers the options of the last question."""
-    options = (ev.Option("retry", "Try again as it was"), ev.Option("stop", "Stop here"))
-    ask = ev.Ask(4, "What now?", options, None, "", "", "test_failure")
+    options = (ev.Option("retry", "Retry unchanged"), ev.Option("stop", "Stop here"))
+    ask = ev.Ask(4, "What should be done?", options, None, "", "", "test_failure")
     events = (*STORY[:4], ev.Decided(NOON + 5, ask), ev.Closed(NOON + 6, ev.Status.BLOCKED, "nobody there"))
-    assert report_text(outcome_of(events), TASK).endswith("## Options\n\n1. Try again as it was\n2. Stop here\n\n")
+    assert report_text(outcome_of(events), TASK).endswith("## Options\n\n1. Retry unchanged\n2. Stop here\n\n")
 
 
 def test_report_of_nothing() -> None:

@@ -42,7 +42,7 @@ def state(breaker: Breaker) -> CircuitState:
 def opened(breaker: Breaker, now: float) -> Breaker:
     """The breaker after as many bad calls as it takes."""
     for _ in range(breaker.settings.minimum):
-        breaker.ended(None, now, now, CallVerdict.BAD)
+        breaker.record(None, now, now, CallVerdict.BAD)
     assert state(breaker) is CircuitState.OPEN
     return breaker
 
@@ -108,7 +108,7 @@ class Model(RuleBasedStateMachine):
     @rule(data=st.data(), vote=VOTES)
     def call_ends(self, data: st.DataObject, vote: CallVerdict) -> None:
         call = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
-        self.breaker.ended(call.permit, call.began + self.offset, self.now + self.offset, vote)
+        self.breaker.record(call.permit, call.began + self.offset, self.now + self.offset, vote)
         slow = self.settings.slow is not None and self.now - call.began > self.settings.slow
         self.account_for(call, CallVerdict.BAD if slow and vote is CallVerdict.GOOD else vote)
 
@@ -157,7 +157,7 @@ def test_opens_exactly_when_the_rate_is_reached(chosen: BreakerSettings, calls: 
     ring: deque[tuple[int, bool]] = deque(maxlen=100)
     for seconds, bad in calls:
         now += seconds
-        breaker.ended(None, now, now, CallVerdict.BAD if bad else CallVerdict.GOOD)
+        breaker.record(None, now, now, CallVerdict.BAD if bad else CallVerdict.GOOD)
         ring.append((now, bad))
         recent = [was_bad for at, was_bad in ring if now - at <= chosen.window]
         due = bad and len(recent) >= chosen.minimum and sum(recent) / len(recent) >= chosen.rate
@@ -171,9 +171,9 @@ def test_few_calls_prove_nothing() -> None:
     """Fewer calls than the minimum never open it, even if all are bad; by default the twentieth does."""
     breaker = Breaker()
     for _ in range(19):
-        breaker.ended(None, 10, 10, CallVerdict.BAD)
+        breaker.record(None, 10, 10, CallVerdict.BAD)
     assert state(breaker) is CircuitState.CLOSED
-    breaker.ended(None, 10, 10, CallVerdict.BAD)
+    breaker.record(None, 10, 10, CallVerdict.BAD)
     assert state(breaker) is CircuitState.OPEN
 
 
@@ -181,11 +181,11 @@ def test_a_rate_that_floats_cannot_hold() -> None:
     """Seven bad calls of a hundred are seven percent, although 0.07 * 100 is a little more than 7 in floats."""
     breaker = Breaker(BreakerSettings(rate=0.07, minimum=100))
     for _ in range(93):
-        breaker.ended(None, 10, 10, CallVerdict.GOOD)
+        breaker.record(None, 10, 10, CallVerdict.GOOD)
     for _ in range(6):
-        breaker.ended(None, 10, 10, CallVerdict.BAD)
+        breaker.record(None, 10, 10, CallVerdict.BAD)
     assert state(breaker) is CircuitState.CLOSED
-    breaker.ended(None, 10, 10, CallVerdict.BAD)
+    breaker.record(None, 10, 10, CallVerdict.BAD)
     assert state(breaker) is CircuitState.OPEN
 
 
@@ -193,7 +193,7 @@ def test_a_quiet_breaker_has_no_rate() -> None:
     """Without a recent call the rate is zero of zero."""
     breaker = Breaker()
     assert breaker.rate(5) == (0.0, 0)
-    breaker.ended(None, 0, 0, CallVerdict.BAD)
+    breaker.record(None, 0, 0, CallVerdict.BAD)
     assert breaker.rate(0) == (1.0, 1)
     assert breaker.rate(61) == (0.0, 0)
 
@@ -202,33 +202,33 @@ def test_at_the_very_beginning_of_a_clock() -> None:
     """At time zero a good call is good and a bad one bad, also after it was saved; a call just as old as the window counts."""
     breaker = Breaker(BreakerSettings(minimum=3, window=60))
     for vote in (CallVerdict.GOOD, CallVerdict.GOOD, CallVerdict.GOOD, CallVerdict.BAD):
-        breaker.ended(None, 0, 0, vote)
+        breaker.record(None, 0, 0, vote)
     other = Breaker(breaker.settings)
     other.restore(breaker.snapshot(0), 0)
     for each in (breaker, other):
         assert each.rate(0) == each.rate(60 - 1e-6) == (0.25, 4)
     breaker = Breaker(BreakerSettings(minimum=2, window=60, rate=1.0))
-    breaker.ended(None, 100, 100, CallVerdict.BAD)
-    breaker.ended(None, 160, 160, CallVerdict.BAD)
+    breaker.record(None, 100, 100, CallVerdict.BAD)
+    breaker.record(None, 160, 160, CallVerdict.BAD)
     assert state(breaker) is CircuitState.OPEN
 
 
 def test_slow_calls_count_as_bad() -> None:
     """A good call that took longer than allowed counts as a failed one, also when it was the probe."""
     breaker = Breaker(BreakerSettings(minimum=2, slow=5))
-    breaker.ended(None, 100, 105, CallVerdict.GOOD)
+    breaker.record(None, 100, 105, CallVerdict.GOOD)
     assert breaker.rate(110) == (0.0, 1)
-    breaker.ended(None, 100, 105.1, CallVerdict.GOOD)
+    breaker.record(None, 100, 105.1, CallVerdict.GOOD)
     assert state(breaker) is CircuitState.OPEN
     permit = probe_of(breaker, 200)
-    breaker.ended(permit, 200, 206, CallVerdict.GOOD)
+    breaker.record(permit, 200, 206, CallVerdict.GOOD)
     assert state(breaker) is CircuitState.OPEN
 
 
 def test_neutral_calls_count_for_nothing() -> None:
     """A cancelled call, however slow, says nothing about the service."""
     breaker = Breaker(BreakerSettings(minimum=1, slow=1))
-    breaker.ended(breaker.admit(0), 0, 100, CallVerdict.NEUTRAL)  # type: ignore[arg-type]  # it is closed: a permit
+    breaker.record(breaker.admit(0), 0, 100, CallVerdict.NEUTRAL)  # type: ignore[arg-type]  # it is closed: a permit
     assert breaker.rate(100) == (0.0, 0)
     assert state(breaker) is CircuitState.CLOSED
 
@@ -247,7 +247,7 @@ def test_a_refusal_says_when_to_come_back() -> None:
 def test_a_good_probe_closes() -> None:
     """A good probe closes the circuit and the old calls are forgotten."""
     breaker = opened(Breaker(SMALL), 100)
-    breaker.ended(probe_of(breaker, 130), 130, 131, CallVerdict.GOOD)
+    breaker.record(probe_of(breaker, 130), 130, 131, CallVerdict.GOOD)
     assert state(breaker) is CircuitState.CLOSED
     assert breaker.rate(131) == (0.0, 0)
     permit = breaker.admit(131)
@@ -258,7 +258,7 @@ def test_a_good_probe_closes() -> None:
 def test_a_bad_probe_opens_again() -> None:
     """A bad probe opens the circuit for another full pause."""
     breaker = opened(Breaker(SMALL), 100)
-    breaker.ended(probe_of(breaker, 130), 130, 135, CallVerdict.BAD)
+    breaker.record(probe_of(breaker, 130), 130, 135, CallVerdict.BAD)
     assert state(breaker) is CircuitState.OPEN
     assert breaker.admit(135) == 30
 
@@ -266,9 +266,9 @@ def test_a_bad_probe_opens_again() -> None:
 def test_a_cancelled_probe_gives_its_place_back() -> None:
     """When a probe is cancelled the next caller may probe at once."""
     breaker = opened(Breaker(SMALL), 100)
-    breaker.ended(probe_of(breaker, 130), 130, 131, CallVerdict.NEUTRAL)
+    breaker.record(probe_of(breaker, 130), 130, 131, CallVerdict.NEUTRAL)
     assert state(breaker) is CircuitState.HALF_OPEN
-    breaker.ended(probe_of(breaker, 131), 131, 132, CallVerdict.GOOD)
+    breaker.record(probe_of(breaker, 131), 131, 132, CallVerdict.GOOD)
     assert state(breaker) is CircuitState.CLOSED
 
 
@@ -279,12 +279,12 @@ def test_a_hung_probe_is_replaced(late: CallVerdict) -> None:
     hung = probe_of(breaker, 130)
     assert isinstance(breaker.admit(149.9), float)
     second = probe_of(breaker, 150)
-    breaker.ended(hung, 130, 151, late)
+    breaker.record(hung, 130, 151, late)
     assert state(breaker) is CircuitState.HALF_OPEN
     assert breaker.admit(151) == 19
-    breaker.ended(second, 150, 152, CallVerdict.GOOD)
+    breaker.record(second, 150, 152, CallVerdict.GOOD)
     assert state(breaker) is CircuitState.CLOSED
-    breaker.ended(hung, 130, 153, late)
+    breaker.record(hung, 130, 153, late)
     assert state(breaker) is CircuitState.CLOSED
 
 
@@ -292,11 +292,11 @@ def test_late_calls_do_not_disturb() -> None:
     """Calls that began before it opened and end badly while it is open move nothing, and are forgotten on closing."""
     breaker = opened(Breaker(SMALL), 100)
     for now in range(101, 111):
-        breaker.ended(Permit(0, probe=False), 99, now, CallVerdict.BAD)
+        breaker.record(Permit(0, probe=False), 99, now, CallVerdict.BAD)
     assert breaker.admit(111) == 19
-    breaker.ended(probe_of(breaker, 130), 130, 131, CallVerdict.GOOD)
+    breaker.record(probe_of(breaker, 130), 130, 131, CallVerdict.GOOD)
     for _ in range(3):
-        breaker.ended(None, 131, 131, CallVerdict.BAD)
+        breaker.record(None, 131, 131, CallVerdict.BAD)
     assert state(breaker) is CircuitState.CLOSED
 
 
@@ -305,7 +305,7 @@ def test_restored_on_a_young_clock(now: float) -> None:
     """On a clock younger than the saved calls (a machine just booted), good ones stay good and bad ones bad."""
     breaker = Breaker(BreakerSettings(minimum=10, window=60))
     for vote in (CallVerdict.GOOD, CallVerdict.GOOD, CallVerdict.GOOD, CallVerdict.BAD):
-        breaker.ended(None, 1000, 1000, vote)
+        breaker.record(None, 1000, 1000, vote)
     other = Breaker(breaker.settings)
     other.restore(breaker.snapshot(1059), now)
     assert other.rate(now) == (0.25, 4)
@@ -359,7 +359,7 @@ def test_one_probe_among_twenty_threads() -> None:
             assert len(permits) == 1
             assert permits[0].probe
             assert sorted(answer for answer in answers if isinstance(answer, float)) == [20.0] * (threads - 1)
-            breaker.ended(permits[0], now, now, CallVerdict.BAD)
+            breaker.record(permits[0], now, now, CallVerdict.BAD)
             now = Moment(now + 30)
 
 
@@ -374,11 +374,11 @@ def test_calls_may_end_in_many_threads_at_once() -> None:
         for turn in range(400):
             now = 1000.0 + turn
             if number < 4:
-                breaker.ended(None, now, now, CallVerdict.GOOD)
+                breaker.record(None, now, now, CallVerdict.GOOD)
             elif number < 6:
                 breaker.rate(now)
             else:
-                breaker.ended(None, now, now, CallVerdict.BAD)
+                breaker.record(None, now, now, CallVerdict.BAD)
                 breaker.snapshot(now)
 
     with ThreadPoolExecutor(8) as pool:

@@ -69,7 +69,7 @@ def test_tokens_stay_in_the_bucket(capacity: int, steps: list[str]) -> None:
             budget.charge(kind)
             assert budget.tokens == (before - budget.cost(kind) if afforded else 0)
         assert 0 <= budget.tokens <= capacity
-        assert budget.low or budget.tokens == capacity
+        assert budget.is_below_capacity or budget.tokens == capacity
 
 
 def test_a_retry_is_afforded_until_the_bucket_is_empty() -> None:
@@ -95,12 +95,12 @@ def test_being_throttled_costs_less() -> None:
 def test_low_says_whether_a_success_has_something_to_give_back() -> None:
     """A budget is low from its first charge until it is full again."""
     budget = RetryBudget(20)
-    seen = [budget.low]
+    seen = [budget.is_below_capacity]
     budget.charge(Kind.RATE_LIMIT)
     for _ in range(budget.THROTTLED_COST):
-        seen.append(budget.low)
+        seen.append(budget.is_below_capacity)
         budget.credit()
-    assert [*seen, budget.low] == [False, True, True, True, True, True, False]
+    assert [*seen, budget.is_below_capacity] == [False, True, True, True, True, True, False]
 
 
 @pytest.mark.parametrize("capacity", [0, -5, 1.5, math.nan, math.inf, True, "500", None])

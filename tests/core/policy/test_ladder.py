@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Evidence, Failure, Kind
-from rung.core.domain.ladder import ENDINGS, HAND_OVERS, Action, Ladder, Rung, RungScope
+from rung.core.domain.ladder import ENDING_ACTIONS, HANDOVER_ACTIONS, Action, Ladder, Rung, RungScope
 
 RETRY = Rung(action=Action.RETRY, scope=RungScope.ACTION)
 NUDGE = Rung(action=Action.NUDGE)
@@ -106,7 +106,7 @@ def test_what_a_ladder_cannot_be(changes: dict[str, Any], key: str, value: Any) 
     assert raised.value.allowed
 
 
-@pytest.mark.parametrize("ending", sorted(ENDINGS))
+@pytest.mark.parametrize("ending", sorted(ENDING_ACTIONS))
 def test_a_ladder_may_be_its_ending_alone(ending: Action) -> None:
     """Any of the three endings may be last, and the last may be all there is."""
     ladder = Ladder(name="x", rungs=(Rung(action=ending),), entry={}, default_entry=ending.value)
@@ -152,5 +152,5 @@ def test_entry_cannot_be_changed_behind_its_back() -> None:
 
 def test_actions_are_sorted_into_sets() -> None:
     """Hand-overs and endings are different things."""
-    assert sorted(HAND_OVERS) == ["escalate", "fallback"]
-    assert sorted(ENDINGS) == ["ask", "force-done", "surface"]
+    assert sorted(HANDOVER_ACTIONS) == ["escalate", "fallback"]
+    assert sorted(ENDING_ACTIONS) == ["ask", "force-done", "surface"]

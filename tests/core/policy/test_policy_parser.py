@@ -17,7 +17,7 @@ from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, TRANSIENT, Kind
 from rung.core.domain.ladder import Action, RungScope
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
-from rung.core.policy.parser import POLICY_KEYS, book_from, ladder_from, policy, policy_from
+from rung.core.policy.parser import POLICY_KEYS, parse_ladder, parse_policy, parse_policy_file, policy
 from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
 from rung.core.policy.presets import LADDERS
 
@@ -196,7 +196,7 @@ BAD: list[tuple[Any, str, Any]] = [
 def test_every_mistake_is_named(table: Any, key: str, value: Any) -> None:
     """Whatever is wrong in a file, the error names the key as it was written, the value and what is allowed."""
     with pytest.raises(ConfigError) as raised:
-        book_from(table)
+        parse_policy_file(table)
     error = raised.value
     assert error.key == key
     assert error.value is value or error.value == value
@@ -257,7 +257,7 @@ RUNGS = st.lists(st.dictionaries(RUNG_KEYS, VALUES, max_size=4).map(lambda row: 
 @example({"policy": {"backoff": {"base": HUGE}}})
 def test_junk_is_refused_in_our_own_words(junk: Any) -> None:
     """No table at all, however strange, raises anything but a ConfigError."""
-    for read in (book_from, policy_from, ladder_from):
+    for read in (parse_policy_file, parse_policy, parse_ladder):
         with suppress(ConfigError):
             read(junk)
 
@@ -274,19 +274,19 @@ def test_junk_in_the_right_places(keys: dict[str, Any], rows: list[Any], loops: 
         {"policy": {"ladder": ladder}, "projects": {"web": keys}, "tools": {"bash": keys}},
     ):
         try:
-            book = book_from(table)
+            book = parse_policy_file(table)
         except ConfigError:
             continue
         for project in ("", "web"):
             for tool in ("", "bash"):
-                assert isinstance(book.pick(project, tool), Policy)
+                assert isinstance(book.policy_for(project, tool), Policy)
 
 
 def test_an_empty_file_is_the_default() -> None:
     """A file that says nothing is the task ladder's preset, for every project and tool."""
-    book = book_from({})
+    book = parse_policy_file({})
     assert book.default == preset("task")
-    assert book.pick("web", "bash") is book.default
+    assert book.policy_for("web", "bash") is book.default
     assert policy() == preset()
 
 
@@ -318,7 +318,7 @@ def test_every_key() -> None:
     }
     assert set(keys) == set(POLICY_KEYS) - {"budget"}
     base = preset("model", "conservative").with_tries(Action.RETRY, 5)
-    assert policy_from(keys) == base.replace(
+    assert parse_policy(keys) == base.replace(
         budget=Budget(attempts=8, seconds=90.5, dollars=2),
         name="mine",
         backoff=Backoff(base=3, cap=60),
@@ -341,11 +341,11 @@ def test_every_key() -> None:
 
 def test_budget_in_one_table_or_by_key() -> None:
     """The three caps may stand in a table, as a value or by themselves; by themselves they weigh more."""
-    assert policy_from({"budget": {"attempts": 3}}).budget == Budget(attempts=3, seconds=3600)
-    assert policy_from({"budget": Budget(dollars=1), "attempts": 2}).budget == Budget(attempts=2, dollars=1)
-    assert policy_from({"budget": {"attempts": 3}, "attempts": None}).budget.attempts is None
-    assert policy_from({"backoff": Backoff(cap=5)}).backoff == Backoff(cap=5)
-    assert policy_from({"attempt_seconds": None}).attempt_seconds is None
+    assert parse_policy({"budget": {"attempts": 3}}).budget == Budget(attempts=3, seconds=3600)
+    assert parse_policy({"budget": Budget(dollars=1), "attempts": 2}).budget == Budget(attempts=2, dollars=1)
+    assert parse_policy({"budget": {"attempts": 3}, "attempts": None}).budget.attempts is None
+    assert parse_policy({"backoff": Backoff(cap=5)}).backoff == Backoff(cap=5)
+    assert parse_policy({"attempt_seconds": None}).attempt_seconds is None
 
 
 def test_no_retries() -> None:
@@ -355,7 +355,7 @@ def test_no_retries() -> None:
 
 def test_a_policy_in_python() -> None:
     """In Python a ladder may be a value, and lists may be tuples or sets."""
-    own = ladder_from({"rungs": [END]})
+    own = parse_ladder({"rungs": [END]})
     assert policy(own).ladder is own
     made = policy("task", "off", agents=("a",), retry={"timeout"})
     assert (made.name, made.agents, made.retry) == ("off", ("a",), frozenset({Kind.TIMEOUT}))
@@ -391,13 +391,15 @@ def test_a_shipped_ladder_written_as_a_table(name: str) -> None:
             for rung in ladder.rungs
         ],
     }
-    assert ladder_from(table) == ladder
-    assert ladder_from(MappingProxyType(table)) == ladder
+    assert parse_ladder(table) == ladder
+    assert parse_ladder(MappingProxyType(table)) == ladder
 
 
 def test_what_a_ladder_may_leave_out() -> None:
     """A ladder needs its rungs alone: kinds then enter at the first, and retry starts afresh after each climb."""
-    ladder = ladder_from({"rungs": [{"action": "retry"}, {"action": "retry", "name": "once", "scope": "session"}, END]})
+    ladder = parse_ladder(
+        {"rungs": [{"action": "retry"}, {"action": "retry", "name": "once", "scope": "session"}, END]}
+    )
     assert (ladder.name, ladder.default_entry, ladder.base_level, ladder.about) == ("custom", "retry", 1, "")
     assert [rung.scope for rung in ladder.rungs] == [RungScope.ACTION, RungScope.SESSION, RungScope.INCIDENT]
     assert not ladder.entry
@@ -407,7 +409,7 @@ def test_groups_and_kinds_in_entries() -> None:
     """A group stands for all its kinds, and a kind's own word weighs more, whether before or after it."""
     rows = [{"action": "retry"}, {"action": "nudge", "applies_to": ["limits", "timeout"]}, END]
     for entry in ({"transient": "retry", "timeout": "surface"}, {"timeout": "surface", "transient": "retry"}):
-        ladder = ladder_from({"rungs": rows, "entry": entry})
+        ladder = parse_ladder({"rungs": rows, "entry": entry})
         assert ladder.entry[Kind.TIMEOUT] == "surface"
         assert {ladder.entry[kind] for kind in TRANSIENT - {Kind.TIMEOUT}} == {"retry"}
     assert ladder.rungs[1].applies_to == frozenset({*GROUPS["limits"], Kind.TIMEOUT})
@@ -415,7 +417,7 @@ def test_groups_and_kinds_in_entries() -> None:
 
 def test_loops_by_number_or_text() -> None:
     """The number of repeats is a text in TOML, and may be a number in Python."""
-    by_text, by_number = (ladder_from({"rungs": [END], "loops": {key: "surface"}}) for key in ("5", 5))
+    by_text, by_number = (parse_ladder({"rungs": [END], "loops": {key: "surface"}}) for key in ("5", 5))
     assert by_text == by_number
     assert by_text.loops == ((5, "surface"),)
 
@@ -425,9 +427,9 @@ def test_every_repeatable_kind_may_be_repeated() -> None:
     for kind in Kind:
         if kind in NEVER_RETRYABLE:
             with pytest.raises(ConfigError, match="retry"):
-                policy_from({"retry": [kind.value]})
+                parse_policy({"retry": [kind.value]})
         else:
-            assert policy_from({"retry": [kind.value]}).retry == {kind}
+            assert parse_policy({"retry": [kind.value]}).retry == {kind}
 
 
 FILE = """
@@ -467,31 +469,31 @@ budget = { attempts = 3 }
 
 def test_a_project_keeps_what_it_does_not_name() -> None:
     """What a project does not name stays, also inside the tables of backoff and prompts."""
-    book = book_from(tomllib.loads(FILE))
-    web = book.pick("web")
+    book = parse_policy_file(tomllib.loads(FILE))
+    web = book.policy_for("web")
     assert web == book.default.replace(
         budget=Budget(attempts=8, seconds=3600, dollars=5),
         backoff=Backoff(base=3, cap=20),
         prompts={"nudge.test": "Mend it.", "nudge.path": "Look here."},
     )
-    assert book.pick("unknown", "unknown") is book.default
+    assert book.policy_for("unknown", "unknown") is book.default
 
 
 def test_a_tool_weighs_most() -> None:
     """A tool's word weighs more than a project's, which stays where the tool says nothing."""
-    book = book_from(tomllib.loads(FILE))
-    both = book.pick("web", "bash")
+    book = parse_policy_file(tomllib.loads(FILE))
+    both = book.policy_for("web", "bash")
     assert both.attempt_seconds == 120
     assert both.budget == Budget(attempts=8, seconds=3600, dollars=1)
     assert both.backoff == Backoff(base=3, cap=20)
     assert both.ladder.rungs[0].tries == 1
-    assert book.pick(tool="search").budget == Budget(attempts=3, seconds=3600, dollars=2)
-    assert book.pick("web", "search").budget == Budget(attempts=3, seconds=3600, dollars=5)
+    assert book.policy_for(tool="search").budget == Budget(attempts=3, seconds=3600, dollars=2)
+    assert book.policy_for("web", "search").budget == Budget(attempts=3, seconds=3600, dollars=5)
 
 
 def test_another_ladder_keeps_the_settings() -> None:
     """A project that names another ladder keeps the file's template, retries and caps."""
-    api = book_from(tomllib.loads(FILE)).pick("api")
+    api = parse_policy_file(tomllib.loads(FILE)).policy_for("api")
     assert [rung.name for rung in api.ladder.rungs] == [rung.name for rung in LADDERS["call"].rungs]
     assert api.ladder.rungs[0].tries == 2
     assert (api.budget.attempts, api.confirm, len(api.models)) == (8, Confirm.MORE_EXPENSIVE, 2)
@@ -499,31 +501,35 @@ def test_another_ladder_keeps_the_settings() -> None:
 
 def test_another_template_starts_from_itself() -> None:
     """A project that names another template gets that one, not a mixture of two, under the file's other settings."""
-    book = book_from(tomllib.loads(FILE))
-    wild = book.pick("wild")
+    book = parse_policy_file(tomllib.loads(FILE))
+    wild = book.policy_for("wild")
     assert (wild.retry_after_cap, wild.confirm, wild.escalate_after) == (180, Confirm.NEVER, 0)
     assert wild.budget == Budget(attempts=8, seconds=5, dollars=2)
     assert wild.ladder.rungs[0].tries == 2
-    assert len(book.pick("calm").ladder.rungs) == 1
-    on_again = book_from({"policy": {"template": "off"}, "projects": {"x": {"template": "default"}}}).pick("x")
+    assert len(book.policy_for("calm").ladder.rungs) == 1
+    on_again = parse_policy_file(
+        {"policy": {"template": "off"}, "projects": {"x": {"template": "default"}}}
+    ).policy_for("x")
     assert on_again == preset()
 
 
 def test_a_file_with_its_own_ladder() -> None:
     """The ladder of a file is that of its policy, and a project may still take another."""
-    book = book_from({"ladder": {"name": "own", "rungs": [END]}, "projects": {"x": {"ladder": "crew"}, "y": {}}})
-    assert book.default.ladder.name == book.pick("y").ladder.name == "own"
-    assert book.pick("x").ladder is LADDERS["crew"]
+    book = parse_policy_file(
+        {"ladder": {"name": "own", "rungs": [END]}, "projects": {"x": {"ladder": "crew"}, "y": {}}}
+    )
+    assert book.default.ladder.name == book.policy_for("y").ladder.name == "own"
+    assert book.policy_for("x").ladder is LADDERS["crew"]
 
 
 def test_upon_a_base() -> None:
     """Settings upon a policy that is there change what they name: its ladder, its template, one by one."""
     base = policy("task", attempts=7, models=["small"])
-    assert policy_from({}, base=base) == base
-    assert policy_from({"ladder": "call"}, base=base) == base.replace(ladder=LADDERS["call"])
-    unattended = policy_from({"template": "unattended"}, base=base)
+    assert parse_policy({}, base=base) == base
+    assert parse_policy({"ladder": "call"}, base=base) == base.replace(ladder=LADDERS["call"])
+    unattended = parse_policy({"template": "unattended"}, base=base)
     assert (unattended.name, unattended.unattended, unattended.budget.attempts) == ("unattended", True, 7)
-    assert policy_from({"prompts": {"nudge.test": "x"}}, base=base.replace(prompts={"nudge.path": "y"})).prompts == {
+    assert parse_policy({"prompts": {"nudge.test": "x"}}, base=base.replace(prompts={"nudge.path": "y"})).prompts == {
         "nudge.test": "x",
         "nudge.path": "y",
     }

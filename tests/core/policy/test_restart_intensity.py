@@ -17,22 +17,22 @@ from rung.core.policy.restart_intensity import RestartIntensity, SiblingRestarts
 def test_room_is_what_recent_restarts_leave(restarts: int, seconds: int, earlier: list[int], now: int) -> None:
     """There is room for as many restarts as the limit has over those within the window, and never for fewer than none."""
     recent = [at for at in earlier if at > now - seconds]
-    room = RestartIntensity(restarts=restarts, seconds=seconds).room(earlier, now)
+    room = RestartIntensity(restarts=restarts, seconds=seconds).remaining(earlier, now)
     assert room == max(0, restarts - len(recent))
 
 
 def test_a_storm_of_restarts_is_stopped() -> None:
     """By default a fourth restart within a minute is one too many, and a minute later there is room again."""
     intensity = RestartIntensity()
-    assert intensity.room([10, 20, 30], 40) == 0
-    assert intensity.room([10, 20, 30], 69.9) == 0
-    assert intensity.room([10, 20, 30], 70) == 1
-    assert intensity.room([10, 20, 30], 90) == 3
+    assert intensity.remaining([10, 20, 30], 40) == 0
+    assert intensity.remaining([10, 20, 30], 69.9) == 0
+    assert intensity.remaining([10, 20, 30], 70) == 1
+    assert intensity.remaining([10, 20, 30], 90) == 3
 
 
 def test_a_limit_for_life() -> None:
     """With an endless window restarts are counted for ever."""
-    assert RestartIntensity(restarts=2, seconds=math.inf).room([0, 1], 1e12) == 0
+    assert RestartIntensity(restarts=2, seconds=math.inf).remaining([0, 1], 1e12) == 0
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from rung.core.domain.settings_schema import (
     TEXT,
     TEXTS,
     Type,
-    declared,
+    declared_settings,
     list_of,
     one_of,
     optional,
@@ -128,7 +128,7 @@ def test_the_constructor_checks_too() -> None:
 
 def test_declarations() -> None:
     """The reference pages get every declared key with its type, default and line of documentation."""
-    keys = {each.name: each for each in declared(Outer)}
+    keys = {each.name: each for each in declared_settings(Outer)}
     assert list(keys) == ["id", "words", "colour", "inner", "rows", "limit"]
     assert keys["id"].default is REQUIRED
     assert (keys["words"].type.allowed, keys["words"].default, keys["words"].doc) == (

@@ -9,7 +9,7 @@ import pytest
 from rung.adapters.system.user_hooks import CommandHook
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import read_rows
-from rung.core.policy.stop_settings import stop_from
+from rung.core.policy.stop_settings import read_stop_settings
 
 GOOD = {"when": "attempt.pre", "run": "true"}
 
@@ -45,5 +45,5 @@ def test_every_error_names_its_key(rows: Any, key: str) -> None:
 def test_sections_are_headings(sections: Any) -> None:
     """A list of texts, none of them blank."""
     with pytest.raises(ConfigError) as found:
-        stop_from({"sections": sections})
+        read_stop_settings({"sections": sections})
     assert found.value.key == "stop.sections"

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.conversation.compaction import RECENT, SAME, STUB, size
+from rung.core.conversation.compaction import DUPLICATE_TEXT, OMITTED_TEXT, RECENT_MESSAGES, count_characters
 from rung.core.domain import events as ev
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
-from rung.core.domain.ladder import HAND_OVERS, Action
+from rung.core.domain.ladder import HANDOVER_ACTIONS, Action
 from rung.core.domain.request import Request
 from rung.core.policy.policy import Model, Policy, preset
 from rung.core.policy.prompts import render
-from rung.core.recovery.apply_rung import DEFAULT_OUTPUT, change, compact
+from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS, apply_rung, compact
 
 TASK = preset("task").replace(models=(Model(name="small", max_tokens=500), Model(name="large")))
 TALK = ({"role": "user", "content": "do it"},)
 TELLING = [
-    action for action in Action if action not in (Action.RAISE_LIMIT, Action.COMPACT, Action.REPAIR, *HAND_OVERS)
+    action for action in Action if action not in (Action.RAISE_LIMIT, Action.COMPACT, Action.REPAIR, *HANDOVER_ACTIONS)
 ]
 
 
@@ -44,13 +44,13 @@ def changed(
 ) -> tuple[Request, str]:
     failure = failure or failed()
     decision = ev.Change(1, action, 0.0, "why")
-    return change(decision, incident(request, failure, decision), failure, policy)
+    return apply_rung(decision, incident(request, failure, decision), failure, policy)
 
 
 def test_raise_limit() -> None:
     """The output limit is raised to the model's own, else to a general one, and never lowered; nothing is said."""
     assert changed(Action.RAISE_LIMIT, Request(model="small")) == (Request(model="small", max_tokens=500), "")
-    assert changed(Action.RAISE_LIMIT, Request(max_tokens=10))[0].max_tokens == DEFAULT_OUTPUT
+    assert changed(Action.RAISE_LIMIT, Request(max_tokens=10))[0].max_tokens == DEFAULT_MAX_OUTPUT_TOKENS
     high = Request(model="small", max_tokens=900)
     assert changed(Action.RAISE_LIMIT, high)[0] == high
 
@@ -83,7 +83,7 @@ def test_a_second_try_differs() -> None:
     """On a further try of one rung it is said how often that way was tried, so that no two requests are equal."""
     failure, decision = failed(), ev.Change(1, Action.NUDGE, 0.0, "why")
     texts = [
-        change(decision, incident(Request(prompt="do it"), failure, *[decision] * n), failure, TASK)[0].prompt
+        apply_rung(decision, incident(Request(prompt="do it"), failure, *[decision] * n), failure, TASK)[0].prompt
         for n in (1, 2, 3)
     ]
     assert "already been tried" not in texts[0]
@@ -117,7 +117,7 @@ def test_resume_twice() -> None:
     for piece in pieces:
         state.fold(ev.AttemptFailed(1.0, piece, 1.0, 0.0, may_retry=True))
         state.fold(ev.Decided(2.0, resume))
-        request, name = change(resume, state, piece, preset("call"))
+        request, name = apply_rung(resume, state, piece, preset("call"))
         state.fold(ev.Changed(2.0, request, request.digest(), ("prompt",), name))
     assert request.prompt.startswith("count\n\nYour answer so far:\none two three\n\nYour last answer was cut off")
 
@@ -127,7 +127,7 @@ def test_respawn_starts_afresh() -> None:
     state = incident(Request(messages=TALK, max_turns=5), failed())
     state.fold(ev.Changed(2.0, Request(messages=(*TALK, *TALK, *TALK), max_turns=5), "d", (), ""))
     decision = ev.Change(2, Action.RESPAWN, 0.0, "why")
-    request, name = change(decision, state, failed(), preset("pipeline"))
+    request, name = apply_rung(decision, state, failed(), preset("pipeline"))
     assert name == "respawn.fresh"
     assert request.max_turns == 10
     assert request.messages == (*TALK, {"role": "user", "content": request.recovery})
@@ -139,7 +139,9 @@ def test_hand_over(kind: Kind) -> None:
     """Another model is told what happened, unless that was not the work's fault: then it gets the same request."""
     failure = failed(kind)
     decision = ev.HandOver(3, "large", "", None, "why")
-    request, name = change(decision, incident(Request(prompt="do it", model="small"), failure, decision), failure, TASK)
+    request, name = apply_rung(
+        decision, incident(Request(prompt="do it", model="small"), failure, decision), failure, TASK
+    )
     assert request.model == "large"
     if kind in INFRASTRUCTURE_KINDS:
         assert (request, name) == (Request(prompt="do it", model="large"), "")
@@ -151,14 +153,14 @@ def test_hand_over(kind: Kind) -> None:
 def test_hand_over_to_an_agent() -> None:
     """Another agent on the same model takes over in the same way."""
     failure, decision = failed(Kind.CAPABILITY_MISMATCH), ev.HandOver(3, "small", "expert", None, "why")
-    request, name = change(decision, incident(Request(model="small"), failure, decision), failure, TASK)
+    request, name = apply_rung(decision, incident(Request(model="small"), failure, decision), failure, TASK)
     assert (request.model, request.agent, name) == ("small", "expert", "handover.context")
 
 
 def test_hand_over_to_where_it_is() -> None:
     """A hand-over to the model that is already there is told like any other."""
     failure, decision = failed(Kind.TIMEOUT), ev.HandOver(3, "small", "", None, "why")
-    request, name = change(decision, incident(Request(model="small"), failure, decision), failure, TASK)
+    request, name = apply_rung(decision, incident(Request(model="small"), failure, decision), failure, TASK)
     assert (request.model, name) == ("small", "handover.context")
 
 
@@ -182,8 +184,8 @@ def test_compaction(results: int) -> None:
     request = Request(prompt="p", messages=tool_talk(results))
     small = compact(request, failed(Kind.CONTEXT_LIMIT))
     assert len(small.messages) == len(request.messages)
-    assert small.messages[-RECENT:] == request.messages[-RECENT:]
-    assert small.size() < request.size() or results <= RECENT // 2
+    assert small.messages[-RECENT_MESSAGES:] == request.messages[-RECENT_MESSAGES:]
+    assert small.size() < request.size() or results <= RECENT_MESSAGES // 2
     for before, after in zip(request.messages, small.messages, strict=True):
         assert before["role"] == after["role"]
         ids = [
@@ -202,9 +204,9 @@ def test_compaction_goes_as_far_as_the_failure_asks() -> None:
     assert slight.tokens is not None
     little, much = compact(request, slight), compact(request, failed(Kind.CONTEXT_LIMIT))
     assert little.size() < request.size()
-    assert little.messages[0]["content"] == SAME
-    assert sum(message["content"] == STUB for message in much.messages) > 10
-    assert size(much.messages) <= size(request.messages) // 2
+    assert little.messages[0]["content"] == DUPLICATE_TEXT
+    assert sum(message["content"] == OMITTED_TEXT for message in much.messages) > 10
+    assert count_characters(much.messages) <= count_characters(request.messages) // 2
 
 
 def test_nothing_to_compact() -> None:
@@ -222,7 +224,7 @@ def test_words_alone_do_not_help_a_full_context(kind: Kind) -> None:
     request = Request(messages=tool_talk(6))
     other, _ = changed(Action.REPLAN, request, failed(kind))
     assert other.size() < request.size()
-    assert other.messages[2]["content"][0]["content"] == STUB
+    assert other.messages[2]["content"][0]["content"] == OMITTED_TEXT
 
 
 def test_own_prompts_are_used() -> None:

@@ -13,11 +13,11 @@ import rung
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.incident import Incident
-from rung.core.policy.parser import ladder_from
+from rung.core.policy.parser import parse_ladder
 from rung.core.policy.parser import policy as make
-from rung.core.recovery.backtest import replay, summary
+from rung.core.recovery.backtest import replay, summarize
 from rung.core.recovery.decide import seconds_left
-from rung.core.recovery.resume_point import about_cut_off, cut_off
+from rung.core.recovery.resume_point import decide_after_process_death, process_death_failure
 from rung.engine.loop.run import CURRENT
 from rung.testing import FakeClock, HttpError, Script
 from tests.properties.test_recovery import World, cases, many
@@ -52,7 +52,7 @@ def task(**settings: Any) -> Policy:
 def test_the_same_policy_is_the_same() -> None:
     """Under the policy it was recorded under nothing differs: attempts, time, cost and end are those recorded."""
     found = replay(recorded(task(), BUSY, BUSY, "done"), task())
-    assert (found.same, found.known, found.words()) == (True, True, "the same")
+    assert (found.is_same, found.is_known, found.describe()) == (True, True, "the same")
     assert (found.attempts, found.status) == (found.was_attempts, found.was_status) == (3, "recovered")
     assert found.seconds == pytest.approx(found.was_seconds)
     assert found.dollars == pytest.approx(found.was_dollars) == pytest.approx(0.3)
@@ -65,11 +65,11 @@ def test_it_would_have_stopped() -> None:
     assert (found.point.attempt, found.point.stops, found.point.goes_on) == (2, True, False)
     assert (found.attempts, found.was_attempts) == (2, 4)
     assert (found.status, found.was_status) == ("partial", "recovered")
-    assert found.known
+    assert found.is_known
     assert found.dollars == pytest.approx(0.2)
     assert found.seconds == pytest.approx(2 + 0.5 + 2)
-    assert found.point.recorded == "repeated it after 1.0 s"
-    assert found.words() == (
+    assert found.point.recorded == "retried after 1.0 s"
+    assert found.describe() == (
         "would have stopped (partial: the budget of 2 attempts is spent) after attempt 2: "
         "2 attempts fewer, partial instead of recovered"
     )
@@ -78,7 +78,7 @@ def test_it_would_have_stopped() -> None:
 def test_one_attempt_fewer_is_one() -> None:
     """One is said as one."""
     found = replay(recorded(task(), BUSY, BUSY, "done"), task(attempts=2))
-    assert ": 1 attempt fewer, " in found.words()
+    assert ": 1 attempt fewer, " in found.describe()
 
 
 def test_it_would_have_ended_otherwise() -> None:
@@ -86,17 +86,17 @@ def test_it_would_have_ended_otherwise() -> None:
     surfaced = make("call", report="", attempts=2)
     found = replay(recorded(task(attempts=2), BUSY, BUSY), surfaced)
     assert (found.attempts, found.status, found.was_status) == (2, "failed", "partial")
-    assert found.words().endswith("after attempt 2: as many attempts, failed instead of partial")
+    assert found.describe().endswith("after attempt 2: as many attempts, failed instead of partial")
 
 
 def test_it_would_have_handed_over() -> None:
     """A hand-over that was never made has no known outcome."""
     found = replay(recorded(task(), BUSY, BUSY, "done"), task(retries=1, models=["small", "large"]))
     assert found.point is not None
-    assert found.words() == "would have handed over to large after attempt 2: outcome unknown"
-    assert (found.status, found.known, found.point.stops, found.point.goes_on) == (None, False, False, False)
+    assert found.describe() == "would have handed over to large after attempt 2: outcome unknown"
+    assert (found.status, found.is_known, found.point.stops, found.point.goes_on) == (None, False, False, False)
     by_agent = replay(recorded(task(), BUSY, BUSY, "done"), task(retries=1, agents=["expert"]))
-    assert "handed over to small, expert after" in by_agent.words()
+    assert "handed over to small, expert after" in by_agent.describe()
 
 
 def test_it_would_have_gone_on() -> None:
@@ -104,16 +104,16 @@ def test_it_would_have_gone_on() -> None:
     found = replay(recorded(task(attempts=2), BUSY), task())
     assert found.point is not None
     assert found.point.goes_on
-    assert found.words() == "would have repeated it after 1.0 s after attempt 2: outcome unknown"
+    assert found.describe() == "would have retried after 1.0 s after attempt 2: outcome unknown"
     assert found.point.recorded == "stopped (partial: the budget of 2 attempts is spent)"
 
 
 def test_it_would_have_changed_the_request() -> None:
     """Another action than the recorded one is another way."""
     found = replay(recorded(task(retry=["malformed_output"]), WRONG, "done"), make("pipeline", retry=[], report=""))
-    assert found.same  # both say what was wrong with it
+    assert found.is_same  # both say what was wrong with it
     found = replay(recorded(task(), LOST, "done"), make("crew", report=""))
-    assert found.words() == "would have changed the request (fix) after attempt 1: outcome unknown"
+    assert found.describe() == "would have changed the request (fix) after attempt 1: outcome unknown"
 
 
 def test_it_would_have_asked() -> None:
@@ -121,7 +121,7 @@ def test_it_would_have_asked() -> None:
     two = {"models": ["small", "large"], "retries": 0}
     events = recorded(task(**two), BUSY, "done", ask=lambda *_: "approve")
     found = replay(events, task(**two, confirm="always"))
-    assert found.words().startswith("would have asked a person (overloaded: hand over from small to large")
+    assert found.describe().startswith("would have asked a person (overloaded: hand over from small to large")
     alone = replay(events, task(**two, confirm="always", unattended=True))
     assert alone.status == "blocked"
 
@@ -133,15 +133,18 @@ def test_answers_are_taken_as_given(answer: str | None) -> None:
     events = recorded(policy, BUSY, BUSY, "done", ask=lambda *_: answer)
     assert any(isinstance(event, ev.Decided) and isinstance(event.decision, ev.Ask) for event in events)
     found = replay(events, policy)
-    assert (found.same, found.status) == (True, found.was_status)
+    assert (found.is_same, found.status) == (True, found.was_status)
 
 
 def test_a_question_with_other_options_is_another_question() -> None:
     """What a person was not offered, the answer does not tell."""
     events = recorded(make("call", attempts=None, report=""), LOST, "done", ask=lambda *_: "retry")
-    assert replay(events, make("call", attempts=None)).same
+    assert replay(events, make("call", attempts=None)).is_same
     found = replay(events, make("call", attempts=None, models=["small", "large"]))
-    assert found.words() == "would have asked a person (not_found: lost What now?) after attempt 1: outcome unknown"
+    assert (
+        found.describe()
+        == "would have asked a person (not_found: lost What should be done?) after attempt 1: outcome unknown"
+    )
 
 
 def test_other_waits() -> None:
@@ -149,10 +152,10 @@ def test_other_waits() -> None:
     exact = task(backoff={"base": 1, "jitter": False})
     longer = task(backoff={"base": 4, "jitter": False})
     found = replay(recorded(exact, BUSY, BUSY, "done"), longer)
-    assert found.same
+    assert found.is_same
     assert found.waits == ((1.0, 4.0), (2.0, 8.0))
     assert found.seconds == pytest.approx(found.was_seconds + 9)
-    assert found.words() == "would have waited 4.0 s instead of 1.0 s; would have waited 8.0 s instead of 2.0 s"
+    assert found.describe() == "would have waited 4.0 s instead of 1.0 s; would have waited 8.0 s instead of 2.0 s"
 
 
 def test_longer_waits_may_use_up_the_time() -> None:
@@ -160,7 +163,7 @@ def test_longer_waits_may_use_up_the_time() -> None:
     exact = task(backoff={"base": 1, "jitter": False})
     found = replay(recorded(exact, BUSY, BUSY, BUSY, "done"), task(backoff={"base": 15, "jitter": False}))
     assert found.waits == ((1.0, 15.0),)
-    assert found.words().endswith("after attempt 2: 2 attempts fewer, partial instead of recovered")
+    assert found.describe().endswith("after attempt 2: 2 attempts fewer, partial instead of recovered")
     found = replay(recorded(exact, BUSY, BUSY, "done"), task(seconds=6, backoff={"base": 1.5, "jitter": False}))
     assert found.attempts == 2
 
@@ -182,49 +185,49 @@ def test_chance_decides_and_is_not_held_against_a_policy(chance: float) -> None:
     events = recorded(tight, BUSY, "done", jitter=lambda: chance)
     repeated = next(event for event in events if isinstance(event, ev.Decided)).decision
     assert isinstance(repeated, ev.Repeat) == (chance < 0.5)
-    assert replay(events, tight).same
+    assert replay(events, tight).is_same
 
 
 def test_rungs_are_known_by_name() -> None:
     """A ladder with the same rungs in other places decides the same, and a skipped rung is skipped there."""
     rungs = [{"action": "nudge"}, {"action": "replan"}, {"action": "surface"}]
-    one = make(ladder_from({"rungs": rungs}), report="")
-    other = make(ladder_from({"rungs": [{"action": "fix", "tries": 0}, *rungs]}), report="")
+    one = make(parse_ladder({"rungs": rungs}), report="")
+    other = make(parse_ladder({"rungs": [{"action": "fix", "tries": 0}, *rungs]}), report="")
     broken = {"nudge": lambda *_: 1 / 0}
     events = recorded(one, LOST, "done", rung_handlers=broken)
     assert any(isinstance(event, ev.Skipped) for event in events)
-    assert replay(events, one).same
-    assert replay(events, other).same
+    assert replay(events, one).is_same
+    assert replay(events, other).is_same
 
 
 def test_a_record_without_the_names_of_its_rungs() -> None:
     """An old record, or a short call's, may not name its rungs: then sorts of decisions have to do."""
     opened, *rest = recorded(task(), BUSY, "done")
     nameless = [opened._replace(terms=opened.terms._replace(rungs=())), *rest]
-    assert replay(nameless, task()).same
+    assert replay(nameless, task()).is_same
 
 
 def test_what_was_remembered() -> None:
     """A hint that was taken is taken again under a policy that learns, and by another it is not."""
-    journal = SimpleNamespace(append=lambda *_: None, hint=lambda *_: "replan", project="")
+    journal = SimpleNamespace(append=lambda *_: None, suggest_rung=lambda *_: "replan", project="")
     events = recorded(task(learn=True), LOST, "done", journal=journal)
-    assert replay(events, task(learn=True)).same
+    assert replay(events, task(learn=True)).is_same
     found = replay(events, task())
-    assert found.words() == "would have changed the request (nudge) after attempt 1: outcome unknown"
+    assert found.describe() == "would have changed the request (nudge) after attempt 1: outcome unknown"
 
 
 def test_a_process_that_died() -> None:
     """What follows from a dead process is no policy's choice, unless this one could not have asked."""
     events = list(recorded(task(), LOST, "done", ask=lambda *_: "stop")[:1])
     incident = Incident.of(events)
-    events.append(ev.AttemptFailed(2e6, cut_off(incident), 1.0, 0.0, may_retry=True))
+    events.append(ev.AttemptFailed(2e6, process_death_failure(incident), 1.0, 0.0, may_retry=True))
     events[0] = events[0]._replace(deadline=None)
-    events.append(ev.Decided(2e6, about_cut_off(incident, task())))
+    events.append(ev.Decided(2e6, decide_after_process_death(incident, task())))
     policy = task(seconds=None)
-    assert replay(events, policy).same
+    assert replay(events, policy).is_same
     found = replay(events, policy.replace(unattended=True))
     assert (found.status, found.was_status) == ("partial", None)
-    assert found.words().endswith("as many attempts, partial instead of open")
+    assert found.describe().endswith("as many attempts, partial instead of open")
 
 
 def test_an_outer_incidents_limits_hold() -> None:
@@ -239,10 +242,10 @@ def test_an_outer_incidents_limits_hold() -> None:
     rung.recover_sync(attempt, REQUEST, policy=task(seconds=12, dollars=1.0), clock=clock, retry_budget=None)
     (events,) = outer
     assert events[0].parent
-    assert replay(events, task()).same
-    assert replay(events, task(seconds=None)).same
+    assert replay(events, task()).is_same
+    assert replay(events, task(seconds=None)).is_same
     free = [events[0]._replace(parent=""), *events[1:]]
-    assert not replay(free, task()).same
+    assert not replay(free, task()).is_same
     unlimited = events[0]._replace(deadline=None, dollars=None)
     assert replay([unlimited, *events[1:]], task(seconds=None)).point is not None
 
@@ -250,23 +253,23 @@ def test_an_outer_incidents_limits_hold() -> None:
 def test_an_attempt_that_takes_longer_than_allowed() -> None:
     """A recorded attempt that this policy would have ended leaves a doubt, and nothing is known for certain."""
     found = replay(recorded(task(), BUSY, "done", seconds=20), task(attempt_seconds=10))
-    assert found.same
-    assert not found.known
+    assert found.is_same
+    assert not found.is_known
     assert found.doubts == (
-        "attempt 1 took 20 s, and would have been ended after 10 s",
-        "attempt 2 took 20 s, and would have been ended after 10 s",
+        "attempt 1 took 20 s, and would have timed out after 10 s",
+        "attempt 2 took 20 s, and would have timed out after 10 s",
     )
-    assert found.words() == "; ".join(found.doubts)
+    assert found.describe() == "; ".join(found.doubts)
 
 
 def test_an_attempt_that_was_ended() -> None:
     """One that was ended would have had longer under another policy; under the same it leaves no doubt."""
     short = task(attempt_seconds=20, retries=5)
     events = recorded(short, AttemptTimeout(20), "done", seconds=20)
-    assert replay(events, short).known
+    assert replay(events, short).is_known
     for limit in (25, None):
         found = replay(events, short.replace(attempt_seconds=limit, budget=rung.policies.Budget(seconds=None)))
-        assert found.doubts == ("attempt 1 was ended after 20 s, and would have had longer",)
+        assert found.doubts == ("attempt 1 timed out after 20 s, and would have had longer",)
 
 
 def test_an_attempt_that_was_refused() -> None:
@@ -274,12 +277,12 @@ def test_an_attempt_that_was_refused() -> None:
     opened, failed, *rest = recorded(task(), BUSY, "done", seconds=20)
     events = [opened, failed._replace(made=False), *rest]
     found = replay(events, task(attempt_seconds=10))
-    assert found.doubts == ("attempt 1 took 20 s, and would have been ended after 10 s",)
+    assert found.doubts == ("attempt 1 took 20 s, and would have timed out after 10 s",)
 
 
 def test_a_success_at_once() -> None:
     """Where nothing failed there was nothing to decide."""
-    assert replay(recorded(task(), "done"), task(attempts=1)).same
+    assert replay(recorded(task(), "done"), task(attempts=1)).is_same
 
 
 def test_summary() -> None:
@@ -292,15 +295,15 @@ def test_summary() -> None:
         recorded(task(), LOST, "done", seconds=4000),  # in doubt
     ]
     results = [replay(each, cautious) for each in events]
-    total = summary(results)
+    total = summarize(results)
     assert (total.incidents, total.same, total.fewer, total.otherwise) == (4, 1, 1, 0)
     assert (total.more, total.unknown, total.good_lost) == (1, 2, 1)
     assert total.attempts_saved == 2
     assert total.dollars_saved == pytest.approx(0.2)
     assert total.seconds_saved == pytest.approx(1 + 2 + 2 + 2)
     other_end = replay(recorded(task(attempts=2), BUSY), make("call", attempts=2))
-    assert summary([other_end]).otherwise == 1
-    nothing = summary([])
+    assert summarize([other_end]).otherwise == 1
+    nothing = summarize([])
     assert (nothing.incidents, nothing.same, nothing.seconds_saved) == (0, 0, 0)
 
 
@@ -330,7 +333,7 @@ class Honest(World):
             breakers=rung.BreakerRegistry(),
             retry_budget=rung.RetryBudget(),
             ask=self.ask if self.answers else None,
-            journal=SimpleNamespace(append=lambda *_: None, hint=lambda *_: self.hint, project=""),
+            journal=SimpleNamespace(append=lambda *_: None, suggest_rung=lambda *_: self.hint, project=""),
         )
 
 
@@ -350,10 +353,10 @@ def test_under_the_very_same_policy_it_is_always_the_same(
         policy = policy.replace(learn=True)
     outcome = world.record(policy)
     found = replay(outcome.events, policy)
-    assert found.same, found.words()
+    assert found.is_same, found.describe()
     assert found.waits == ()
     assert (found.attempts, found.dollars, found.status) == (outcome.attempts, outcome.dollars, outcome.status)
-    assert found.known, found.words()
+    assert found.is_known, found.describe()
 
 
 @pytest.mark.uncovered
@@ -368,4 +371,4 @@ def test_under_any_other_policy_no_more_is_said_than_is_known(
     assert found.attempts <= outcome.attempts
     assert found.dollars <= outcome.dollars + 1e-9
     assert (found.status is None) == (found.point is not None and not found.point.stops)
-    assert found.words()
+    assert found.describe()

@@ -12,7 +12,7 @@ from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
 from rung.core.policy.policy import Model, Policy
 from rung.core.policy.presets import CALL, MODEL
-from rung.core.recovery.apply_rung import change
+from rung.core.recovery.apply_rung import apply_rung
 from rung.core.recovery.decide import decide
 
 
@@ -40,7 +40,7 @@ def test_another_model_goes_on() -> None:
     incident, decision = after(POLICY, *[broken()] * 4)
     assert isinstance(decision, ev.HandOver)
     assert incident.resuming
-    request, prompt = change(decision, incident, broken(), POLICY)
+    request, prompt = apply_rung(decision, incident, broken(), POLICY)
     assert prompt == "resume.broken"
     assert request.model == "large"
     assert request.messages[1] == {"role": "assistant", "content": "one two"}

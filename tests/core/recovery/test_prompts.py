@@ -154,7 +154,7 @@ LONG = incident(TASK, *[TOO_LONG] * 50, steps=("step",) * 500)
 @given(st.integers(50, 500), st.sampled_from(sorted(PROMPTS)))
 def test_long_errors_stay_within_the_budget(tokens: int, name: str) -> None:
     """However long error, output, stack and history are, they take no more than their share; the task is not cut."""
-    text = render(name, LONG, TOO_LONG, {}, tokens=tokens)
+    text = render(name, LONG, TOO_LONG, {}, max_tokens=tokens)
     assert len(text) <= len(PROMPTS[name]) + len(TASK) + 1.2 * tokens * CHARACTERS_PER_TOKEN + 200
     assert (TASK in text) is ("{task}" in PROMPTS[name])
 

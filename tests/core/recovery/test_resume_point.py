@@ -12,7 +12,12 @@ from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
-from rung.core.recovery.resume_point import ResumePoint, about_cut_off, cut_off, point
+from rung.core.recovery.resume_point import (
+    ResumePoint,
+    decide_after_process_death,
+    find_resume_point,
+    process_death_failure,
+)
 
 POLICY = make_policy("task", models=["small", "large"])
 FAILURE = Failure(Kind.TIMEOUT, True, "timed-out", "no")
@@ -45,12 +50,12 @@ CHANGED = ev.Changed(3.0, REQUEST.replace(recovery="r"), "d", ("recovery",), "nu
     [
         ([], ResumePoint()),
         ([ev.StepCompleted(0.5, "a")], ResumePoint()),
-        ([failed()], ResumePoint(FAILURE, undecided=True)),
+        ([failed()], ResumePoint(FAILURE, needs_decision=True)),
         ([failed(), decided(REPEAT)], ResumePoint(wait=7.0)),  # of the 10 s from 2.0 on, at 5.0
-        ([failed(), decided(REPEAT), failed(3.0)], ResumePoint(FAILURE, undecided=True)),
+        ([failed(), decided(REPEAT), failed(3.0)], ResumePoint(FAILURE, needs_decision=True)),
         ([failed(), decided(CHANGE)], ResumePoint(FAILURE, CHANGE)),
         ([failed(), decided(CHANGE), CHANGED], ResumePoint(wait=1.0)),
-        ([failed(), decided(CHANGE), ev.Skipped(3.0, 1, "x")], ResumePoint(FAILURE, undecided=True)),
+        ([failed(), decided(CHANGE), ev.Skipped(3.0, 1, "x")], ResumePoint(FAILURE, needs_decision=True)),
         ([failed(), decided(HAND_OVER)], ResumePoint(FAILURE, HAND_OVER)),
         ([failed(), decided(HAND_OVER), CHANGED], ResumePoint()),
         ([failed(), decided(ASK)], ResumePoint(FAILURE, ASK)),
@@ -63,27 +68,27 @@ CHANGED = ev.Changed(3.0, REQUEST.replace(recovery="r"), "d", ("recovery",), "nu
 )
 def test_where_it_goes_on(events: list[ev.Event], expected: ResumePoint) -> None:
     """A decision that was not carried out is; a wait keeps its moment; what was not decided about is decided."""
-    assert point([opened(), *events], POLICY, 5.0) == expected
+    assert find_resume_point([opened(), *events], POLICY, 5.0) == expected
 
 
 def test_an_answer_that_was_given_counts() -> None:
     """A question that was answered before the crash is not put again."""
-    said = point([opened(), failed(), decided(ASK), ev.Answered(3.0, "retry")], POLICY, 5.0)
+    said = find_resume_point([opened(), failed(), decided(ASK), ev.Answered(3.0, "retry")], POLICY, 5.0)
     assert isinstance(said.decision, ev.Repeat)
-    assert said.unnoted
-    declined = point([opened(), failed(), decided(ASK), ev.Answered(3.0, "decline")], POLICY, 5.0)
-    assert (declined.decision, declined.undecided, declined.unnoted) == (None, True, False)
+    assert said.is_unrecorded
+    declined = find_resume_point([opened(), failed(), decided(ASK), ev.Answered(3.0, "decline")], POLICY, 5.0)
+    assert (declined.decision, declined.needs_decision, declined.is_unrecorded) == (None, True, False)
 
 
 def test_an_attempt_that_was_cut_off() -> None:
     """Again if that does no harm; else a person is asked, and without one it ends partial."""
     fresh = Incident.of([opened(idempotent=True)])
-    failure = cut_off(fresh)
+    failure = process_death_failure(fresh)
     assert (failure.kind, failure.retryable, failure.evidence.side_effects) == (Kind.WORKER_DEAD, False, True)
-    assert isinstance(about_cut_off(fresh, POLICY), ev.Repeat)
-    asked = about_cut_off(Incident.of([opened(attended=True)]), POLICY)
+    assert isinstance(decide_after_process_death(fresh, POLICY), ev.Repeat)
+    asked = decide_after_process_death(Incident.of([opened(attended=True)]), POLICY)
     assert isinstance(asked, ev.Ask)
     assert {option.id for option in asked.options} == {"retry", "stop"}
-    ended = about_cut_off(Incident.of([opened()]), POLICY)
+    ended = decide_after_process_death(Incident.of([opened()]), POLICY)
     assert isinstance(ended, ev.Finish)
     assert ended.status is ev.Status.PARTIAL

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rung.core.classify.classifier import classify
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Kind, Phase
-from rung.core.domain.verdict import DIMENSIONS, Grade, Verdict, verdict_from
+from rung.core.domain.verdict import DIMENSIONS, Grade, Verdict, parse_verdict
 
 SCORES = st.integers(0, 25)
 
@@ -134,7 +134,7 @@ def test_where_a_failed_verdict_enters() -> None:
 def test_a_judges_json(names: tuple[str, ...]) -> None:
     """Scores are read under either way of writing their names, whole floats too; what else is there is passed over."""
     table = dict(zip(names, (20, 19, 18.0, 17), strict=True))
-    found = verdict_from({**table, "confidence": 0.9, "reasoning": "it ran", "more": 1})
+    found = parse_verdict({**table, "confidence": 0.9, "reasoning": "it ran", "more": 1})
     assert found == Verdict(
         goal_alignment=20,
         action_completeness=19,
@@ -143,10 +143,10 @@ def test_a_judges_json(names: tuple[str, ...]) -> None:
         reasons="it ran",
         confidence=0.9,
     )
-    assert verdict_from({**table, "reasons": ["a"]}).reasons == "['a']"
+    assert parse_verdict({**table, "reasons": ["a"]}).reasons == "['a']"
 
 
 def test_a_judges_json_that_lacks_a_score() -> None:
     """A missing score is refused by its name."""
     with pytest.raises(ConfigError, match=r"verdict\.evidence_of_completion: None"):
-        verdict_from({"goal_alignment": 1, "action_completeness": 1, "final_state_coherence": 1})
+        parse_verdict({"goal_alignment": 1, "action_completeness": 1, "final_state_coherence": 1})

@@ -15,11 +15,11 @@ from rung.core.domain.event_codec import to_json
 from rung.core.domain.failures import Evidence, Failure, Kind, first_line
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
-from rung.core.policy.parser import policy, policy_from
-from rung.core.policy.serializer import policy_table, to_toml, worst_table
-from rung.core.policy.stop_settings import stop_from
-from rung.core.text.event_text import narrate, told
-from rung.core.text.units import money, percent, size, took, when
+from rung.core.policy.parser import parse_policy, policy
+from rung.core.policy.serializer import policy_table, to_toml, worst_case_table
+from rung.core.policy.stop_settings import read_stop_settings
+from rung.core.text.event_text import describe_event, describe_json
+from rung.core.text.units import format_bytes, format_dollars, format_duration, format_percent, format_time
 from rung.wires.tool_arguments import missing_arguments
 
 RUNGS = ("retry", "nudge")
@@ -44,44 +44,44 @@ TERMS = ev.IncidentContext("task", "default")
         (ev.Decided(1.0, ev.Finish(1, ev.Status.PARTIAL, "why")), "finish", "partial"),
         (ev.Cancelled(1.0, "Ctrl-C"), "stopped", "Ctrl-C"),
         (ev.Closed(1.0, ev.Status.FAILED, "why"), "failed", "why"),
-        (ev.Crashed(1.0, "hook", "boom\nat line 3"), "crashed", "hook, and was ignored: boom"),
+        (ev.Crashed(1.0, "hook", "boom\nat line 3"), "crashed", "hook, ignored: boom"),
         (ev.Changed(1.0, Request(prompt="y", recovery="do it\nso"), "d", ("prompt",), "nudge.path"), "changed", "prompt by prompt nudge.path"),
         (ev.Changed(1.0, Request(prompt="y"), "d", ("model",), ""), "changed", "model"),
         (ev.Hinted(1.0, 1, "nudge worked"), "remembered", "nudge worked"),
         (ev.Skipped(1.0, 1, "the same"), "skipped", "nudge: the same"),
         (ev.StepCompleted(1.0, "tests"), "step done", "tests"),
         (ev.Answered(1.0, "approve"), "answered", "approve"),
-        (ev.Ordered(1.0, "retry", "ada", "large", "so"), "ordered", "retry on large, with a prompt of their own, by ada"),
+        (ev.Ordered(1.0, "retry", "ada", "large", "so"), "ordered", "retry on large, with a new prompt, by ada"),
         (ev.Ordered(1.0, "cancel", ""), "ordered", "cancel, by a person"),
         (ev.CheckpointTaken(1.0, 1, "r1"), "checkpoint", "r1, before nudge"),
         (ev.RolledBack(1.0, 1, "r1"), "rolled back", "to r1"),
-        (ev.ModelRestored(1.0, "", ""), "back to", "the first one"),
+        (ev.ModelRestored(1.0, "", ""), "back to", "the first model"),
     ],
 )  # fmt: skip
 def test_every_event_is_told(event: ev.Event, subject: str, text: str) -> None:
     """A subject and what happened; from JSON the same."""
-    found = narrate(event, RUNGS, 1)
+    found = describe_event(event, RUNGS, 1)
     assert subject in found.subject
     assert text in found.text
-    assert told(to_json(event), RUNGS, 1) == found
+    assert describe_json(to_json(event), RUNGS, 1) == found
 
 
 def test_an_event_of_a_newer_rung() -> None:
     """Is named at least; a long line is cut."""
-    assert told({"name": "invented", "v": 1}, RUNGS).subject == "invented"
-    assert told({"v": 9}, RUNGS).subject == "?"
+    assert describe_json({"name": "invented", "v": 1}, RUNGS).subject == "invented"
+    assert describe_json({"v": 9}, RUNGS).subject == "?"
     assert first_line("\n  \n" + "x" * 300).endswith("…")
     assert first_line("") == ""
 
 
 def test_amounts() -> None:
     """Two digits that matter; little is not nothing."""
-    assert [took(s) for s in (None, 0, 0.04, 1.5, 30, 720, 11_000, 400_000)] == [
+    assert [format_duration(s) for s in (None, 0, 0.04, 1.5, 30, 720, 11_000, 400_000)] == [
         "-", "0 s", "40 ms", "1.5 s", "30 s", "12 min", "3.1 h", "4.6 days",
     ]  # fmt: skip
-    assert [money(d) for d in (None, 0, 0.001, 0.14, 1234.5)] == ["-", "$0.00", "<$0.01", "$0.14", "$1,234.50"]
-    assert [size(n) for n in (999, 1_500, 2.5e7, 3e9, 4e12)] == ["999 B", "1.5 kB", "25 MB", "3.0 GB", "4.0 TB"]
-    assert [percent(p) for p in (None, 0, 0.0001, 0.5, 0.99999, 1)] == [
+    assert [format_dollars(d) for d in (None, 0, 0.001, 0.14, 1234.5)] == ["-", "$0.00", "<$0.01", "$0.14", "$1,234.50"]
+    assert [format_bytes(n) for n in (999, 1_500, 2.5e7, 3e9, 4e12)] == ["999 B", "1.5 kB", "25 MB", "3.0 GB", "4.0 TB"]
+    assert [format_percent(p) for p in (None, 0, 0.0001, 0.5, 0.99999, 1)] == [
         "-",
         "0.0 %",
         "<0.1 %",
@@ -89,7 +89,11 @@ def test_amounts() -> None:
         "99.9 %",
         "100.0 %",
     ]
-    assert (when(None), when(0), when(0, to="minutes")) == ("", "1970-01-01 00:00:00", "1970-01-01 00:00")
+    assert (format_time(None), format_time(0), format_time(0, to="minutes")) == (
+        "",
+        "1970-01-01 00:00:00",
+        "1970-01-01 00:00",
+    )
 
 
 plain: Any = st.recursive(
@@ -108,9 +112,9 @@ def test_toml_is_read_back(table: dict[str, Any]) -> None:
 def test_policies_as_tables() -> None:
     """A policy's table makes the policy again; as TOML, too; what is None is left out."""
     made = policy("task", models=["small", "large"], dollars=2.0)
-    assert policy_from(policy_table(made)) == made
+    assert parse_policy(policy_table(made)) == made
     assert to_toml({"a": None, "b": [{"c": None, "d": 1}], "e": {}}) == "b = [{d = 1}]\n\n[e]\n"
-    assert worst_table(made)["attempts"] == 20
+    assert worst_case_table(made)["attempts"] == 20
 
 
 def test_what_a_call_lacks() -> None:
@@ -124,11 +128,11 @@ def test_what_a_call_lacks() -> None:
 def test_the_stop_table() -> None:
     """Checked whole, each error by its key."""
     good = {"gate": True, "max_blocks": 1, "check": "make test", "seconds": 5}
-    assert stop_from(good) == good
+    assert read_stop_settings(good) == good
     for wrong, key in (
         (3, "stop"), ({"x": 1}, "stop.x"), ({"gate": 1}, "stop.gate"), ({"max_blocks": 9}, "stop.max_blocks"),
         ({"check": 1}, "stop.check"), ({"seconds": -1}, "stop.seconds"),
     ):  # fmt: skip
         with pytest.raises(ConfigError) as caught:
-            stop_from(wrong)
+            read_stop_settings(wrong)
         assert caught.value.key == key

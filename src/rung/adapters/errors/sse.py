@@ -8,7 +8,7 @@ from typing import Any, Final
 from rung.core.classify.evidence import text_of, whole
 from rung.core.classify.retry_after import wait_in_text
 from rung.core.domain.failures import Evidence, Phase
-from rung.core.text.json_in_text import json_object
+from rung.core.text.json_in_text import parse_json_object
 
 _ENDINGS: Final = frozenset({"error", "response.failed", "response.incomplete"})
 _HTTP_ERRORS: Final = range(400, 600)
@@ -22,7 +22,7 @@ def read_event(event: str, data: str) -> Evidence | None:
     """
     if event not in _ENDINGS and '"error"' not in data and '"response.' not in data:
         return None  # nearly all events: skip parsing
-    parsed = json_object(data)
+    parsed = parse_json_object(data)
     if parsed is None:
         return Evidence(text=text_of(data), phase=Phase.STREAM) if event == "error" else None
     name = event if event in _ENDINGS else _join_codes(parsed.get("type"))

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.failures import Phase
-from rung.core.text.json_in_text import json_object
+from rung.core.text.json_in_text import parse_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -128,7 +128,7 @@ class RunningProcess:
 def judge(exit_code: int, output: str, errors: str) -> str:
     """The output of a good run; AttemptError for any other."""
     text = output.strip()
-    result = json_object(text) or json_object(text.rsplit("\n", 1)[-1])
+    result = parse_json_object(text) or parse_json_object(text.rsplit("\n", 1)[-1])
     facts = _facts(result) if result is not None else None
     if facts is None and exit_code == 0:
         return output

@@ -10,8 +10,8 @@ import click
 
 from rung.cli.journal.option import journal_option, moment, opened
 from rung.cli.output import as_json, count, paragraph, print_json, row
-from rung.core.domain.settings_schema import suggestion
-from rung.core.text.units import money, took, when
+from rung.core.domain.settings_schema import suggest_names
+from rung.core.text.units import format_dollars, format_duration, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def command(
     Only incidents that have ended and in which something failed. A policy file's own settings for a project
     are used for that project's incidents.
     """
-    from rung.core.recovery.backtest import replay, summary
+    from rung.core.recovery.backtest import replay, summarize
     from rung.store.queries.incident_replay import ended_incidents
 
     pick = _policies(policy_name)
@@ -62,18 +62,18 @@ def command(
         for events in ended_incidents(journal, unreadable, since=since, project=project):
             first: Any = events[0]
             replayed.append(BacktestRow(first, replay(events, pick(first.terms.project))))
-    total = summary(one.found for one in replayed)
+    total = summarize(one.found for one in replayed)
     elsewhere = sum(one.opened.terms.ladder != pick(one.opened.terms.project).ladder.name for one in replayed)
     if as_json:
         print_json(_table(policy_name, replayed, total, elsewhere, unreadable))
         return
     _show_total(policy_name, total, elsewhere, unreadable)
-    _show_differing([one for one in replayed if one.found.words() != "the same"], max(0, limit))
+    _show_differing([one for one in replayed if one.found.describe() != "the same"], max(0, limit))
     if replayed:
-        from rung.core.recovery.backtest import CANNOT_KNOW
+        from rung.core.recovery.backtest import LIMITATIONS
 
         click.secho("\nWhat this cannot know", bold=True)
-        for text in CANNOT_KNOW:
+        for text in LIMITATIONS:
             click.echo(paragraph(f"- {text}", indent=2, hang=2))
 
 
@@ -88,18 +88,18 @@ def _policies(name: str) -> Callable[[str], Policy]:
         return lambda _: policy
     if not (Path(name).suffix or Path(name).exists()):
         allowed = "a policy file, or one of " + ", ".join(LADDERS)
-        raise ConfigError("policy", name, allowed + suggestion(name, LADDERS))
+        raise ConfigError("policy", name, allowed + suggest_names(name, LADDERS))
     from rung.wiring.files import load_policy
 
     book = load_policy(name)
-    known = {project: book.pick(project) for project in book.projects}
+    known = {project: book.policy_for(project) for project in book.projects}
     return lambda project: known.get(project, book.default)
 
 
 def _table(
     policy_name: str, replayed: list[BacktestRow], total: Summary, elsewhere: int, unreadable: list[str]
 ) -> dict[str, Any]:
-    from rung.core.recovery.backtest import CANNOT_KNOW
+    from rung.core.recovery.backtest import LIMITATIONS
 
     return {
         "policy": policy_name,
@@ -112,13 +112,13 @@ def _table(
                 "project": one.opened.terms.project,
                 "ladder": one.opened.terms.ladder,
                 "opened_at": one.opened.at,
-                "same": one.found.same,
-                "known": one.found.known,
-                "words": one.found.words(),
+                "same": one.found.is_same,
+                "known": one.found.is_known,
+                "words": one.found.describe(),
             }
             for one in replayed
         ],
-        "cannot_know": list(CANNOT_KNOW),
+        "cannot_know": list(LIMITATIONS),
     }
 
 
@@ -148,9 +148,11 @@ def _saved(total: Summary) -> str:
     if total.attempts_saved:
         parts.append(f"{count(total.attempts_saved, 'attempt')} fewer")  # more are never known
     if abs(total.seconds_saved) >= 0.1:  # noqa: PLR2004  # less is what chance makes of it
-        parts.append(f"about {took(abs(total.seconds_saved))} {'less' if total.seconds_saved > 0 else 'more'}")
+        parts.append(
+            f"about {format_duration(abs(total.seconds_saved))} {'less' if total.seconds_saved > 0 else 'more'}"
+        )
     if total.dollars_saved:
-        parts.append(f"{money(total.dollars_saved)} less")
+        parts.append(f"{format_dollars(total.dollars_saved)} less")
     return ", ".join(parts) or "no difference in attempts, time or cost"
 
 
@@ -160,8 +162,8 @@ def _show_differing(differing: list[BacktestRow], limit: int) -> None:
     click.secho("\nWhat would have been different", bold=True)
     for opened_, found in differing[-limit:]:
         where = f" · {opened_.terms.project}" if opened_.terms.project else ""
-        click.echo(f"  {found.incident}  {click.style(when(opened_.at, to='minutes') + where, dim=True)}")
-        click.echo(paragraph(found.words(), indent=4))
+        click.echo(f"  {found.incident}  {click.style(format_time(opened_.at, to='minutes') + where, dim=True)}")
+        click.echo(paragraph(found.describe(), indent=4))
         if found.point is not None:
             click.echo(paragraph(f"recorded: {found.point.recorded}", indent=4))
     if len(differing) > limit:

@@ -11,7 +11,7 @@ import click
 
 from rung.cli.journal.option import journal_option, moment, opened
 from rung.cli.output import as_json, count, print_json
-from rung.core.text.units import size
+from rung.core.text.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ def check(*, journal_at: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"ok": good, "journal": at, "bytes": amount, "findings": [f._asdict() for f in found]})
     else:
-        click.echo(f"{at}  {size(amount)}")
+        click.echo(f"{at}  {format_bytes(amount)}")
         for what, ok, seen in found:
             mark = click.style("ok ", fg="green") if ok else click.style("BAD", fg="red", bold=True)
             click.echo(f"  {mark}  {what:<10}{seen}")
@@ -75,7 +75,7 @@ def vacuum(*, journal_at: str | None) -> None:
 
     with opened(journal_at) as journal:
         before, after = retention.vacuum(journal)
-    click.echo(f"{size(before)} before, {size(after)} now")
+    click.echo(f"{format_bytes(before)} before, {format_bytes(after)} now")
 
 
 @command.command("export")
@@ -167,7 +167,7 @@ def prune(
         print_json({**gone._asdict(), "bytes_before": before, "bytes_after": after})
         return
     click.echo(
-        f"{count(gone.incidents, 'incident')} with {count(gone.events, 'event')} deleted; {size(before)} → {size(after)}"
+        f"{count(gone.incidents, 'incident')} with {count(gone.events, 'event')} deleted; {format_bytes(before)} → {format_bytes(after)}"
     )
     if most is not None and after > most:
         click.echo("What is left is open, counts, or another project's.", err=True)

@@ -11,7 +11,7 @@ import click
 
 from rung.cli.journal.option import journal_option, opened
 from rung.cli.output import as_json
-from rung.core.text.units import when
+from rung.core.text.units import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,9 +38,9 @@ def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, 
 
     if filters["kind"] is not None and filters["kind"] not in set(Kind):
         from rung.core.domain.errors import ConfigError
-        from rung.core.domain.settings_schema import suggestion
+        from rung.core.domain.settings_schema import suggest_names
 
-        raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){suggestion(filters['kind'], Kind)}")
+        raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){suggest_names(filters['kind'], Kind)}")
     with opened(journal_at) as journal:
         show = _json_line if as_json else _line_of(journal)
         try:
@@ -77,7 +77,7 @@ def _line_of(journal: Journal) -> Callable[[LoggedEvent], None]:
     import shutil
 
     from rung.cli.event_printer import MARKS
-    from rung.core.text.event_text import told
+    from rung.core.text.event_text import describe_json
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     ladders: OrderedDict[str, tuple[str, ...]] = OrderedDict()
@@ -85,11 +85,11 @@ def _line_of(journal: Journal) -> Callable[[LoggedEvent], None]:
 
     def show(entry: LoggedEvent) -> None:
         nonlocal day
-        date, _, time = when(entry.at).partition(" ")
+        date, _, time = format_time(entry.at).partition(" ")
         if date != day:
             day = date
             click.secho(f"── {date} (UTC) ──", dim=True)
-        event = told(json.loads(entry.body), _ladder(journal, entry, ladders), entry.number)
+        event = describe_json(json.loads(entry.body), _ladder(journal, entry, ladders), entry.number)
         start = f"{time} {entry.incident:<19.24} "
         rest = f"{event.subject:<12} {event.text}{f' ({event.time})' if event.time else ''}"
         if width is not None and len(start) + 2 + len(rest) > width:

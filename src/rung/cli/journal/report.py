@@ -71,9 +71,9 @@ def command(
 
     if name not in REPORTS:
         from rung.core.domain.errors import ConfigError
-        from rung.core.domain.settings_schema import suggestion
+        from rung.core.domain.settings_schema import suggest_names
 
-        raise ConfigError("report", name, f"one of {', '.join(REPORTS)}{suggestion(name, REPORTS)}")
+        raise ConfigError("report", name, f"one of {', '.join(REPORTS)}{suggest_names(name, REPORTS)}")
     if by is not None and name != "failures":
         raise click.UsageError("--by is for `rung report failures`")
     where = ReportFilter(**filters, limit=limit or 20)

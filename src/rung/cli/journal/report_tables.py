@@ -9,7 +9,7 @@ from rich.text import Text
 
 from rung.cli.output import console, count
 from rung.core.domain.failures import first_line
-from rung.core.text.units import NOTHING, money, percent, took, when
+from rung.core.text.units import NO_VALUE, format_dollars, format_duration, format_percent, format_time
 from rung.store.read_models.batch import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ class ReportPage:
             f"{name} {value}" for name in ("project", "model", "kind", "session") if (value := getattr(where, name))
         ]
         if where.since is not None:
-            parts.append(f"since {when(where.since, to='minutes')}")
+            parts.append(f"since {format_time(where.since, to='minutes')}")
         if where.until is not None:
-            parts.append(f"until {when(where.until, to='minutes')}")
+            parts.append(f"until {format_time(where.until, to='minutes')}")
         return ", ".join(parts) or "all time"
 
     def say(self, title: str, rest: str = "", style: str = "bold") -> None:
@@ -90,16 +90,16 @@ class ReportPage:
         good = totals.recovered / totals.troubled if totals.troubled else None
         alone = totals.auto_recovered / totals.troubled if totals.troubled else None
         rate = totals.failures / totals.attempts
-        mean = took(totals.mean_seconds)
+        mean = format_duration(totals.mean_seconds)
         facts = [
-            ("attempts", f"{totals.attempts:,}, of which {totals.failures:,} failed ({percent(rate)})  {line}"),
+            ("attempts", f"{totals.attempts:,}, of which {totals.failures:,} failed ({format_percent(rate)})  {line}"),
             ("incidents", f"{totals.incidents:,}, of which {totals.troubled:,} had a failure"),
-            ("recovered", f"{totals.recovered:,} ({percent(good)}) in {mean} on average"),
-            ("by itself", f"{totals.auto_recovered:,} ({percent(alone)}) without asking anybody"),
+            ("recovered", f"{totals.recovered:,} ({format_percent(good)}) in {mean} on average"),
+            ("by itself", f"{totals.auto_recovered:,} ({format_percent(alone)}) without asking anybody"),
             ("otherwise", f"{totals.partial:,} partial, {totals.blocked:,} blocked, {totals.failed:,} failed"),
             ("people", f"{count(totals.asks, 'question')} asked"),
             ("hand-overs", f"{totals.escalations:,} to another model or agent"),
-            ("cost", money(totals.dollars)),
+            ("cost", format_dollars(totals.dollars)),
         ]
         for label, text in facts:
             self.screen.print(Text(f"  {label:<11}", "dim").append(text, "not dim"))
@@ -112,7 +112,8 @@ class ReportPage:
             self.screen.print()
             self.say("What helps")
             cells = [
-                (r.rung, f"{r.saved:,}", f"{r.tried:,}", percent(r.saved / r.tried), money(r.dollars)) for r in rungs
+                (r.rung, f"{r.saved:,}", f"{r.tried:,}", format_percent(r.saved / r.tried), format_dollars(r.dollars))
+                for r in rungs
             ]
             self.grid(("", ">saved", ">of tries", ">rate", ">cost"), cells)
         if found.parts["messages"]:
@@ -127,7 +128,11 @@ class ReportPage:
         span = _span(found.trend)
         over = span is not None
         lines = (
-            (*_rate(row), money(row.dollars), *([spark(found.trend.get(row.key, ()), self.blocks, span)] * over))
+            (
+                *_rate(row),
+                format_dollars(row.dollars),
+                *([spark(found.trend.get(row.key, ()), self.blocks, span)] * over),
+            )
             for row in shown
         )
         self.grid((by, ">failures", ">of attempts", ">rate", ">cost", *(["failures over time"] * over)), lines)
@@ -139,8 +144,8 @@ class ReportPage:
         self.grid(
             ("began with", ">recovered", ">of", ">rate", ">partial", ">blocked", ">failed", ">mean"),
             [
-                (r.kind, f"{r.recovered:,}", f"{r.incidents:,}", percent(r.rate), f"{r.partial:,}", f"{r.blocked:,}",
-                 f"{r.failed:,}", took(r.mean_seconds))
+                (r.kind, f"{r.recovered:,}", f"{r.incidents:,}", format_percent(r.rate), f"{r.partial:,}", f"{r.blocked:,}",
+                 f"{r.failed:,}", format_duration(r.mean_seconds))
                 for r in rows[: self.where.limit]
             ],
         )  # fmt: skip
@@ -150,7 +155,13 @@ class ReportPage:
             self.grid(
                 ("last rung", ">saved", ">of tries", ">rate", ">mean"),
                 [
-                    (r.rung, f"{r.saved:,}", f"{r.tried:,}", percent(r.saved / r.tried), took(r.mean_seconds))
+                    (
+                        r.rung,
+                        f"{r.saved:,}",
+                        f"{r.tried:,}",
+                        format_percent(r.saved / r.tried),
+                        format_duration(r.mean_seconds),
+                    )
                     for r in rungs
                 ],
             )
@@ -163,8 +174,8 @@ class ReportPage:
         self.grid(
             ("rung", "prompt", "model", ">saved", ">of tries", ">rate", ">cost", ">each"),
             [
-                (r.rung, r.prompt or NOTHING, r.model or NOTHING, f"{r.saved:,}", f"{r.tried:,}",
-                 percent(r.saved / r.tried), money(r.dollars), money(r.dollars_each))
+                (r.rung, r.prompt or NO_VALUE, r.model or NO_VALUE, f"{r.saved:,}", f"{r.tried:,}",
+                 format_percent(r.saved / r.tried), format_dollars(r.dollars), format_dollars(r.dollars_each))
                 for r in shown
             ],
         )  # fmt: skip
@@ -173,7 +184,7 @@ class ReportPage:
     def messages(self, rows: Sequence[MessageCountRow]) -> None:
         """Each on a few lines: how often, what, and where to look."""
         for row in rows:
-            head = Text(f"{row.seen:>7,} ", "bold").append(f"{percent(row.share):>7}  ", "not bold")
+            head = Text(f"{row.seen:>7,} ", "bold").append(f"{format_percent(row.share):>7}  ", "not bold")
             head.append(f"{row.kind}  ", "cyan not bold").append(row.state.value, STATES[row.state] or "not bold")
             head.append(f"  {row.project}" if row.project else "", "dim not bold")
             self.screen.print(head)
@@ -190,10 +201,16 @@ class ReportPage:
         cells = []
         for row in shown:
             latency = times.get(row.key)
-            quick = [took(latency.p50), took(latency.p95)] if latency is not None else [NOTHING, NOTHING]
+            quick = (
+                [format_duration(latency.p50), format_duration(latency.p95)]
+                if latency is not None
+                else [NO_VALUE, NO_VALUE]
+            )
             line = spark(found.trend.get(row.key, ()), self.blocks, span, cells=7)
-            amounts = (f"{row.attempts:,}", f"{row.failures:,}", percent(row.rate), *quick)
-            cells.append((row.key or NOTHING, *amounts, f"{saved.get(row.key, 0):,}", money(row.dollars), line))
+            amounts = (f"{row.attempts:,}", f"{row.failures:,}", format_percent(row.rate), *quick)
+            cells.append(
+                (row.key or NO_VALUE, *amounts, f"{saved.get(row.key, 0):,}", format_dollars(row.dollars), line)
+            )
         self.grid(("model", ">attempts", ">failed", ">rate", ">p50", ">p95", ">saved", ">cost", "failed"), cells)
         self.rest(rows, shown)
 
@@ -203,7 +220,16 @@ class ReportPage:
         shown = rows[: self.where.limit]
         self.grid(
             ("model", ">attempts", ">p50", ">p95", ">p99"),
-            [(r.model or NOTHING, f"{r.attempts:,}", took(r.p50), took(r.p95), took(r.p99)) for r in shown],
+            [
+                (
+                    r.model or NO_VALUE,
+                    f"{r.attempts:,}",
+                    format_duration(r.p50),
+                    format_duration(r.p95),
+                    format_duration(r.p99),
+                )
+                for r in shown
+            ],
         )
         self.rest(rows, shown)
         self.screen.print("to within 9 %", style="dim")
@@ -216,8 +242,8 @@ class ReportPage:
             self.screen.print(head)
             self.line(f"{row.kind}: {first_line(row.message)}")
             self.line(
-                f"{count(row.repeats, 'time')} in {count(row.attempts, 'attempt')}: {took(row.seconds)}, {money(row.dollars)};"
-                f" last {when(row.last_at, to='minutes')}",
+                f"{count(row.repeats, 'time')} in {count(row.attempts, 'attempt')}: {format_duration(row.seconds)}, {format_dollars(row.dollars)};"
+                f" last {format_time(row.last_at, to='minutes')}",
                 "dim",
             )
         self.screen.print("score: of 100 attempts so many were the same failure once more", style="dim")
@@ -271,7 +297,7 @@ def _span(trend: Mapping[str, Sequence[TrendPoint]]) -> TimeSpan | None:
 
 def _between(first: float, last: float) -> str:
     """From when to when; what both have in common is said once."""
-    one, other = when(first, to="minutes"), when(last, to="minutes")
+    one, other = format_time(first, to="minutes"), format_time(last, to="minutes")
     if one == other:
         return one
     date = one.split(" ")[0]
@@ -279,4 +305,4 @@ def _between(first: float, last: float) -> str:
 
 
 def _rate(row: Rate) -> tuple[str, str, str, str]:
-    return row.key or NOTHING, f"{row.failures:,}", f"{row.attempts:,}", percent(row.rate)
+    return row.key or NO_VALUE, f"{row.failures:,}", f"{row.attempts:,}", format_percent(row.rate)

@@ -8,7 +8,7 @@ import click
 
 from rung.cli.journal.option import journal_option, opened
 from rung.cli.output import as_json, count, paragraph, print_json, row
-from rung.core.text.units import money, took, when
+from rung.core.text.units import format_dollars, format_duration, format_time
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
@@ -67,14 +67,14 @@ def _heading(found: dict[str, Any], opened_by: dict[str, Any]) -> None:
     status = found["status"]
     colour = {"succeeded": "green", "recovered": "green", "open": "yellow"}.get(status, "red")
     end = found["ended_at"] if found["ended_at"] is not None else found["touched_at"]
-    amount = f"{count(found['attempts'], 'attempt')} in {took(end - found['opened_at'])}"
-    cost = f", {money(found['dollars'])}" if found["dollars"] else ""
+    amount = f"{count(found['attempts'], 'attempt')} in {format_duration(end - found['opened_at'])}"
+    cost = f", {format_dollars(found['dollars'])}" if found["dollars"] else ""
     word = click.style(status, fg=colour, bold=True)
     click.echo(f"{click.style(found['id'], bold=True)}  {word}  {amount}{cost}")
     models = [name for name in dict.fromkeys((found["first_model"], found["model"])) if name]
     request = opened_by.get("request") or {}
     for label, text in (
-        ("opened", f"{when(found['opened_at'])} UTC"),
+        ("opened", f"{format_time(found['opened_at'])} UTC"),
         ("project", found["project"]),
         ("session", found["session"]),
         ("parent", found["parent"]),
@@ -98,15 +98,15 @@ def _task(request: dict[str, Any]) -> str:
 
 
 def _timeline(bodies: list[dict[str, Any]], numbers: dict[int, int]) -> None:
-    from rung.core.text.event_text import told
+    from rung.core.text.event_text import describe_json
 
     rungs = tuple(bodies[0].get("terms", {}).get("rungs", ())) if bodies else ()
     began = former = float(bodies[0]["at"]) if bodies else 0.0
     for n, body in enumerate(bodies):
         at = float(body["at"])
-        stamp = f"+{took(at - began)}" if n == 0 or at != former else ""
+        stamp = f"+{format_duration(at - began)}" if n == 0 or at != former else ""
         former = at
-        _print(stamp, told(body, rungs, numbers.get(n, 0)))
+        _print(stamp, describe_json(body, rungs, numbers.get(n, 0)))
 
 
 def _print(stamp: str, event: EventText) -> None:
@@ -129,13 +129,13 @@ def _ending(found: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str,
 
     click.echo()
     if found["status"] == "open":
-        row("now", f"open, last heard of {when(found['touched_at'])} UTC", LABEL)
+        row("now", f"open, last heard of {format_time(found['touched_at'])} UTC", LABEL)
     else:
         row("ended", f"{found['status']}{': ' + found['reason'] if found['reason'] else ''}", LABEL)
     if found["status"] in {"partial", "blocked", "failed"}:
         row("advice", recommendation(_last_failure(bodies)), LABEL)
     if seen is not None:
-        since = f"since {when(seen['first_at'], to='minutes')}"
+        since = f"since {format_time(seen['first_at'], to='minutes')}"
         row("seen", f"{count(int(seen['times']), 'time')} {since}, fingerprint {found['fingerprint']}", LABEL)
 
 

@@ -16,7 +16,7 @@ import click
 
 from rung.cli.output import as_json, count, print_json
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.settings_schema import suggestion
+from rung.core.domain.settings_schema import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,7 +119,7 @@ def _picked(words: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """A fault and what it is told: cut:after=10,how=reset."""
     name, _, rest = words.partition(":")
     if name not in known:
-        raise ConfigError("--fault", name, "one of " + ", ".join(known) + suggestion(name, known))
+        raise ConfigError("--fault", name, "one of " + ", ".join(known) + suggest_names(name, known))
     told: dict[str, Any] = {}
     for pair in rest.split(",") if rest else ():
         key, equals, value = pair.partition("=")

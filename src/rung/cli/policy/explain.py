@@ -11,7 +11,7 @@ from rung.core.classify.classifier import rules
 from rung.core.classify.rule_index import asked_by
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import GROUPS, Kind
-from rung.core.domain.settings_schema import suggestion
+from rung.core.domain.settings_schema import suggest_names
 from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _find(name: str) -> tuple[Kind | None, ClassifyRule | None]:
     rule = known.get(wanted.replace("_", "-"))
     if kind is None and rule is None:
         allowed = "a kind or a rule (rung explain lists the kinds)"
-        raise ConfigError("name", name, allowed + suggestion(wanted, [*Kind, *known]))
+        raise ConfigError("name", name, allowed + suggest_names(wanted, [*Kind, *known]))
     return kind, rule
 
 

@@ -9,10 +9,10 @@ import click
 
 from rung.cli.output import as_json, console, count, print_json, worst
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.settings_schema import suggestion
+from rung.core.domain.settings_schema import suggest_names
 from rung.core.policy.policy import preset, worst_case
 from rung.core.policy.presets import LADDERS
-from rung.core.policy.serializer import ladder_table, worst_table
+from rung.core.policy.serializer import ladder_table, worst_case_table
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
@@ -65,7 +65,12 @@ def check(file: str, *, as_json: bool) -> None:
 
     policy = load_policy(file).default
     if as_json:
-        found = {"ok": True, "file": file, "ladder": ladder_table(policy.ladder), "worst_case": worst_table(policy)}
+        found = {
+            "ok": True,
+            "file": file,
+            "ladder": ladder_table(policy.ladder),
+            "worst_case": worst_case_table(policy),
+        }
         print_json(found)
         return
     click.echo(f"{click.style('OK', fg='green', bold=True)}  {file}: ladder {policy.ladder.name}, ", nl=False)
@@ -79,7 +84,7 @@ def _find(name: str) -> Policy:
         return preset(name)
     if not (Path(name).suffix or Path(name).exists()):
         allowed = "one of " + ", ".join(LADDERS) + ", or a policy file"
-        raise ConfigError("ladder", name, allowed + suggestion(name, LADDERS))
+        raise ConfigError("ladder", name, allowed + suggest_names(name, LADDERS))
     from rung.wiring.files import load_policy
 
     return load_policy(name).default

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from rung.cli.output import count, dollars, seconds
 from rung.core.domain.failures import GROUPS, Kind
-from rung.core.domain.ladder import DOES
+from rung.core.domain.ladder import ACTION_DESCRIPTIONS
 
 if TYPE_CHECKING:
     from rung.core.domain.ladder import Ladder, Rung
@@ -79,7 +79,7 @@ def _limits(rung: Rung, wood: DiagramGlyphs) -> str:
 
 def _details(ladder: Ladder, index: int, room: int) -> list[Text]:
     rung = ladder.rungs[index]
-    lines = _labelled("does", DOES[rung.action], room)
+    lines = _labelled("does", ACTION_DESCRIPTIONS[rung.action], room)
     entering = entrants(ladder, rung.name)
     if entering:
         lines += _labelled("enter", ", ".join(entering), room)

@@ -8,8 +8,8 @@ import click
 
 from rung.cli.output import as_json, count, dollars, paragraph, print_json, row, seconds, worst
 from rung.core.domain.failures import Kind
-from rung.core.policy.policy import ABOUT, TEMPLATES, preset, worst_case
-from rung.core.policy.serializer import policy_table, worst_table
+from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, worst_case
+from rung.core.policy.serializer import policy_table, worst_case_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +32,10 @@ def show(ladder: str, template: str, *, as_json: bool) -> None:
     """Show the policy of a LADDER (default: task) under a template."""
     policy = preset(ladder, template)
     if as_json:
-        print_json({"policy": policy_table(policy), "worst_case": worst_table(policy)})
+        print_json({"policy": policy_table(policy), "worst_case": worst_case_table(policy)})
         return
     click.secho(f"{policy.ladder.name}, {template}", bold=True)
-    click.echo(paragraph(ABOUT[template]) + "\n")
+    click.echo(paragraph(TEMPLATE_DESCRIPTIONS[template]) + "\n")
     _show(policy_words(policy))
     _at_most(policy)
 
@@ -46,14 +46,14 @@ def templates(*, as_json: bool) -> None:
     """List the templates, and what each sets on the task ladder."""
     policies = {name: preset("task", name) for name in TEMPLATES}
     if as_json:
-        print_json({"templates": [{"name": name, "about": ABOUT[name]} for name in policies]})
+        print_json({"templates": [{"name": name, "about": TEMPLATE_DESCRIPTIONS[name]} for name in policies]})
         return
     plain = policy_words(policies["default"])
     words = {name: _differing(policy, plain) for name, policy in policies.items()}
     words["default"] = {key: plain[key] for key in plain if any(key in other for other in words.values())}
     for name in policies:
         click.secho(name, bold=True)
-        click.echo(paragraph(ABOUT[name], indent=2))
+        click.echo(paragraph(TEMPLATE_DESCRIPTIONS[name], indent=2))
         _show({key: value for key, value in words[name].items() if key != "name"})
 
 
@@ -65,8 +65,8 @@ def check(file: str, *, as_json: bool) -> None:
     from rung.wiring.files import load_policy
 
     book = load_policy(file)
-    projects = {name: book.pick(project=name) for name in book.projects}
-    tools = {name: book.pick(tool=name) for name in book.tools}
+    projects = {name: book.policy_for(project=name) for name in book.projects}
+    tools = {name: book.policy_for(tool=name) for name in book.tools}
     if as_json:
         print_json(
             {
@@ -95,7 +95,7 @@ def _differing(policy: Policy, plain: Mapping[str, str]) -> dict[str, str]:
 
 
 def _checked(policy: Policy) -> dict[str, Any]:
-    return {"policy": policy_table(policy), "worst_case": worst_table(policy)}
+    return {"policy": policy_table(policy), "worst_case": worst_case_table(policy)}
 
 
 def policy_words(policy: Policy) -> dict[str, str]:

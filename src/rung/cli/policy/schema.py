@@ -9,7 +9,7 @@ import click
 from rung import schemas
 from rung.cli.output import as_json, paragraph, print_json
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.settings_schema import suggestion
+from rung.core.domain.settings_schema import suggest_names
 
 
 @click.command(short_help="Print a JSON Schema.")
@@ -22,7 +22,7 @@ def command(name: str | None, *, as_json: bool) -> None:
         return
     known = schemas.names()
     if name not in known:
-        raise ConfigError("schema", name, "one of " + ", ".join(known) + suggestion(name, known))
+        raise ConfigError("schema", name, "one of " + ", ".join(known) + suggest_names(name, known))
     click.echo(schemas.text(name), nl=False)
 
 

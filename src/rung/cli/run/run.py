@@ -129,7 +129,7 @@ def _default_report(options: dict[str, Any]) -> str:
 
 
 def _policy(options: dict[str, Any], journal: Any) -> Policy:
-    from rung.core.policy.parser import policy_from
+    from rung.core.policy.parser import parse_policy
     from rung.core.policy.presets import LADDERS
 
     keys = ("template", "retries", "attempts", "seconds", "attempt_seconds", "report")
@@ -138,19 +138,23 @@ def _policy(options: dict[str, Any], journal: Any) -> Policy:
         settings["models"] = list(options["models"])
     name = options["policy_name"]
     if name in LADDERS:
-        return policy_from({"ladder": name, **settings})
+        return parse_policy({"ladder": name, **settings})
     if name is None:
         from rung.wiring.policies import PolicyStore, file_book
 
         book = file_book()
-        base = book.pick(options["project"]) if journal is None else PolicyStore(journal, book).pick(options["project"])
-        return policy_from(settings, base=base)
+        base = (
+            book.policy_for(options["project"])
+            if journal is None
+            else PolicyStore(journal, book).pick(options["project"])
+        )
+        return parse_policy(settings, base=base)
     from rung.core.classify.classifier import use_rules
     from rung.wiring.files import load_policy
 
     book = load_policy(name)
     use_rules(*book.rules)
-    return policy_from(settings, base=book.pick(project=options["project"]))
+    return parse_policy(settings, base=book.policy_for(project=options["project"]))
 
 
 def _journal(options: dict[str, Any]) -> Any:

@@ -115,7 +115,7 @@ def read(options: dict[str, Any]) -> GatewaySettings:
         raise ConfigError("gateway", error.name, "installed: pip install 'rung[gateway]'") from None
     from rung.core.classify.classifier import use_rules
     from rung.core.domain.errors import FileError
-    from rung.core.policy.parser import book_from
+    from rung.core.policy.parser import parse_policy_file
     from rung.wiring.files import read_table
 
     path = _file(options)
@@ -125,7 +125,7 @@ def read(options: dict[str, Any]) -> GatewaySettings:
         table = {**table, "policy": {**table.get("policy", {}), "models": names}}
     flags = {name: options.get(name) for name in ("port", "host", "anthropic", "openai")}
     try:
-        book = book_from(table)
+        book = parse_policy_file(table)
         settings = settings_from(table.get("gateway"), book, loops=table.get("loops"), **flags)
     except ConfigError as error:
         if path is None:

@@ -143,7 +143,7 @@ def _parts(
     from pathlib import Path
 
     from rung.adapters.system.provider_client import from_environment
-    from rung.core.policy.parser import book_from
+    from rung.core.policy.parser import parse_policy_file
     from rung.service.app_context import AppContext
     from rung.service.auth import Access, first_token
     from rung.service.crew_tables import CrewTables
@@ -157,7 +157,7 @@ def _parts(
     journal = open_journal(place, tell=lambda text: click.echo(f"rung: {text}", err=True))
     beside = default_path() if is_url(place) else Path(place).expanduser()
     admin = first_token(token, beside.with_name(beside.stem + ".token"))
-    policies = PolicyStore(journal, file_book() if world is None else book_from(world.settings))
+    policies = PolicyStore(journal, file_book() if world is None else parse_policy_file(world.settings))
     replayers = Replayers(journal, from_environment())
     if world is not None:
         world.begin(journal)

@@ -8,7 +8,7 @@ import click
 
 from rung.cli.journal.option import journal_option, opened
 from rung.cli.output import as_json, print_json
-from rung.core.text.units import when
+from rung.core.text.units import format_time
 
 ROLES: Final = ("read", "act", "admin")
 
@@ -46,8 +46,8 @@ def show(*, journal_at: str | None, as_json: bool) -> None:
         print_json({"tokens": [one._asdict() for one in found]})
         return
     for one in found:
-        until = f"until {when(one.ends_at, to='minutes')}" if one.ends_at is not None else "stays"
-        click.echo(f"{one.name:<24} {one.role:<6} made {when(one.made_at, to='minutes')}, {until}")
+        until = f"until {format_time(one.ends_at, to='minutes')}" if one.ends_at is not None else "stays"
+        click.echo(f"{one.name:<24} {one.role:<6} made {format_time(one.made_at, to='minutes')}, {until}")
     if not found:
         click.echo("No tokens but the administrator's, which `rung serve` prints.")
 

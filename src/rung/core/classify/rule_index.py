@@ -117,9 +117,9 @@ class _Conditions:
 
 
 def _over_limit(message: str) -> bool:
-    from rung.core.domain.token_counts import over_limit  # two large patterns, for few messages
+    from rung.core.domain.token_counts import exceeds_rate_limit  # two large patterns, for few messages
 
-    return over_limit(message)
+    return exceeds_rate_limit(message)
 
 
 def _any_in(wanted: tuple[tuple[str, Phrase], ...], text: str) -> bool:

@@ -37,7 +37,7 @@ _TEXTS: Final = _several(TEXT)
 _NUMBERS: Final = _several(Type("a whole number", lambda value: type(value) is int))
 _PHRASE: Final = Type(
     "a text of words, with * for a gap, a/b for either word, ^ and $ for the ends of a line",
-    lambda value: TEXT.fits(value) and all(phrase.words for phrase in phrases((value,))),
+    lambda value: TEXT.is_valid(value) and all(phrase.words for phrase in phrases((value,))),
 )
 _PHRASES: Final = _several(_PHRASE)
 

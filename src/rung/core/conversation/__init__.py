@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Conversations: compaction of long histories, and repair of broken ones."""

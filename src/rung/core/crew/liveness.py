@@ -116,10 +116,10 @@ def stop_restarting(
     """
     if redispatches >= limits.redispatches:
         return f"it was dispatched again {redispatches} times, and {limits.redispatches} is the limit"
-    if limits.deaths.room(deaths, now) == 0:
+    if limits.deaths.remaining(deaths, now) == 0:
         return (
             f"{len(deaths)} workers died within {limits.deaths.seconds:g} s: that has one cause, and it is not the task"
         )
-    if limits.restarts.room(restarts, now) == 0:
+    if limits.restarts.remaining(restarts, now) == 0:
         return f"{limits.restarts.restarts} restarts within {limits.restarts.seconds / 60:g} minutes are the limit"
     return ""

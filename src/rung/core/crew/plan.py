@@ -55,7 +55,7 @@ _ID: Final = Type(
 _IDS: Final = TEXTS._replace(allowed="a list of the ids of other tasks")
 _REVIEW: Final = Type(
     "auto, person, or a command as a list of texts",
-    lambda value: value in ("auto", "person") or (COMMAND.fits(value) and bool(value)),
+    lambda value: value in ("auto", "person") or (COMMAND.is_valid(value) and bool(value)),
     lambda value, _: value if isinstance(value, str) else tuple(value),
 )
 _PERCENT: Final = Type("per cent, more than 0 and at most 100", lambda value: is_number(value) and 0 < value <= 100)  # noqa: PLR2004

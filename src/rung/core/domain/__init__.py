@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Domain model: failures, ladders, requests, events, incidents, outcomes and exceptions."""

@@ -1,4 +1,4 @@
-"""The size of an error, by the words of its report: who may solve it, and how."""
+"""Size of a reported error, read from the report's text: a dimension of a ladder's entry table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class Size(StrEnum):
-    """How large a problem is, as a ladder's `sizes` names it."""
+    """Size of a problem: a key of a ladder's `sizes`."""
 
-    SIMPLE = "simple"  # the cause is plain: a fix can be proposed at once
+    SIMPLE = "simple"  # the cause is obvious: a fix can be proposed at once
     COMPLEX = "complex"  # the cause needs an investigation first
     UNCERTAIN = "uncertain"  # the cause is not known to the reporter
     BEYOND = "beyond"  # the fix is outside the reporter's task or authority
@@ -56,12 +56,12 @@ _MAX_CHARACTERS: Final = 20_000  # of a report
 
 
 def size_of(failure: Failure) -> Size | None:
-    """The size that the failure's text states; None where it states none, and its kind alone decides."""
+    """Return the size that the failure's text states; None if it states none, so that the kind alone decides."""
     text = f"{failure.message[:_MAX_CHARACTERS]}\n{failure.evidence.text[:_MAX_CHARACTERS]}"
     return next((size for size, pattern in _patterns() if pattern.search(text)), None)
 
 
 @cache
 def _patterns() -> tuple[tuple[Size, re.Pattern[str]], ...]:
-    """The compiled phrases; made on first use, as most ladders name no sizes."""
+    """Return the compiled phrases; compiled on first use, as most ladders have no sizes."""
     return tuple((size, re.compile(rf"(?<!\w)(?:{phrases})(?!\w)", re.IGNORECASE)) for size, phrases in _PHRASES)

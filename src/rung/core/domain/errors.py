@@ -3,40 +3,41 @@
 RungError                        base of all errors that reach a caller; picklable
 ├── ConfigError                  a ladder, policy, rung or setting is invalid (also a ValueError)
 │   ├── FileError                a settings file cannot be read or is invalid
-│   └── AlreadyThere             another resident hook server owns the directory: hooks/serving
+│   └── AlreadyRunning           another resident hook server owns the directory: hooks/resident_server
 ├── AttemptError                 raised by an attempt that knows what went wrong; carries evidence
-│   └── Answered                 an HTTP error response as evidence: adapters/{anthropic_middleware,httpx_transport}
-├── Refused                      the circuit is open, the attempt was not made; never transient
-├── TimeUp                       the attempt was ended at its time limit (also a TimeoutError)
-├── StoreError                   a journal or a crew's table cannot be used as it is
-│   ├── ReadOnly                 it can be read, but not written
-│   └── Stale                    a setting was changed by somebody else meanwhile
-├── Busy                         a store cannot be used at the moment; a later try may succeed
-├── Taken                        a durable run belongs to a living process
-├── IllegalMove                  a crew's table refused a transition of a task
-├── StaleClaim                   a worker's lease of a task has expired
-├── MovedOn                      a task changed since somebody decided about it
+│   ├── AnthropicErrorResponse   an HTTP error response: adapters/frameworks/anthropic_middleware
+│   └── HttpxErrorResponse       an HTTP error response: adapters/frameworks/httpx_transport
+├── CircuitOpenError             the circuit is open, the attempt was not made; never transient
+├── AttemptTimeout               the attempt was interrupted at its time limit (also a TimeoutError)
+├── StoreError                   a journal or a crew's table cannot be used
+│   ├── JournalReadOnly          the journal can be read, but not written
+│   └── VersionConflict          a setting was changed by another writer
+├── StoreUnavailable             a store cannot be used at the moment; a later try may succeed
+├── RunOwnedElsewhere            a durable run belongs to a live process
+├── IllegalTransition            a crew's table rejected a transition of a task
+├── LeaseExpired                 a worker's lease of a task has expired
+├── TaskChanged                  a task changed after a decision about it was made
 ├── ClaimBlocked                 a task cannot be claimed
-├── NothingToClaim               no task can be claimed
-├── ExitAsked                    the conductor asked a worker to stop
+├── NoTaskAvailable              no task can be claimed
+├── StopRequested                the conductor asked a worker to stop
 ├── CheckpointError              a git checkpoint could not be taken, found or restored
-├── JudgeError                   a judge gave no verdict
-└── NotJson                      a request body is not a JSON object: gateway/call
+├── JudgeError                   a judge returned no verdict
+└── NotJson                      a request body is not a JSON object: gateway/inbound_request
 
 BaseException, so that no `except Exception` of an agent swallows it:
-├── Fenced                       a durable run belongs to another process now
-├── Overdue                      interrupts a blocking attempt at its time limit: engine/interrupt
-└── _Stop                        ends the threads of a fan-out: engine/fanout
+├── LeaseLost                    a durable run now belongs to another process
+├── AttemptInterrupt             interrupts a blocking attempt at its time limit: engine/timeouts/sync_timeout
+└── _StopRequest                 stops the threads of a fan-out: engine/gather
 
 Signals inside one package, never seen by a caller:
-    Blocked                      adapters/user_hooks: a hook rejected the attempt
-    CannotChange                 gateway/changes: a rung cannot be applied to this body
-    Refusal                      gateway/keys: a request is rejected before it is forwarded
-    TooLarge, Gone, Late         gateway/app: reading a request body failed
-    OutOfTime                    hooks/entry: a hook's time limit
-    Problem                      service/problems: becomes an HTTP error response
-    Misuse                       cli/group: becomes one line on stderr and exit code 2
-    HttpError, Invalid           testing: scripted errors, and requests the fake provider rejects
+    HookBlocked                  adapters/system/user_hooks: a hook rejected the attempt
+    RungNotApplicable            gateway/body_rewriter: a rung cannot be applied to this body
+    RequestRejected              gateway/keys: a request is rejected before it is forwarded
+    BodyTooLarge, ClientDisconnected, BodyTimeout    gateway/app: reading a request body failed
+    OutOfTime                    hooks/crash_log: a hook's time limit
+    ApiProblem                   service/problems: becomes an HTTP error response
+    UsageError                   cli/group: becomes one line on stderr and exit code 2
+    HttpError, InvalidRequest    testing: scripted errors, and requests that the fake provider rejects
 
 Errors of other libraries are mapped where they enter: SQLite and PostgreSQL in the store's connections, SDKs in the
 adapters, the operating system in the module that makes the call.
@@ -54,21 +55,21 @@ if TYPE_CHECKING:
 
 
 class RungError(Exception):
-    """Base of every exception that is Rung's own. All can be copied, and sent to another process."""
+    """Base of every exception of Rung that reaches a caller. All can be copied and pickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.args), self.__dict__
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
-def _again(kind: type[RungError], args: tuple[Any, ...]) -> RungError:
-    """The error without its constructor, which wants other arguments than its text."""
+def _rebuild(kind: type[RungError], args: tuple[Any, ...]) -> RungError:
+    """Create the error without calling its constructor, whose arguments differ from `args`."""
     error = kind.__new__(kind)
     error.args = args
     return error
 
 
 class ConfigError(RungError, ValueError):
-    """A value that cannot be used, with the key, the value and what is allowed."""
+    """A setting or argument is invalid; carries the key, the value and what is allowed."""
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
         self.key = key
@@ -76,23 +77,23 @@ class ConfigError(RungError, ValueError):
         self.allowed = allowed
         super().__init__(f"{key}: {value!r} is invalid; must be {allowed}")
 
-    def under(self, prefix: str) -> ConfigError:
-        """The same error, its key seen from one table further out."""
+    def with_prefix(self, prefix: str) -> ConfigError:
+        """Return the error with its key prefixed by the name of the enclosing table."""
         return ConfigError(f"{prefix}.{self.key}", self.value, self.allowed)
 
 
-def is_number(value: object, least: float = 0.0) -> bool:
-    """Whether this is a finite number (an integer that no float can hold is none) and no less than that."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
+def is_number(value: object, minimum: float = 0.0) -> bool:
+    """Whether the value is a finite number that a float can hold, and not below the minimum."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and minimum <= value <= sys.float_info.max
 
 
-def is_whole(value: object, least: int = 0) -> bool:
-    """Whether this is a whole number and no less than that."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def is_whole(value: object, minimum: int = 0) -> bool:
+    """Whether the value is an integer and not below the minimum."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
 
 
 class AttemptError(RungError):
-    """What an attempt raises when it knows more than an exception's text could say.
+    """Raised by an attempt that knows what went wrong: carries evidence instead of a text only.
 
     >>> raise AttemptError("three sections are missing", finding="partial_output",
     ...                    missing=("tests", "docs"), output=draft)
@@ -101,23 +102,26 @@ class AttemptError(RungError):
     def __init__(self, text: str = "", **facts: Any) -> None:
         from rung.core.domain.failures import Evidence
 
-        self.evidence: Evidence = Evidence(**_checked({**facts, "text": text}))
+        self.evidence: Evidence = Evidence(**_validate_facts({**facts, "text": text}))
         super().__init__(text)
 
     @classmethod
     def of(cls, evidence: Evidence) -> AttemptError:
-        """The error that carries this evidence."""
+        """Return an error that carries this evidence."""
         error = cls(evidence.text)
         error.evidence = evidence
         return error
 
 
-def _checked(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts of the right types: no type checker may have seen them, and classify and decide rely on them."""
+def _validate_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts converted to the types of Evidence; a ConfigError if one has another type.
+
+    Callers may not be type-checked, and classify and decide rely on these types.
+    """
     from rung.core.domain.failures import Kind, Phase
 
     facts = {name: fact for name, fact in facts.items() if fact is not None}
-    for name, (fits, allowed) in _FACTS.items():
+    for name, (fits, allowed) in _FACT_TYPES.items():
         if name in facts and not fits(facts[name]):
             raise ConfigError(name, facts[name], allowed)
     for name, choices in (("finding", Kind), ("phase", Phase)):
@@ -136,7 +140,7 @@ def _is_texts(fact: object) -> bool:
     return isinstance(fact, list | tuple) and all(isinstance(part, str) for part in fact)
 
 
-_FACTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+_FACT_TYPES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     **dict.fromkeys(("text", "code", "output", "stack", "tool"), (_is_text, "a text")),
     **dict.fromkeys(("status", "errno", "exit_code", "signal"), (lambda fact: isinstance(fact, int), "a whole number")),
     **dict.fromkeys(("missing", "exceptions"), (_is_texts, "a list of texts")),
@@ -146,7 +150,7 @@ _FACTS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 
 
 class CircuitOpenError(RungError):
-    """The attempt was not made: the circuit of its key is open for `retry_after` more seconds."""
+    """The attempt was not made: its circuit is open for `retry_after` more seconds."""
 
     def __init__(self, key: str, retry_after: float) -> None:
         self.key = key
@@ -155,11 +159,11 @@ class CircuitOpenError(RungError):
 
 
 class AttemptTimeout(RungError, TimeoutError):
-    """We ended an attempt because its time was up; an attempt's own timeouts are not this."""
+    """Rung interrupted an attempt at its time limit. Timeouts raised inside the attempt are other errors."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        super().__init__(f"the attempt was ended after {seconds:g} s")
+        super().__init__(f"the attempt timed out after {seconds:g} s")
 
 
 class FileError(ConfigError):
@@ -175,7 +179,7 @@ class FileError(ConfigError):
 
 
 class StoreError(RungError):
-    """A store cannot be used as it is; the message says why, in one line."""
+    """A store cannot be used; the message says why, in one line."""
 
 
 class JournalReadOnly(StoreError):
@@ -183,11 +187,11 @@ class JournalReadOnly(StoreError):
 
 
 class VersionConflict(StoreError):
-    """A setting was changed by somebody else since it was read."""
+    """A setting was changed by another writer since it was read."""
 
     def __init__(self, name: str, expected: int, found: int) -> None:
-        super().__init__(f"{name}: somebody has changed it meanwhile (version {found}, not {expected})")
-        self.found = found
+        super().__init__(f"{name}: changed by another writer (version {found}, expected {expected})")
+        self.actual = found
 
 
 class StoreUnavailable(RungError):
@@ -195,16 +199,16 @@ class StoreUnavailable(RungError):
 
 
 class RunOwnedElsewhere(RungError):
-    """A durable run belongs to a living process."""
+    """A durable run belongs to a live process."""
 
     def __init__(self, run: str, why: str) -> None:
-        super().__init__(f"run {run!r} cannot be taken up: {why}")
+        super().__init__(f"run {run!r} cannot be resumed: {why}")
 
 
 class LeaseLost(BaseException):
-    """A durable run belongs to another process now: writes of its former owner are refused.
+    """A durable run now belongs to another process: writes of its former owner are rejected.
 
-    No Exception, so that no catch-all of an agent goes on working for a run that is no longer its own.
+    Derived from BaseException, so that an agent's `except Exception` does not continue a run it no longer owns.
     """
 
 
@@ -212,19 +216,19 @@ class LeaseLost(BaseException):
 
 
 class IllegalTransition(RungError):
-    """A crew's table refused a transition; the message says which are legal, and who may make them."""
+    """A crew's table rejected a transition; the message lists the legal ones and who may make them."""
 
 
 class LeaseExpired(RungError):
-    """The task is no longer this worker's: its writes are refused, and it should stop."""
+    """The worker's lease of its task has expired: its writes are rejected, and it should stop."""
 
 
 class TaskChanged(RungError):
-    """The task changed since somebody decided about it; nothing was written."""
+    """The task changed after the decision about it was made; nothing was written."""
 
 
 class ClaimBlocked(RungError):
-    """Somebody else has the task, or nobody may claim it; the session's fallback row and a message say so."""
+    """The task is owned by another session or not claimable; a fallback row and a message record it."""
 
     def __init__(self, task_id: str, session: str, why: str) -> None:
         self.task_id = task_id
@@ -233,11 +237,11 @@ class ClaimBlocked(RungError):
 
 
 class NoTaskAvailable(RungError):
-    """No task can be claimed: each is claimed, waits for another, or has ended."""
+    """No task can be claimed: each is claimed, waits for another task, or has ended."""
 
 
 class StopRequested(RungError):
-    """The conductor asked this worker to stop; `with Worker(…)` then hands over and ends quietly."""
+    """The conductor asked this worker to stop; `with Worker(…)` then hands the task off and exits normally."""
 
 
 # -- adapters -----------------------------------------------------------------------------------------
@@ -248,4 +252,4 @@ class CheckpointError(RungError):
 
 
 class JudgeError(RungError):
-    """The judge could not be asked, took too long, or gave no verdict."""
+    """The judge could not be called, timed out, or returned no verdict."""

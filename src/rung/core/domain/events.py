@@ -1,7 +1,6 @@
-"""The facts of a recovery, in the order they became true. Names and fields are a public contract.
+"""Events and decisions of a recovery. Their names and fields are a public contract: schema `event`.
 
-Events and decisions are named tuples, the one place where we do not use frozen dataclasses: a
-recovery writes four or more of them, and a tuple costs a third.
+They are named tuples instead of frozen dataclasses: a recovery writes four or more of them, and a tuple costs a third.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 
-Skip: TypeAlias = tuple[int, str]  # the index of a rung that was passed over, and why
+Skip: TypeAlias = tuple[int, str]  # index of a rung that was not taken, and why
 
 
 class Status(StrEnum):
-    """How it ended."""
+    """How an incident ended."""
 
     SUCCEEDED = "succeeded"
     RECOVERED = "recovered"
@@ -31,14 +30,14 @@ class Status(StrEnum):
 
 
 class Option(NamedTuple):
-    """One answer a person may give. `id`: approve, decline, retry, replan, stop or model:NAME."""
+    """One possible answer to a question. `id`: approve, decline, retry, replan, stop or model:NAME."""
 
     id: str
     label: str
 
 
 class Repeat(NamedTuple):
-    """Wait, then make the same request again."""
+    """Decision: wait, then send the unchanged request again."""
 
     rung: int
     wait: float
@@ -47,7 +46,7 @@ class Repeat(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Make a new request as this action does, then attempt that."""
+    """Decision: build a new request with this action, then attempt it."""
 
     rung: int
     action: Action
@@ -57,7 +56,7 @@ class Change(NamedTuple):
 
 
 class HandOver(NamedTuple):
-    """Give the work to another model or agent. `estimate`: US dollars, None if nobody knows."""
+    """Decision: hand the work over to another model or agent. `estimate`: US dollars; None: unknown."""
 
     rung: int
     model: str
@@ -68,7 +67,7 @@ class HandOver(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Stop until a person has chosen. With `model` or `agent`: leave to hand over to it is asked for."""
+    """Decision: wait for a person's choice. With `model` or `agent`, the question is whether to hand over to it."""
 
     rung: int
     question: str
@@ -81,7 +80,7 @@ class Ask(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """End here."""
+    """Decision: end the incident."""
 
     rung: int
     status: Status
@@ -93,21 +92,21 @@ Decision: TypeAlias = Repeat | Change | HandOver | Ask | Finish
 
 
 class IncidentContext(NamedTuple):
-    """What holds for a whole incident, and is the same for every call of one guarded function."""
+    """Facts that hold for a whole incident; all calls of one guarded function share one object."""
 
     ladder: str
     policy: str
     attended: bool = False
     idempotent: bool = False
-    rungs: tuple[str, ...] = ()  # the ladder's, by name: an index alone says nothing to whoever reads it later
+    rungs: tuple[str, ...] = ()  # names of the ladder's rungs: events hold only their indexes
     project: str = ""
     session: str = ""
 
 
 class Opened(NamedTuple):
-    """A recovery began. `deadline` and `dollars` already respect an outer incident's limits.
+    """A recovery began. `deadline` and `dollars` include the limits of an outer incident.
 
-    `used` holds the tries that the session has already spent on rungs which count per session.
+    `used` holds the tries that the session has already used, by rung, for rungs with the scope `session`.
     """
 
     at: float
@@ -121,7 +120,7 @@ class Opened(NamedTuple):
 
 
 class AttemptFailed(NamedTuple):
-    """An attempt failed. `may_retry`: the process-wide retry budget had room at that moment."""
+    """An attempt failed. `may_retry`: the process-wide retry budget had room. `made` is False if a circuit was open."""
 
     at: float
     failure: Failure
@@ -132,7 +131,7 @@ class AttemptFailed(NamedTuple):
 
 
 class AttemptSucceeded(NamedTuple):
-    """An attempt's result was good."""
+    """An attempt succeeded."""
 
     at: float
     seconds: float
@@ -140,7 +139,7 @@ class AttemptSucceeded(NamedTuple):
 
 
 class Hinted(NamedTuple):
-    """The journal remembers a rung that helped with this very failure before; told at the first one."""
+    """The journal knows a rung that fixed this failure before; recorded after the first failure."""
 
     at: float
     rung: int
@@ -148,14 +147,14 @@ class Hinted(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What to do next; written down before it is done."""
+    """A decision was made; recorded before it is carried out."""
 
     at: float
     decision: Decision
 
 
 class Changed(NamedTuple):
-    """A rung made this request; `fields` are the names of what differs from the one before."""
+    """A rung built this request; `fields` are the names of the fields that differ from the previous one."""
 
     at: float
     request: Request
@@ -165,7 +164,7 @@ class Changed(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """A rung could not do its part: its change threw, changed nothing, or did not shrink."""
+    """A rung could not be applied: it raised, changed nothing, or did not make the request smaller."""
 
     at: float
     rung: int
@@ -173,21 +172,21 @@ class Skipped(NamedTuple):
 
 
 class StepCompleted(NamedTuple):
-    """The attempt reported a finished part of the work: harvested when it ends partial."""
+    """The attempt reported a finished part of the work; part of the outcome if the incident ends partial."""
 
     at: float
     step: str
 
 
 class Answered(NamedTuple):
-    """A person chose."""
+    """A person answered a question."""
 
     at: float
     option: str
 
 
 class Ordered(NamedTuple):
-    """A person stepped in unasked: `retry` at once, with another model or prompt where given, or `cancel`."""
+    """A person intervened: `retry` at once, optionally with another model or prompt, or `cancel`."""
 
     at: float
     action: str
@@ -197,7 +196,7 @@ class Ordered(NamedTuple):
 
 
 class CheckpointTaken(NamedTuple):
-    """The state before this rung can be put back."""
+    """A checkpoint of the state before this rung was taken."""
 
     at: float
     rung: int
@@ -205,7 +204,7 @@ class CheckpointTaken(NamedTuple):
 
 
 class RolledBack(NamedTuple):
-    """A rung failed, and the state from before it was put back."""
+    """A rung failed, and the state before it was restored."""
 
     at: float
     rung: int
@@ -213,7 +212,7 @@ class RolledBack(NamedTuple):
 
 
 class ModelRestored(NamedTuple):
-    """A hand-over did not help: the work is back on its former model and agent."""
+    """A handover failed: the work is back on its former model and agent."""
 
     at: float
     model: str
@@ -221,7 +220,7 @@ class ModelRestored(NamedTuple):
 
 
 class Crashed(NamedTuple):
-    """A listener, hook, check or checkpoint broke. Recorded, shown, and otherwise ignored."""
+    """A listener, hook, check or checkpoint raised an error. Recorded, reported and otherwise ignored."""
 
     at: float
     what: str
@@ -229,14 +228,14 @@ class Crashed(NamedTuple):
 
 
 class Cancelled(NamedTuple):
-    """Somebody stopped it from outside."""
+    """The recovery was cancelled from outside."""
 
     at: float
     reason: str
 
 
 class Closed(NamedTuple):
-    """It ended without a success."""
+    """The incident ended without success."""
 
     at: float
     status: Status

@@ -1,4 +1,4 @@
-"""What went wrong: evidence (neutral facts) and failure (what we say the evidence is)."""
+"""Failures: kinds, the evidence of an error (neutral facts), and its classification; also masks and fingerprints."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """The closed set of names a failure can have."""
+    """Kind of a failure: a closed set."""
 
-    # transient: the same call may well succeed in a moment
+    # transient: the same call may succeed in a moment
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
     SERVER_ERROR = "server_error"
     TIMEOUT = "timeout"
     NETWORK = "network"
     STREAM_INTERRUPTED = "stream_interrupted"
-    # limits: something is used up
+    # limits: a limit or quota is exhausted
     CONTEXT_LIMIT = "context_limit"
     OUTPUT_LIMIT = "output_limit"
     QUOTA_EXHAUSTED = "quota_exhausted"
     RESOURCE_EXHAUSTED = "resource_exhausted"
     TURNS_EXHAUSTED = "turns_exhausted"
     BUDGET_EXHAUSTED = "budget_exhausted"
-    # request: what was asked cannot be done as asked
+    # request: the request cannot be served as it is
     INVALID_REQUEST = "invalid_request"
     AUTH_ERROR = "auth_error"
     MISSING_CREDENTIALS = "missing_credentials"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
     CONFIGURATION = "configuration"
     CONTENT_FILTER = "content_filter"
     REFUSAL = "refusal"
-    # result: there is an answer, and it is not good
+    # result: there is an answer, but it is not good enough
     MALFORMED_OUTPUT = "malformed_output"
     PARTIAL_OUTPUT = "partial_output"
     GAVE_UP = "gave_up"
@@ -52,12 +52,12 @@ class Kind(StrEnum):
     UNVERIFIED = "unverified"
     TEST_FAILURE = "test_failure"
     TOOL_ERROR = "tool_error"
-    # behaviour: nobody raised anything, and it is going wrong
+    # behaviour: no error was raised, but the agent makes no progress
     LOOP_DETECTED = "loop_detected"
     STALLED = "stalled"
     CAPABILITY_MISMATCH = "capability_mismatch"
     CONTEXT_WARNING = "context_warning"
-    # crew: trouble between agents
+    # crew: problems between cooperating agents
     WORKER_DEAD = "worker_dead"
     WORKER_HUNG = "worker_hung"
     CLAIM_BLOCKED = "claim_blocked"
@@ -98,11 +98,11 @@ GROUPS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
 
 TRANSIENT: Final = frozenset(GROUPS["transient"])
 
-# Trouble of the service itself: when it cannot be waited out it is "service down", and only another
-# model or provider can help.
+# Failures of the provider: when retries do not fix them they count as `service_down`, and only another model or
+# provider can help.
 PROVIDER_KINDS: Final = frozenset({Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.SERVER_ERROR, Kind.NETWORK, Kind.TIMEOUT})
 
-# Not the work's fault: whoever takes over is given the same request, without a word about it.
+# Failures that the work did not cause: a handover sends the unchanged request, without a text about the failure.
 INFRASTRUCTURE_KINDS: Final = PROVIDER_KINDS | {
     Kind.SERVICE_DOWN,
     Kind.MODEL_UNAVAILABLE,
@@ -112,13 +112,13 @@ INFRASTRUCTURE_KINDS: Final = PROVIDER_KINDS | {
 
 
 def is_resumable(failure: Failure) -> bool:
-    """Did the service fail in the midst of a stream? Then whoever takes over goes on with it, and repeats nothing."""
+    """Whether the provider failed in the middle of a stream, so that another model can resume the answer."""
     evidence = failure.evidence
     streamed = evidence.phase is Phase.STREAM and evidence.output_started
     return failure.kind in INFRASTRUCTURE_KINDS and streamed and not evidence.side_effects
 
 
-# Repeating these unchanged is useless at best: somebody must change something first.
+# Retrying these unchanged cannot succeed: the request, the account or the settings must change first.
 NEVER_RETRYABLE: Final = frozenset(
     {
         Kind.AUTH_ERROR,
@@ -135,23 +135,22 @@ NO_HEADERS: Final[Mapping[str, str]] = FrozenEmptyDict()
 
 
 class Phase(StrEnum):
-    """Where in an attempt the trouble came up."""
+    """Phase of an attempt in which it failed."""
 
-    CALL = "call"  # talking to a model, a service or the system
+    CALL = "call"  # during a call to a model, a service or the system
     STREAM = "stream"  # while an answer was arriving
-    TOOL = "tool"  # in a tool the agent ran
-    RESULT = "result"  # an answer came and was judged
-    LIMIT = "limit"  # we ended the attempt: its time was up
+    TOOL = "tool"  # in a tool that the agent ran
+    RESULT = "result"  # a complete answer was checked and rejected
+    LIMIT = "limit"  # Rung interrupted the attempt at its time limit
 
 
 class Evidence(NamedTuple):
-    """Neutral facts about something that went wrong; every field may be left out.
+    """Neutral facts about an error; every field is optional.
 
-    `code` holds the provider's own type, code or stop reason; several are separated by spaces.
-    `finding` is the kind, where whoever noticed (a detector, a judge, the attempt itself) already
-    knows it. `output` is what had been produced; `output_started` and `side_effects` say that a
-    replay would be visible. `spent` says that an inner ladder already recovered in vain. `tool` is the
-    name of the tool that failed.
+    `code` holds the provider's own error type, code or stop reason; several are separated by spaces. `finding` is the
+    kind, if the source of the evidence (a detector, a judge, the attempt itself) already knows it. `output` is the
+    output produced before the failure; `output_started` and `side_effects` say that a replay would be visible.
+    `spent` says that an inner ladder already tried to recover and failed. `tool` is the name of the tool that failed.
     """
 
     text: str = ""
@@ -177,7 +176,7 @@ class Evidence(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What we say the evidence is. `retryable`: the same request may succeed later, unchanged."""
+    """Classified evidence. `retryable`: the unchanged request may succeed later. `rule`: the rule that matched."""
 
     kind: Kind
     retryable: bool
@@ -188,32 +187,32 @@ class Failure(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hex digits that are equal for the same trouble seen again; made when asked for."""
+        """Twelve hex digits, equal for recurrences of the same error; computed on each access."""
         return fingerprint(self.kind, self.evidence)
 
     def headline(self, length: int = 200) -> str:
-        """The kind and the first line of the message; the kind alone where there is no message."""
+        """Return the kind and the first line of the message; the kind alone if there is no message."""
         line = first_line(self.message, length)
         return f"{self.kind}: {line}" if line else self.kind.value
 
     @property
     def tokens(self) -> TokenCounts | None:
-        """How much fits and how much was asked for, where a context limit says both."""
+        """Token limit and requested tokens, if a context limit error states both."""
         if self.kind is not Kind.CONTEXT_LIMIT:
             return None
-        from rung.core.domain.token_counts import tokens_in
+        from rung.core.domain.token_counts import parse_token_counts
 
-        return tokens_in(self.message)
+        return parse_token_counts(self.message)
 
 
 def first_line(text: str, length: int = 160) -> str:
-    """The first line of a text that is not blank, shortened to a length."""
+    """Return the first line that is not blank, shortened to a length."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 MASKS: Final = (
-    (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+){2,}[\\/]?"), "<path>"),  # first: with all the ids and dates in it
+    (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+){2,}[\\/]?"), "<path>"),  # first: paths contain ids and dates
     (re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "<time>"),
     (re.compile(r"\b[a-z]{2,12}[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}\b", re.IGNORECASE), "<id>"),
@@ -224,71 +223,72 @@ MASKS: Final = (
         ),
         "<n>",
     ),
-    # Times of day, and a line with its column, are numbers like any other: 9:15 and 120:5 must look alike.
+    # Also matches times of day and line:column, so that 9:15 and 120:5 are masked alike.
     (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
 )
-# Where a mask can find anything at all, by what is quickly seen: most texts have neither paths nor dashes in them.
+# Cheap tests for which masks can match at all: most texts contain neither paths nor dashes.
 _PATH, _UUID, _TIME, _ID, _HEX, _NUMBER = MASKS
 _DIGIT: Final = re.compile(r"\d")
-# Looked for around digits, of which prose has few: an x after one, an exponent before, seven hex digits with it.
-_HEXED: Final = re.compile(
+# Anchored at digits, which are rare in prose: followed by x, preceded by an exponent, or within seven hex digits.
+_HAS_HEX: Final = re.compile(
     r"\d(?:[xX]|(?<=[eE][+-]\d)|"
     + "|".join(rf"(?<=[0-9a-fA-F]{{{before}}}\d)(?=[0-9a-fA-F]{{{6 - before}}})" for before in range(7))
     + ")"
 )
-_KEPT: Final = 400
+_MAX_MASKED_CHARACTERS: Final = 400
 
 
-def masked(text: str) -> str:
-    """The start of a text with numbers, ids, paths and times masked: what stays when an error comes again.
+def mask_volatile(text: str) -> str:
+    """Return the start of a text with numbers, ids, paths and times masked, equal for recurrences of an error.
 
-    Cut after it was masked, or a longer number at the start would move the end.
+    The text is cut after masking: otherwise a longer number at the start would move the end.
     """
     text = text.lstrip()
-    looked_at = 2 * _KEPT
+    length = 2 * _MAX_MASKED_CHARACTERS
     while True:
-        part = text[:looked_at]
-        if len(text) > looked_at:
-            part = part.rsplit(None, 1)[0]  # whole words: half an id is not seen to be one
+        part = text[:length]
+        if len(text) > length:
+            part = part.rsplit(None, 1)[0]  # cut at whole words: half an id does not match its mask
         for pattern, name in _masks_for(part):
             part = pattern.sub(name, part)
         part = " ".join(part.split()).lower()
-        if len(part) >= _KEPT or len(text) <= looked_at:
-            return part[:_KEPT]
-        looked_at *= 2
+        if len(part) >= _MAX_MASKED_CHARACTERS or len(text) <= length:
+            return part[:_MAX_MASKED_CHARACTERS]
+        length *= 2
 
 
 def _masks_for(text: str) -> Iterator[tuple[re.Pattern[str], str]]:
     if "/" in text or "\\" in text:
         yield _PATH
-    dashed = "-" in text
-    if dashed:
+    """Yield the masks that can match in the text."""
+    has_dash = "-" in text
+    if has_dash:
         yield _UUID
     if _DIGIT.search(text) is None:
         return
-    if dashed:
+    if has_dash:
         yield _TIME
-    if dashed or "_" in text:
+    if has_dash or "_" in text:
         yield _ID
-    if _HEXED.search(text) is not None:
+    if _HAS_HEX.search(text) is not None:
         yield _HEX
     yield _NUMBER
 
 
 def short_hash(text: str, size: int) -> str:
-    """Hex digits for a text: equal for equal texts, on every machine."""
-    from hashlib import blake2b  # loads OpenSSL, which a command that hashes nothing should not wait for
+    """Return a hash of the text as hex digits, stable across machines; `size` is in bytes."""
+    from hashlib import blake2b  # loads OpenSSL: imported late, as many commands hash nothing
 
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
 
 
 def fingerprint(kind: Kind, evidence: Evidence) -> str:
-    """Twelve hex digits that are equal for the same trouble seen again."""
+    """Return twelve hex digits, equal for recurrences of the same error."""
     exception = evidence.exceptions[0] if evidence.exceptions else ""
     text = evidence.text
-    mask = _masked if len(text) <= _KEPT * 2 else masked
+    mask = _mask_volatile_cached if len(text) <= _MAX_MASKED_CHARACTERS * 2 else mask_volatile
     parts = (kind.value, str(evidence.status), evidence.code, exception, mask(text))
     return short_hash("\x1f".join(parts), 6)
 
 
-_masked: Final = lru_cache(maxsize=512)(masked)  # the same trouble says the same, again and again
+_mask_volatile_cached: Final = lru_cache(maxsize=512)(mask_volatile)  # errors recur with the same text

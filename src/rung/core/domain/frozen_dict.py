@@ -1,4 +1,4 @@
-"""An empty mapping that stays empty: a default which, unlike a mapping proxy, can be copied and pickled."""
+"""An immutable empty dict: a shared default value that, unlike a mapping proxy, can be copied and pickled."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, NoReturn
 
 
 class FrozenEmptyDict(dict[str, Any]):
-    """Has no entries, and takes none."""
+    """Empty dict that rejects writes."""
 
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("this mapping is a shared default and stays empty: make a dict of your own")
+    def _reject_write(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("this mapping is a shared default and read-only: create a new dict")
 
-    __setitem__ = setdefault = update = __ior__ = _refuse
+    __setitem__ = setdefault = update = __ior__ = _reject_write

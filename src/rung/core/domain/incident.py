@@ -1,4 +1,4 @@
-"""The state of one recovery, computed only by folding its events."""
+"""Incident: the state of one recovery, computed only by folding its events."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 
 _SUCCEEDED: Final = ev.Status.SUCCEEDED
 _RECOVERED: Final = ev.Status.RECOVERED
-_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+_EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class Incident:
-    """What has happened so far. Changed by `fold` alone; equal when the same events were folded.
+    """State of a recovery. Only `fold` changes it; incidents are equal if they folded the same events.
 
-    The defaults are class attributes, so that opening an incident costs one small object: most are
-    closed again after one repeated attempt.
+    Defaults are class attributes, so that a new incident is one small object: most incidents end after one retry.
     """
 
     id: str = ""
@@ -42,8 +41,8 @@ class Incident:
     failures: tuple[Failure, ...] = ()
     retry_budget_ok: bool = True
     steps: tuple[str, ...] = ()
-    partial_output: str = ""  # the answer so far: what was cut off, and what each resumption added
-    resumed_elsewhere: bool = False  # whoever was handed over to goes on with it
+    partial_output: str = ""  # the answer so far: the truncated part and what each resumption added
+    resumed_elsewhere: bool = False  # the model handed over to resumes the partial answer
 
     first_request: Request | None = None
     request: Request | None = None
@@ -51,50 +50,50 @@ class Incident:
     models: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
 
-    rung: int = -1  # the highest rung used whose tries are not forgotten
-    tries_used: Mapping[int, int] = _NOTHING  # tries by rung, for the whole incident
-    retries: Mapping[int, int] = _NOTHING  # tries by rung, since the last climb
+    rung: int = -1  # the highest rung used, retry rungs excepted
+    tries_used: Mapping[int, int] = _EMPTY  # tries by rung during the whole incident
+    retries: Mapping[int, int] = _EMPTY  # retries by rung since the last climb
     retrying_since: float = 0.0
-    entered_at: Mapping[int, float] = _NOTHING
+    entered_at: Mapping[int, float] = _EMPTY
     exhausted: frozenset[int] = frozenset()
     session_used: tuple[tuple[str, int], ...] = ()
-    path: tuple[int, ...] = ()  # the rungs climbed, lowest first
+    path: tuple[int, ...] = ()  # the rungs used, lowest first
     decision: ev.Decision | None = None
-    active_decision: ev.Decision | None = None  # the one that made the request being attempted; a repeat does not
-    asked: ev.Ask | None = None
+    active_decision: ev.Decision | None = None  # the decision that built the current request; never a retry
+    last_question: ev.Ask | None = None
     answer: str = ""
-    checkpoints: Mapping[int, str] = _NOTHING
-    hint: int = -1  # the rung that helped with the first failure before
+    checkpoints: Mapping[int, str] = _EMPTY
+    hint: int = -1  # the rung that fixed the first failure before, according to the journal
 
     @classmethod
     def of(cls, events: Iterable[ev.Event]) -> Incident:
-        """The incident these events amount to."""
+        """Return the incident of these events."""
         incident = cls()
         for event in events:
             incident.fold(event)
         return incident
 
     def fold(self, event: ev.Event) -> None:
-        """Take in one more fact."""
+        """Apply one event."""
         FOLDS[type(event)](self, event)
 
     @property
     def resuming(self) -> bool:
-        """Is the request being attempted a continuation of a cut-off answer?"""
+        """Whether the current request continues a truncated answer."""
         if isinstance(self.active_decision, ev.HandOver):
             return self.resumed_elsewhere
         return isinstance(self.active_decision, ev.Change) and self.active_decision.action is Action.RESUME
 
     @property
     def handed_over(self) -> bool:
-        """Is another model or agent at work than at the beginning?"""
-        one, other = self.request, self.first_request
-        return one is not None and other is not None and (one.model, one.agent) != (other.model, other.agent)
+        """Whether the current request goes to another model or agent than the first one."""
+        now, first = self.request, self.first_request
+        return now is not None and first is not None and (now.model, now.agent) != (first.model, first.agent)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Incident) and self.__dict__ == other.__dict__
 
-    __hash__ = None  # type: ignore[assignment]  # changed by every fold: never a key
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
         return f"<Incident {self.id} {self.status or 'open'} attempts={self.attempts} path={self.path}>"
@@ -156,16 +155,16 @@ class Incident:
         else:
             if rung > self.rung:
                 self.rung = rung
-                self.retries = _NOTHING
+                self.retries = _EMPTY
                 self.entered_at = {**self.entered_at, rung: event.at}
-            self._entered(decision)
+            self._count_try(decision)
         if not self.path or self.path[-1] < rung:
             self.path = (*self.path, rung)
 
-    def _entered(self, decision: ev.Decision) -> None:
-        """Count a try on its rung. Asking for leave is none: what is then done will be."""
+    def _count_try(self, decision: ev.Decision) -> None:
+        """Count a try of the decision's rung. A request for approval is not a try: the handover after it is."""
         if isinstance(decision, ev.Ask):
-            self.asked = decision
+            self.last_question = decision
             if decision.model or decision.agent:
                 return
         elif isinstance(decision, ev.HandOver):
@@ -184,14 +183,14 @@ class Incident:
         self.exhausted |= {event.rung}
 
     def _step_completed(self, event: ev.StepCompleted) -> None:
-        if event.step not in self.steps:  # a repeated attempt does the same again
+        if event.step not in self.steps:  # a retried attempt reports its steps again
             self.steps = (*self.steps, event.step)
 
     def _answered(self, event: ev.Answered) -> None:
         self.answer = event.option
-        if event.option == "decline" and self.asked is not None:
-            self.models |= {self.asked.model}
-            self.agents |= {self.asked.agent}
+        if event.option == "decline" and self.last_question is not None:
+            self.models |= {self.last_question.model}
+            self.agents |= {self.last_question.agent}
 
     def _ordered(self, event: ev.Ordered) -> None:
         if event.model:
@@ -220,7 +219,7 @@ class Incident:
 
 
 FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
-    ev.Opened: Incident._opened,  # noqa: SLF001  # the table of this class's own folds
+    ev.Opened: Incident._opened,  # noqa: SLF001  # this class's own methods
     ev.AttemptFailed: Incident._attempt_failed,  # noqa: SLF001
     ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001
     ev.Hinted: Incident._hinted,  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""A ladder is data: an ordered list of rungs, and the entry rung of each kind."""
+"""Ladder: an ordered list of rungs, and the rung at which each kind of failure enters. Data only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """What a rung does."""
+    """Action of a rung."""
 
     RETRY = "retry"
     RETRY_WITH_CONTEXT = "retry-with-context"
@@ -51,36 +51,36 @@ class Action(StrEnum):
     FORCE_DONE = "force-done"
 
 
-DOES: Final[Mapping[Action, str]] = MappingProxyType(
+ACTION_DESCRIPTIONS: Final[Mapping[Action, str]] = MappingProxyType(
     {
-        Action.RETRY: "the same request again, after a pause",
-        Action.RETRY_WITH_CONTEXT: "again, with the error and the failed output beside it",
-        Action.NUDGE: "the same approach, adjusted to the error",
-        Action.RAISE_LIMIT: "a larger output limit",
-        Action.RESUME: "go on where the answer was cut",
-        Action.COMPACT: "the same with a smaller context",
-        Action.REPAIR: "the same with its history mended",
-        Action.RESPAWN: "a fresh agent: narrower scope, more turns, simpler task",
-        Action.REPLAN: "the same goal by another approach",
-        Action.RESTRUCTURE: "the work cut up differently",
-        Action.FIX: "a proposed correction",
+        Action.RETRY: "send the unchanged request again after a backoff",
+        Action.RETRY_WITH_CONTEXT: "try again with the error and the failed output in the prompt",
+        Action.NUDGE: "keep the approach and adjust it to the error",
+        Action.RAISE_LIMIT: "raise the output limit",
+        Action.RESUME: "continue the truncated answer",
+        Action.COMPACT: "send the request with a compacted context",
+        Action.REPAIR: "send the request with a repaired message history",
+        Action.RESPAWN: "start a new agent: narrower scope, more turns, simpler task",
+        Action.REPLAN: "pursue the same goal with another approach",
+        Action.RESTRUCTURE: "split the work differently",
+        Action.FIX: "propose a correction",
         Action.INVESTIGATE: "find the cause before changing anything",
-        Action.FALLBACK: "another model or agent",
-        Action.ESCALATE: "the next model up",
-        Action.ASK: "a person chooses; with nobody there: blocked, and a report",
-        Action.SURFACE: "a person is shown the error and may override",
-        Action.FORCE_DONE: "finish honestly with what there is",
+        Action.FALLBACK: "hand over to another model or agent",
+        Action.ESCALATE: "hand over to the next model up",
+        Action.ASK: "ask a person; unattended: end blocked, with a report",
+        Action.SURFACE: "show the error to a person, who may override it",
+        Action.FORCE_DONE: "finish with the results so far and an honest report",
     }
 )
 
-HAND_OVERS: Final = frozenset({Action.FALLBACK, Action.ESCALATE})
-ENDINGS: Final = frozenset({Action.ASK, Action.SURFACE, Action.FORCE_DONE})
+HANDOVER_ACTIONS: Final = frozenset({Action.FALLBACK, Action.ESCALATE})
+ENDING_ACTIONS: Final = frozenset({Action.ASK, Action.SURFACE, Action.FORCE_DONE})
 
 
 class RungScope(StrEnum):
-    """How long a rung's spent tries are remembered."""
+    """How long a rung's used tries are counted."""
 
-    ACTION = "action"  # afresh after each climb
+    ACTION = "action"  # reset after each climb
     INCIDENT = "incident"
     SESSION = "session"
 
@@ -90,7 +90,7 @@ _LOOP_DETECTED: Final = Kind.LOOP_DETECTED  # reading a member of an enum class 
 
 @settings
 class Rung:
-    """One level: what it does, how often, for how long, and what one try is expected to cost."""
+    """One rung: its action, number of tries, time limit and expected cost of one try."""
 
     action: Action = setting(one_of(Action), "What the rung does.")
     name: str = setting(ANY_TEXT, "Name of the rung. Default: its action.", default="")
@@ -100,15 +100,15 @@ class Rung:
     )
     scope: RungScope = setting(
         one_of(RungScope),
-        "How long used tries are remembered. Default for retry: `action`.",
+        "How long used tries are counted. Default for retry: `action`.",
         default=RungScope.INCIDENT,
     )
     cost: float = setting(DOLLARS, "Expected cost of one try.", default=0.0)
     applies_to: frozenset[Kind] | None = setting(
-        optional(KINDS), "Kinds that the rung can do anything about. Default: all.", default=None
+        optional(KINDS), "Kinds that the rung can fix. Default: all.", default=None
     )
     max_missing_sections: int | None = setting(
-        optional(WHOLE), "Use the rung only while at most so many declared sections are missing.", default=None
+        optional(WHOLE), "Use the rung only if at most this many declared sections are missing.", default=None
     )
     rollback: bool = setting(FLAG, "Restore the checkpoint taken on entry when the rung fails.", default=False)
     spent_with: str = setting(ANY_TEXT, "Name of a lower rung: this rung is exhausted with that one.", default="")
@@ -120,17 +120,18 @@ class Rung:
             object.__setattr__(self, "name", self.action.value)
         object.__setattr__(self, "is_retry", self.scope is RungScope.ACTION)
         if self.scope is RungScope.ACTION and self.action is not Action.RETRY:
-            raise ConfigError("scope", self.scope.value, "'action' for retry only: another rung would never be spent")
+            raise ConfigError(
+                "scope", self.scope.value, "'action' for retry only: another rung would never be exhausted"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """Rungs from the cheapest to the last, which must be an ending.
+    """Rungs from the cheapest to the last, which must end the incident.
 
-    `entry` names the rung a kind enters at, `default_entry` the one for kinds not in it; `loops` holds the
-    entry of a detected loop by the number of repeats, `sizes` that of an error whose report states its
-    size. A kind that enters at the highest rung of `sizes` or above enters there whatever its size.
-    `first` is the number of the lowest level.
+    `entry` maps a kind to its entry rung; `default_entry` is the entry of all other kinds. `loops` holds the entry of
+    a detected loop by its number of repeats, `sizes` that of an error whose report states its size. A kind that enters
+    at or above the highest rung of `sizes` ignores its size. `base_level` is the level number of the lowest rung.
     """
 
     name: str
@@ -141,8 +142,8 @@ class Ladder:
     sizes: Mapping[Size, str] = field(default_factory=dict)
     base_level: int = 1
     about: str = ""
-    _enters: Mapping[Kind, int] = field(init=False, repr=False, compare=False)
-    _by_size: Mapping[Size, int] = field(init=False, repr=False, compare=False)
+    _entry_by_kind: Mapping[Kind, int] = field(init=False, repr=False, compare=False)
+    _entry_by_size: Mapping[Size, int] = field(init=False, repr=False, compare=False)
     _size_limit: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -152,10 +153,10 @@ class Ladder:
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError("rungs.name", name, "a name that no other rung has")
-        if self.rungs[-1].action not in ENDINGS:
+        if self.rungs[-1].action not in ENDING_ACTIONS:
             raise ConfigError("rungs", names[-1], "a last rung that ends: ask, surface or force-done")
         for rung in self.rungs[:-1]:
-            if rung.action in ENDINGS:
+            if rung.action in ENDING_ACTIONS:
                 raise ConfigError("rungs", rung.name, "an ending (ask, surface, force-done) as the last rung only")
         for index, rung in enumerate(self.rungs):
             if rung.spent_with and rung.spent_with not in names[:index]:
@@ -164,11 +165,11 @@ class Ladder:
         self._check_entries(names)
         object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
         object.__setattr__(self, "loops", tuple(sorted(self.loops)))
-        enters = {kind: names.index(self.entry.get(kind, self.default_entry)) for kind in Kind}
-        object.__setattr__(self, "_enters", MappingProxyType(enters))
+        entry_by_kind = {kind: names.index(self.entry.get(kind, self.default_entry)) for kind in Kind}
+        object.__setattr__(self, "_entry_by_kind", MappingProxyType(entry_by_kind))
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
         by_size = {size: names.index(name) for size, name in self.sizes.items()}
-        object.__setattr__(self, "_by_size", MappingProxyType(by_size))
+        object.__setattr__(self, "_entry_by_size", MappingProxyType(by_size))
         object.__setattr__(self, "_size_limit", max(by_size.values(), default=0))
 
     def _check_entries(self, names: list[str]) -> None:
@@ -188,24 +189,24 @@ class Ladder:
                 raise ConfigError(f"sizes.{size}", name, allowed)
 
     def entry_index(self, failure: Failure) -> int:
-        """The index of the rung at which this failure enters."""
-        index = self._enters[failure.kind]
+        """Return the index of the rung at which this failure enters."""
+        index = self._entry_by_kind[failure.kind]
         if failure.kind is _LOOP_DETECTED:
             for count, name in self.loops:
                 if failure.evidence.repeats >= count:
                     index = self.index(name)
         if index < self._size_limit:
             size = size_of(failure)
-            return index if size is None else self._by_size.get(size, index)
+            return index if size is None else self._entry_by_size.get(size, index)
         return index
 
     def index(self, name: str) -> int:
-        """The position of the rung of this name."""
+        """Return the index of the rung with this name."""
         for position, rung in enumerate(self.rungs):
             if rung.name == name:
                 return position
         raise ConfigError("rung", name, ", ".join(rung.name for rung in self.rungs))
 
     def level(self, index: int) -> int:
-        """The number people know the rung by."""
+        """Return the level number of a rung, as people see it."""
         return self.base_level + index

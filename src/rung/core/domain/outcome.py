@@ -1,4 +1,4 @@
-"""How a recovery ended, and the JSON contracts in which that is told."""
+"""Outcome: the result of a recovery, its JSON contracts and its reports."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-GOOD: Final = frozenset({Status.SUCCEEDED, Status.RECOVERED})
+SUCCESS_STATUSES: Final = frozenset({Status.SUCCEEDED, Status.RECOVERED})
 
 _RECOMMENDATIONS: Final[Mapping[Kind, str]] = {
     Kind.MISSING_CREDENTIALS: "Provide the missing credentials, then run it again.",
-    Kind.AUTH_ERROR: "Check the key or token: the provider refuses it. Then run it again.",
+    Kind.AUTH_ERROR: "Check the key or token: the provider rejects it. Then run it again.",
     Kind.QUOTA_EXHAUSTED: "Add credit or wait until the plan's limit resets, then run it again.",
     Kind.BUDGET_EXHAUSTED: "Raise the budget if the work is worth it, then run it again.",
     Kind.RATE_LIMIT: "Wait for the limit to reset, or spread the calls; then run it again.",
@@ -31,12 +31,12 @@ _RECOMMENDATIONS: Final[Mapping[Kind, str]] = {
     Kind.OVERLOADED: "Run it again when the service is less busy, or add another model to fall back to.",
     Kind.CONTEXT_LIMIT: "Split the task, or give it to a model with a larger context.",
     Kind.TEST_FAILURE: "Look at the failing test; the agent did not find the cause.",
-    Kind.LOOP_DETECTED: "Look at what it kept repeating; give it the fact or the right it lacks.",
-    Kind.STRATEGIC_AMBIGUITY: "Decide which way to go, then run it again with that decision.",
+    Kind.LOOP_DETECTED: "Look at what it kept repeating; provide the missing fact or permission.",
+    Kind.STRATEGIC_AMBIGUITY: "Decide which approach to take, then run it again with that decision.",
     Kind.TURNS_EXHAUSTED: "Give it more turns, or a smaller task.",
     Kind.CAPABILITY_MISMATCH: "Give it to an agent or a model that can do this, or do this part yourself.",
-    Kind.PERMISSION_DENIED: "Grant the right it lacks, or tell it where it may work.",
-    Kind.TIMEOUT: "Give it more time or a smaller task, or look at what it waited for.",
+    Kind.PERMISSION_DENIED: "Grant the missing permission, or tell it where it may work.",
+    Kind.TIMEOUT: "Give it more time or a smaller task, or find out what it waited for.",
     Kind.NETWORK: "Check the connection to the service, then run it again.",
     Kind.CONFIGURATION: "Correct the setting named in the error, then run it again.",
 }
@@ -44,10 +44,10 @@ _RECOMMENDATIONS: Final[Mapping[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[T]):
-    """How it ended. Always says what was done, where it stopped and what a person should do.
+    """Result of a recovery: its status, what was done, where it stopped and what a person should do.
 
-    `value` is the result when `ok`, or what the last turn wrote when partial. `model` is the model the
-    next call should use. `events` is everything that happened, in order.
+    `value` is the result if `ok`, or the output of the last turn if partial. `model` is the model that the next call
+    should use. `events` holds all events in order.
     """
 
     status: Status
@@ -69,18 +69,18 @@ class Outcome(Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Is there a good result?"""
-        return self.status in GOOD
+        """Whether the recovery succeeded."""
+        return self.status in SUCCESS_STATUSES
 
     def unwrap(self) -> T:
-        """The value; or the last error raised again, with the whole path as notes."""
+        """Return the value, or raise the last error with the history of the recovery as notes."""
         if self.ok:
-            return self.value  # type: ignore[return-value]  # an ok outcome has its value
+            return self.value  # type: ignore[return-value]  # a successful outcome has a value
         raise annotate(self.error or AttemptError(self.reason), self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The outcome as JSON: schema `outcome`."""
-        contract: dict[str, Any] = {
+        """Return the outcome as a JSON object: schema `outcome`."""
+        return {
             "status": self.status.value,
             "completedSteps": list(self.steps),
             "failedAt": None if self.ok else self.failed_at,
@@ -95,10 +95,9 @@ class Outcome(Generic[T]):
             "ladder": self.ladder,
             "incident": self.id,
         }
-        return contract
 
     def pipeline_failure(self, route_to: str = "lead") -> dict[str, Any]:
-        """What a stage hands downstream when it did not succeed: schema `pipeline-failure`."""
+        """Return what a failed stage passes downstream: schema `pipeline-failure`."""
         level = self.path[-1] if self.path else 0
         missing = self.failure.evidence.missing if self.failure is not None else ()
         return {
@@ -122,9 +121,9 @@ def build_outcome(
     now: float,
     sticky: bool,
 ) -> Outcome[Any]:
-    """The outcome of a closed incident."""
-    assert incident.status is not None  # noqa: S101  # the engine closes before it concludes
-    kept = incident.request if sticky and incident.status in GOOD else incident.first_request
+    """Return the outcome of a closed incident; with `sticky`, a later call stays on the model handed over to."""
+    assert incident.status is not None  # noqa: S101  # the engine closes the incident first
+    next_request = incident.request if sticky and incident.status in SUCCESS_STATUSES else incident.first_request
     failure = incident.failure
     return Outcome(
         status=incident.status,
@@ -138,7 +137,7 @@ def build_outcome(
         path=tuple(ladder.level(index) for index in incident.path),
         steps=incident.steps,
         failed_at=failed_at(incident),
-        model="" if kept is None else kept.model,
+        model="" if next_request is None else next_request.model,
         ladder=ladder.name,
         id=incident.id,
         events=events,
@@ -150,10 +149,10 @@ E = TypeVar("E", bound=BaseException)
 
 
 def annotate(error: E, outcome: Outcome[Any]) -> E:
-    """The error, saying what was tried, and known to an outer ladder as already recovered in vain."""
+    """Add the history of the recovery to the error as notes, and mark it so that an outer ladder does not repeat it."""
     if error.__dict__.get("__rung_outcome__") is outcome:
-        return error  # unwrapped before: it says so already
-    for note in notes(outcome):
+        return error  # annotated by an earlier unwrap
+    for note in note_lines(outcome):
         error.add_note(note)
     evidence = outcome.failure.evidence if outcome.failure is not None else Evidence(text=outcome.reason)
     kind = outcome.failure.kind if outcome.failure is not None else Kind.UNKNOWN
@@ -162,13 +161,13 @@ def annotate(error: E, outcome: Outcome[Any]) -> E:
     return error
 
 
-def _attempts(outcome: Outcome[Any]) -> str:
+def _count_attempts(outcome: Outcome[Any]) -> str:
     return f"{outcome.attempts} attempt{'s' * (outcome.attempts != 1)}"
 
 
-def notes(outcome: Outcome[Any]) -> list[str]:
-    """What happened, a line each."""
-    lines = [f"rung: {outcome.status} after {_attempts(outcome)} in {outcome.seconds:.1f} s: {outcome.reason}"]
+def note_lines(outcome: Outcome[Any]) -> list[str]:
+    """Return the failures and decisions of a recovery, one line each."""
+    lines = [f"rung: {outcome.status} after {_count_attempts(outcome)} in {outcome.seconds:.1f} s: {outcome.reason}"]
     for event in outcome.events:
         if isinstance(event, AttemptFailed):
             failure = event.failure
@@ -181,7 +180,7 @@ def notes(outcome: Outcome[Any]) -> list[str]:
 
 
 def recommendation(failure: Failure | None) -> str:
-    """What a person should do about it."""
+    """Return what a person should do about a failure."""
     if failure is None:
         return "Run it again."
     general = f"Look at the error ({failure.kind}); change what it names, then run it again."
@@ -189,13 +188,13 @@ def recommendation(failure: Failure | None) -> str:
 
 
 def failed_at(incident: Incident) -> str:
-    """Where it stopped: after the last finished step, at which attempt."""
-    where = f"attempt {incident.attempts}"
-    return f"{where}, after: {incident.steps[-1]}" if incident.steps else where
+    """Return where the recovery stopped: the attempt, and the last finished step."""
+    attempt = f"attempt {incident.attempts}"
+    return f"{attempt}, after: {incident.steps[-1]}" if incident.steps else attempt
 
 
 def level_records(events: tuple[Event, ...], ladder: Ladder, epoch: float = 0.0) -> list[dict[str, Any]]:
-    """One record for each transition to another rung: schema `level-record`."""
+    """Return one record for each transition to another rung: schema `level-record`."""
     from datetime import UTC, datetime
 
     records: list[dict[str, Any]] = []
@@ -208,7 +207,7 @@ def level_records(events: tuple[Event, ...], ladder: Ladder, epoch: float = 0.0)
             continue
         level = ladder.level(event.decision.rung)
         if levels and levels[-1] >= level:
-            continue  # a retry on a higher rung is no transition
+            continue  # a retry while on a higher rung is not a transition
         records.append(
             {
                 "recoveryLevel": level,
@@ -223,7 +222,7 @@ def level_records(events: tuple[Event, ...], ladder: Ladder, epoch: float = 0.0)
 
 
 def report_text(outcome: Outcome[Any], ladder: Ladder) -> str:
-    """The report of a blocked incident, in Markdown."""
+    """Return the report of a blocked incident in Markdown."""
     from datetime import UTC, datetime
 
     opened = outcome.events[0].at if outcome.events else 0.0
@@ -234,7 +233,7 @@ def report_text(outcome: Outcome[Any], ladder: Ladder) -> str:
         f"- level {record['recoveryLevel']}, {record['recoveryAction']}, after {record['errorType']}"
         for record in level_records(outcome.events, ladder)
     ]
-    lines += ["", f"{_attempts(outcome)}, {outcome.seconds:.0f} s, ${outcome.dollars:.2f}.", ""]
+    lines += ["", f"{_count_attempts(outcome)}, {outcome.seconds:.0f} s, ${outcome.dollars:.2f}.", ""]
     lines += ["## Why it failed", ""]
     lines += [
         f"- {event.failure.kind}: {event.failure.message[:300]}"
@@ -255,6 +254,6 @@ def _options(outcome: Outcome[Any]) -> tuple[str, ...]:
         return tuple(option.label for option in asked[-1].options)
     return (
         outcome.recommendation,
-        "Narrow the task or cut it up differently, and start it again.",
-        "Leave it as it is and take what was finished.",
+        "Narrow the task or split it differently, and start it again.",
+        "Stop here and keep the finished parts.",
     )

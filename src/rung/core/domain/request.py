@@ -1,4 +1,4 @@
-"""What an attempt is given. Immutable: a rung makes a new one, and proves that it differs."""
+"""Request: the input of an attempt. Immutable: a rung builds a new one, and its digest must differ."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NO_PARAMS: Final[Mapping[str, Any]] = FrozenEmptyDict()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request: a prompt or messages, the model and agent it goes to, limits and parameters.
+    """Input of an attempt: a prompt or messages, the target model and agent, limits and parameters.
 
-    `recovery` is the text a rung added, by itself; it is already part of `prompt` or `messages`.
-    `idempotent` says that running it again after a side effect does no harm (default: it might).
+    `recovery` is the text that a rung added; it is already part of `prompt` or `messages`. `idempotent` says that the
+    request may be repeated after a side effect.
     """
 
     prompt: str = ""
@@ -42,41 +42,41 @@ class Request:
         object.__setattr__(self, "messages", tuple(self.messages))
 
     def replace(self, **changes: Any) -> Request:
-        """The same request with these fields changed."""
+        """Return a copy with these fields changed."""
         return replace(self, **changes)
 
     def digest(self) -> str:
-        """Sixteen hex digits, equal exactly when two requests ask for the same thing."""
-        asked = [_plain(value) for value in _asked(self)]
-        return short_hash(_encoded(dict(zip(_ASKED, asked, strict=True))), 8)
+        """Return sixteen hex digits, equal if and only if two requests have the same content."""
+        values = [_to_json_types(value) for value in _digest_values(self)]
+        return short_hash(_encode_json(dict(zip(_DIGEST_FIELDS, values, strict=True))), 8)
 
     def size(self) -> int:
-        """Characters of prompt and messages: what compaction must make smaller.
+        """Return the number of characters of prompt and messages, which compaction must reduce.
 
-        A request whose body is kept elsewhere says in `params["room"]` how much room it takes.
+        A request whose body is stored elsewhere has its size in `params["room"]`.
         """
-        room = self.params.get("room")
-        if isinstance(room, int):
-            return room
-        return len(self.prompt) + len(json.dumps(_plain(self.messages)))
+        stored_size = self.params.get("room")
+        if isinstance(stored_size, int):
+            return stored_size
+        return len(self.prompt) + len(json.dumps(_to_json_types(self.messages)))
 
     def changed(self, other: Request) -> tuple[str, ...]:
-        """Names of the fields in which the other request differs."""
+        """Return the names of the fields in which the other request differs."""
         return tuple(f.name for f in fields(self) if getattr(self, f.name) != getattr(other, f.name))
 
 
-_ASKED: Final = tuple(sorted(f.name for f in fields(Request) if f.name != "idempotent"))
-_asked: Final = attrgetter(*_ASKED)
-_encoded: Final = json.JSONEncoder(sort_keys=True).encode  # made once: it is asked for every request
-_PLAIN: Final = (str, int, float, NoneType)
+_DIGEST_FIELDS: Final = tuple(sorted(f.name for f in fields(Request) if f.name != "idempotent"))
+_digest_values: Final = attrgetter(*_DIGEST_FIELDS)
+_encode_json: Final = json.JSONEncoder(sort_keys=True).encode  # created once: used for every request
+_JSON_TYPES: Final = (str, int, float, NoneType)
 
 
-def _plain(value: Any) -> Any:
-    """The value in JSON's own types; what JSON has no type for is known by its repr."""
-    if isinstance(value, _PLAIN):
+def _to_json_types(value: Any) -> Any:
+    """Return the value in JSON types; a value without a JSON type becomes its repr."""
+    if isinstance(value, _JSON_TYPES):
         return value
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else f"\0{key!r}": _plain(item) for key, item in value.items()}
+        return {key if isinstance(key, str) else f"\0{key!r}": _to_json_types(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_json_types(item) for item in value]
     return repr(value)

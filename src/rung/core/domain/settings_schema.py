@@ -25,19 +25,19 @@ REQUIRED: Final[Any] = object()  # in place of a default
 
 
 class Type(NamedTuple):
-    """A type of setting: the allowed values in words, a predicate, and how a table's value is converted.
+    """Type of a setting: a description of the allowed values, a predicate, and a conversion of a table's value.
 
     `parse` gets the value and its full key. A type without a predicate checks in `parse`, and does not check values
     that are passed to a constructor in Python.
     """
 
     allowed: str
-    fits: Callable[[Any], bool] = lambda _: True
+    is_valid: Callable[[Any], bool] = lambda _: True
     parse: Callable[[Any, str], Any] = lambda value, _: value
 
     def read(self, value: Any, key: str) -> Any:
-        """The value for the field; a ConfigError when it does not fit."""
-        if not self.fits(value):
+        """Return the value for the field; raise ConfigError if it is invalid."""
+        if not self.is_valid(value):
             raise ConfigError(key, value, self.allowed)
         return self.parse(value, key)
 
@@ -62,19 +62,19 @@ def setting(type: Type, doc: str, *, default: Any = REQUIRED, default_factory: A
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, field))
 def settings(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass whose constructor checks every declared key, then runs `__post_init__`."""
-    own = cls.__dict__.get("__post_init__")
+    class_check = cls.__dict__.get("__post_init__")
 
     def check(self: Any) -> None:
-        for name, kind, default, _ in declared(made):
+        for name, setting_type, default, _ in declared_settings(frozen):
             value = getattr(self, name)
-            if value is not default and not kind.fits(value):
-                raise ConfigError(name, value, kind.allowed)
-        if own is not None:
-            own(self)
+            if value is not default and not setting_type.is_valid(value):
+                raise ConfigError(name, value, setting_type.allowed)
+        if class_check is not None:
+            class_check(self)
 
     cls.__post_init__ = check  # type: ignore[attr-defined]
-    made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    return made
+    frozen = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    return frozen
 
 
 @cache
@@ -86,8 +86,8 @@ def _declared(cls: Any) -> tuple[Setting, ...]:
     )
 
 
-def declared(cls: Any) -> tuple[Setting, ...]:
-    """The declared keys of a settings class, in their order."""
+def declared_settings(cls: Any) -> tuple[Setting, ...]:
+    """Return the declared keys of a settings class in order."""
     return _declared(cls)
 
 
@@ -98,76 +98,78 @@ def _default(each: Any) -> Any:
 
 
 def read_values(cls: Any, table: object, where: str, *others: str) -> dict[str, Any]:
-    """The given keys of a table, checked and converted; `others` are keys that the caller reads by itself."""
+    """Return the keys that a table has, checked and converted; `others` are keys that the caller reads itself."""
     source = read_table(table, where)
-    known = {each.name: each for each in declared(cls)}
-    check_keys(source, (*known, *others), where)
-    return {key: known[key].type.read(value, f"{where}.{key}") for key, value in source.items() if key in known}
+    declared = {each.name: each for each in declared_settings(cls)}
+    check_keys(source, (*declared, *others), where)
+    return {key: declared[key].type.read(value, f"{where}.{key}") for key, value in source.items() if key in declared}
 
 
 def read_settings(cls: type[T], table: object, where: str, **more: Any) -> T:
-    """A settings class from a table; `more` holds fields that the caller has read by itself."""
+    """Return a settings object from a table; `more` holds fields that the caller has read itself."""
     values = read_values(cls, table, where) | more
-    for each in declared(cls):
+    for each in declared_settings(cls):
         if each.default is REQUIRED and each.name not in values:
             raise ConfigError(f"{where}.{each.name}", None, each.type.allowed)
     try:
         return cls(**values)
     except ConfigError as error:
-        raise error.under(where) from None
+        raise error.with_prefix(where) from None
 
 
 def read_rows(cls: type[T], rows: object, where: str) -> tuple[T, ...]:
-    """A settings class from each of a list of tables; no two have the same `id`."""
+    """Return a settings object for each of a list of tables; an `id` may occur once."""
     if not isinstance(rows, list | tuple):
         raise ConfigError(where, rows, f"a list of tables: [[{where}]]")
     read = tuple(read_settings(cls, row, f"{where}[{number}]") for number, row in enumerate(rows))
     ids = [getattr(row, "id", number) for number, row in enumerate(read)]
     for number, name in enumerate(ids):
         if name in ids[:number]:
-            raise ConfigError(f"{where}[{number}].id", name, f"an id that no other {where} has")
+            raise ConfigError(f"{where}[{number}].id", name, f"an id that no other of {where} has")
     return read
 
 
 def read_table(value: object, where: str) -> dict[str, Any]:
-    """A copy of a table."""
+    """Return a copy of a table; raise ConfigError for any other value."""
     if isinstance(value, Mapping):
         return dict(value)
     raise ConfigError(where, value, "a table")
 
 
 def read_list(value: object, where: str) -> list[Any]:
-    """A copy of a list."""
+    """Return a copy of a list; raise ConfigError for any other value."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         raise ConfigError(where, value, "a list")
     return list(value)
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
-    """Reject a key that is not known; the error suggests the nearest ones."""
+    """Raise ConfigError for an unknown key; the message suggests the nearest ones."""
     known = list(known)
     for key, value in table.items():
         if key not in known:
             path = f"{where}.{key}" if where else str(key)
-            raise ConfigError(path, value, f"one of the keys {', '.join(known)}{suggestion(key, known)}")
+            raise ConfigError(path, value, f"one of the keys {', '.join(known)}{suggest_names(key, known)}")
 
 
-def suggestion(name: object, names: Iterable[str]) -> str:
-    """The end of an error message: which of these names may have been meant."""
+def suggest_names(name: object, names: Iterable[str]) -> str:
+    """Return the end of an error message that suggests the nearest names; empty if none is near."""
     from difflib import get_close_matches
 
     close = get_close_matches(str(name), list(names), n=3)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
-def whole(least: int = 0, most: int | None = None) -> Type:
-    """Whole numbers from `least` to `most`."""
-    words = f"{least} or more" if most is None else f"{least} to {most}"
-    return Type(f"a whole number, {words}", lambda value: is_whole(value, least) and (most is None or value <= most))
+def whole(minimum: int = 0, maximum: int | None = None) -> Type:
+    """Return the type of whole numbers from `minimum` to `maximum`."""
+    bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
+    return Type(
+        f"a whole number, {bounds}", lambda value: is_whole(value, minimum) and (maximum is None or value <= maximum)
+    )
 
 
 def one_of(choices: Iterable[str]) -> Type:
-    """One of these texts; members of an enumeration are read as such."""
+    """Return the type of these texts; enumeration members are read as such."""
     named = {str(choice): choice for choice in choices}
     return Type(
         "one of " + ", ".join(filter(None, named)),
@@ -177,16 +179,16 @@ def one_of(choices: Iterable[str]) -> Type:
 
 
 def optional(type: Type) -> Type:  # noqa: A002
-    """The type, or None."""
+    """Return the type that also allows None."""
     return Type(
         f"{type.allowed}, or left out",
-        lambda value: value is None or type.fits(value),
+        lambda value: value is None or type.is_valid(value),
         lambda value, key: None if value is None else type.parse(value, key),
     )
 
 
 def list_of(type: Type) -> Type:  # noqa: A002
-    """A list, read item by item into a tuple."""
+    """Return the type of lists of this type, read into a tuple."""
     return Type(
         f"a list, each {type.allowed}",
         parse=lambda value, key: tuple(
@@ -196,23 +198,23 @@ def list_of(type: Type) -> Type:  # noqa: A002
 
 
 def table_of(cls: type[Any]) -> Type:
-    """A table, read as this settings class."""
+    """Return the type of tables that are read as this settings class."""
     return Type("a table", parse=lambda value, key: value if isinstance(value, cls) else read_settings(cls, value, key))
 
 
 def rows_of(cls: type[Any]) -> Type:
-    """A list of tables, each read as this settings class."""
+    """Return the type of lists of tables that are each read as this settings class."""
     return Type("a list of tables", parse=lambda value, key: read_rows(cls, value, key))
 
 
 def read_kinds(name: object, where: str) -> tuple[Kind, ...]:
-    """The kind of this name, or all kinds of the group of this name."""
+    """Return the kind of this name, or all kinds of the group of this name."""
     if isinstance(name, str) and name in GROUPS:
         return GROUPS[name]
     if isinstance(name, str) and name in tuple(Kind):
         return (Kind(name),)
     allowed = f"a kind ({', '.join(Kind)}) or a group ({', '.join(GROUPS)})"
-    raise ConfigError(f"{where}.{name}", name, allowed + suggestion(name, (*GROUPS, *Kind)))
+    raise ConfigError(f"{where}.{name}", name, allowed + suggest_names(name, (*GROUPS, *Kind)))
 
 
 def _is_text(value: object) -> bool:
@@ -224,7 +226,7 @@ def _is_texts(value: object) -> bool:
 
 
 def _is_command(value: object) -> bool:
-    """A list of texts with the program first; an empty list means no command."""
+    """Whether the value is a list of texts whose first is not empty; an empty list means no command."""
     return (
         isinstance(value, list | tuple)
         and all(isinstance(item, str) for item in value)

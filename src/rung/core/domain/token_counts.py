@@ -1,74 +1,74 @@
-"""The numbers in a context overflow: how much there is room for, and how much was asked for."""
+"""Parse the token counts in a context overflow message: the limit, and the number of tokens requested."""
 
 from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
 
-_N: Final = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,12})"
-# Each says which of its two numbers is the room; what every service writes is one of these shapes.
-_ASKED_FIRST: Final = re.compile(
-    rf"(?:{_N} tokens? > {_N}|requested {_N} tokens?[^0-9]{{0,80}}(?:only|maximum|limit|length)[^0-9]{{0,40}}{_N}"
-    rf"|(?:count|length|input|prompt|contains|resulted in|size)(?: of| is)?[^0-9]{{0,20}}\(?{_N}(?: tokens?| characters?)?\)?[^0-9]{{0,80}}"
-    rf"(?:maximum|limit|length|longer|exceed\w*|available|allowed|window)[^0-9]{{0,60}}{_N})",
+_NUMBER: Final = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,12})"
+# The two orders in which providers state the numbers.
+_REQUESTED_THEN_LIMIT: Final = re.compile(
+    rf"(?:{_NUMBER} tokens? > {_NUMBER}|requested {_NUMBER} tokens?[^0-9]{{0,80}}(?:only|maximum|limit|length)[^0-9]{{0,40}}{_NUMBER}"
+    rf"|(?:count|length|input|prompt|contains|resulted in|size)(?: of| is)?[^0-9]{{0,20}}\(?{_NUMBER}(?: tokens?| characters?)?\)?[^0-9]{{0,80}}"
+    rf"(?:maximum|limit|length|longer|exceed\w*|available|allowed|window)[^0-9]{{0,60}}{_NUMBER})",
 )
-_ROOM_FIRST: Final = re.compile(
-    rf"(?:limit|maximum|max|length|window|size)[^0-9]{{0,30}}?{_N}[^0-9]{{0,60}}"
-    rf"(?:requested|resulted in|but got|your (?:messages|prompt|input|request)|used \d+, requested|asked|request has|in total)[^0-9]{{0,40}}{_N}",
+_LIMIT_THEN_REQUESTED: Final = re.compile(
+    rf"(?:limit|maximum|max|length|window|size)[^0-9]{{0,30}}?{_NUMBER}[^0-9]{{0,60}}"
+    rf"(?:requested|resulted in|but got|your (?:messages|prompt|input|request)|used \d+, requested|asked|request has|in total)[^0-9]{{0,40}}{_NUMBER}",
 )
-# The one shape in which a rate limit says that one request is larger than all of it.
-_OVER: Final = re.compile(
-    rf"limit[ :]{{1,2}}{_N}[^0-9]{{1,40}}(?:used[ :]{{1,2}}{_N}[^0-9]{{1,20}})?requested[^0-9]{{1,4}}{_N}"
+# A rate limit error that states the limit and the size of the request.
+_RATE_LIMIT_EXCEEDED: Final = re.compile(
+    rf"limit[ :]{{1,2}}{_NUMBER}[^0-9]{{1,40}}(?:used[ :]{{1,2}}{_NUMBER}[^0-9]{{1,20}})?requested[^0-9]{{1,4}}{_NUMBER}"
 )
-_READ: Final = 2_000
+_MAX_CHARACTERS: Final = 2_000
 
 
 class TokenCounts(NamedTuple):
-    """What fits, and what was sent."""
+    """Token limit, and the number of tokens requested."""
 
     limit: int
     asked: int
 
 
-def tokens_in(text: str) -> TokenCounts | None:
-    """Both numbers, where a text has both."""
-    text = text[:_READ].lower()  # patterns without regard to case are ten times slower
-    found = _ROOM_FIRST.search(text)
-    if found is not None:
-        limit, asked = map(_whole, found.groups())
+def parse_token_counts(text: str) -> TokenCounts | None:
+    """Return both numbers, if the text states both."""
+    text = text[:_MAX_CHARACTERS].lower()  # case-insensitive patterns are ten times slower
+    match = _LIMIT_THEN_REQUESTED.search(text)
+    if match is not None:
+        limit, asked = map(_to_int, match.groups())
         return TokenCounts(limit, asked)
-    found = _ASKED_FIRST.search(text)
-    if found is None:
+    match = _REQUESTED_THEN_LIMIT.search(text)
+    if match is None:
         return None
-    asked, limit = (_whole(number) for number in found.groups() if number is not None)
+    asked, limit = (_to_int(number) for number in match.groups() if number is not None)
     return TokenCounts(limit, asked)
 
 
-_BOTH: Final = (
-    re.compile(rf"{_N} \+ {_N} > {_N}"),
-    re.compile(rf"\({_N} in the messages(?:, {_N} in the functions)?,? (?:and )?{_N} in the completion\)"),
+_SUM_OVER_LIMIT: Final = re.compile(rf"{_NUMBER} \+ {_NUMBER} > {_NUMBER}")
+_PARTS: Final = re.compile(
+    rf"\({_NUMBER} in the messages(?:, {_NUMBER} in the functions)?,? (?:and )?{_NUMBER} in the completion\)"
 )
 
 
-def room_for_answer(text: str) -> int | None:
-    """How many tokens an answer may have, where a text says that the input fits and only both together do not."""
-    text = text[:_READ]
-    sums = _BOTH[0].search(text)
-    if sums is not None:
-        given, _, limit = map(_whole, sums.groups())
-        return limit - given if limit > given else None
-    parts, both = _BOTH[1].search(text), tokens_in(text)
-    if parts is None or both is None:
+def max_answer_tokens(text: str) -> int | None:
+    """Return how many tokens are left for the answer, if only input and output limit together exceed the limit."""
+    text = text[:_MAX_CHARACTERS]
+    total = _SUM_OVER_LIMIT.search(text)
+    if total is not None:
+        used, _, limit = map(_to_int, total.groups())
+        return limit - used if limit > used else None
+    parts, counts = _PARTS.search(text), parse_token_counts(text)
+    if parts is None or counts is None:
         return None
-    given = sum(_whole(number) for number in parts.groups()[:-1] if number is not None)
-    return both.limit - given if both.limit > given else None
+    used = sum(_to_int(number) for number in parts.groups()[:-1] if number is not None)
+    return counts.limit - used if counts.limit > used else None
 
 
-def over_limit(text: str) -> bool:
-    """Does a rate limit say that this one request is larger than all of it, however empty?"""
-    found = _OVER.search(text[:_READ].lower())
-    return found is not None and _whole(found[3]) > _whole(found[1]) > 0
+def exceeds_rate_limit(text: str) -> bool:
+    """Whether a rate limit error states that this one request is larger than the whole limit."""
+    match = _RATE_LIMIT_EXCEEDED.search(text[:_MAX_CHARACTERS].lower())
+    return match is not None and _to_int(match[3]) > _to_int(match[1]) > 0
 
 
-def _whole(number: str) -> int:
+def _to_int(number: str) -> int:
     return int(number.replace(",", "").replace("_", ""))

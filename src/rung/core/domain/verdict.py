@@ -1,4 +1,4 @@
-"""A judge's verdict on finished work, and the evidence it amounts to when the work fails it."""
+"""Verdict of a judge on finished work, and the evidence of a failed one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rung.core.domain.failures import Evidence, Kind, Phase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PASS_TOTAL: Final = 70
-CONDITIONAL_TOTAL: Final = 60
-ENOUGH_EVIDENCE: Final = 15
-MUCH_EVIDENCE: Final = 20
-_SURER: Final = 0.1
-NO_EVIDENCE: Final = 8
-ON_GOAL: Final = 15
-MOST: Final = 25
+MIN_PASS_TOTAL: Final = 70
+MIN_CONDITIONAL_TOTAL: Final = 60
+MIN_EVIDENCE: Final = 15
+STRONG_EVIDENCE: Final = 20
+_CONFIDENCE_BONUS: Final = 0.1
+UNVERIFIED_BELOW: Final = 8
+MIN_GOAL_ALIGNMENT: Final = 15
+MAX_SCORE: Final = 25
 DIMENSIONS: Final = ("goal_alignment", "action_completeness", "evidence_of_completion", "final_state_coherence")
 
 
 class Grade(StrEnum):
-    """What the scores amount to."""
+    """Grade of a verdict."""
 
     PASS = "pass"  # noqa: S105  # a grade, not a password
     CONDITIONAL = "conditional"
@@ -33,7 +33,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Four scores from 0 to 25, and how sure one may be of them, from 0 to 1: by the judge, or else by the scores."""
+    """Four scores from 0 to 25 and a confidence from 0 to 1, derived from the scores if the judge states none."""
 
     goal_alignment: int
     action_completeness: int
@@ -44,37 +44,37 @@ class Verdict:
 
     def __post_init__(self) -> None:
         for name in DIMENSIONS:
-            if not is_whole(getattr(self, name)) or getattr(self, name) > MOST:
+            if not is_whole(getattr(self, name)) or getattr(self, name) > MAX_SCORE:
                 raise ConfigError(f"verdict.{name}", getattr(self, name), "a whole number, 0 to 25")
         if self.confidence is None:
-            more = _SURER if self.evidence_of_completion >= MUCH_EVIDENCE else 0.0
-            object.__setattr__(self, "confidence", min(1.0, round(self.total / 100 + more, 2)))
+            bonus = _CONFIDENCE_BONUS if self.evidence_of_completion >= STRONG_EVIDENCE else 0.0
+            object.__setattr__(self, "confidence", min(1.0, round(self.total / 100 + bonus, 2)))
         elif not is_number(self.confidence) or self.confidence > 1:
             raise ConfigError("verdict.confidence", self.confidence, "0 to 1")
 
     @property
     def total(self) -> int:
-        """The sum of the four."""
+        """Sum of the four scores."""
         return sum(getattr(self, name) for name in DIMENSIONS)
 
     @property
     def grade(self) -> Grade:
-        """Without enough evidence nothing passes, whatever the sum."""
-        if self.evidence_of_completion >= ENOUGH_EVIDENCE:
-            if self.total >= PASS_TOTAL:
+        """Grade by the total; without enough evidence of completion the grade is FAIL."""
+        if self.evidence_of_completion >= MIN_EVIDENCE:
+            if self.total >= MIN_PASS_TOTAL:
                 return Grade.PASS
-            if self.total >= CONDITIONAL_TOTAL:
+            if self.total >= MIN_CONDITIONAL_TOTAL:
                 return Grade.CONDITIONAL
         return Grade.FAIL
 
     @property
     def evidence(self) -> Evidence | None:
-        """What a failed verdict is evidence of; the wrong goal weighs more than missing proof."""
+        """Evidence of a failed verdict, None otherwise; a wrong goal takes precedence over missing evidence."""
         if self.grade is not Grade.FAIL:
             return None
-        if self.goal_alignment < ON_GOAL:
+        if self.goal_alignment < MIN_GOAL_ALIGNMENT:
             kind = Kind.GOAL_MISALIGNED
-        elif self.evidence_of_completion < NO_EVIDENCE:
+        elif self.evidence_of_completion < UNVERIFIED_BELOW:
             kind = Kind.UNVERIFIED
         else:
             kind = Kind.LOW_QUALITY
@@ -83,14 +83,14 @@ class Verdict:
         return Evidence(text=text, finding=kind, phase=Phase.RESULT)
 
 
-def verdict_from(table: Mapping[str, Any]) -> Verdict:
-    """The verdict in a judge's JSON; names as we write them, or as in `goalAlignment`. Further fields are passed over."""
-    found: dict[str, Any] = {}
+def parse_verdict(table: Mapping[str, Any]) -> Verdict:
+    """Parse a judge's JSON object; keys are in snake case or camel case, and unknown fields are ignored."""
+    scores: dict[str, Any] = {}
     for name in DIMENSIONS:
         camel = name.split("_")[0] + "".join(word.capitalize() for word in name.split("_")[1:])
         score = table.get(name, table.get(camel))
-        found[name] = int(score) if isinstance(score, float) and score.is_integer() else score
+        scores[name] = int(score) if isinstance(score, float) and score.is_integer() else score
     reasons = table.get("reasons") or table.get("reasoning") or ""
     return Verdict(
-        **found, reasons=reasons if isinstance(reasons, str) else str(reasons), confidence=table.get("confidence")
+        **scores, reasons=reasons if isinstance(reasons, str) else str(reasons), confidence=table.get("confidence")
     )

@@ -1,4 +1,4 @@
-"""How long to wait before repeating: exponential, capped, full jitter; the server's hint is obeyed."""
+"""Exponential backoff with full jitter and a cap; a server's retry-after hint is respected."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rung.core.domain.errors import ConfigError, is_number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """`base`, `base * multiplier`, … seconds, at most `cap`; the wait is a random part of that.
+    """Waits before retries: uniformly random between 0 and a ceiling of `base * multiplier ** n` seconds, at most `cap`.
 
-    Full jitter spreads a herd best; `jitter=False` waits exactly the ceiling (for people who must
-    explain a delay). A server's hint is never undercut: jitter is added on top of it.
+    Full jitter spreads simultaneous retries best. With `jitter=False` the wait is exactly the ceiling, so that delays
+    are predictable. A server's hint is a lower bound: jitter is added on top of it.
     """
 
     base: float = 1.0
@@ -27,19 +27,19 @@ class Backoff:
         if type(self.jitter) is not bool:
             raise ConfigError("backoff.jitter", self.jitter, "true or false")
 
-    def ceiling(self, repeat: int) -> float:
-        """The longest wait before the n-th repeat (n from 1); any n is safe, none overflows."""
-        if self.base == 0.0 or repeat <= 1:
+    def ceiling(self, retry: int) -> float:
+        """Return the longest wait before the n-th retry (n from 1); no n overflows."""
+        if self.base == 0.0 or retry <= 1:
             return min(self.cap, self.base)
         try:
-            # A power of floats overflows at once, one of whole numbers would take its time.
-            return min(self.cap, self.base * float(self.multiplier) ** (repeat - 1))
+            # A power of floats overflows immediately; one of integers would be computed in full.
+            return min(self.cap, self.base * float(self.multiplier) ** (retry - 1))
         except OverflowError:
             return self.cap
 
-    def wait(self, repeat: int, jitter: float, hint: float | None = None) -> float:
-        """Seconds to wait before the n-th repeat, given a random number in [0, 1)."""
-        ceiling = self.ceiling(repeat)
+    def wait(self, retry: int, jitter: float, hint: float | None = None) -> float:
+        """Return the seconds to wait before the n-th retry, given a random number in [0, 1)."""
+        ceiling = self.ceiling(retry)
         if hint is not None:
             return hint + jitter * min(ceiling, hint * 0.25) if self.jitter else hint
         return ceiling * jitter if self.jitter else ceiling

@@ -1,8 +1,8 @@
-"""A circuit breaker: stop calling what keeps failing, and let exactly one probe find out if it is back.
+"""Circuit breaker: reject calls to a failing service, and admit one probe at a time to test whether it is back.
 
-It is two short steps around a call, `admit` and `ended`, and never a lock over the call itself.
-While the circuit is closed a good call costs one append to a bounded ring; the rate is counted only
-after a bad one. A lock guards the changes of state alone, so that of many threads exactly one probes.
+A call is enclosed by `admit` and `record`; no lock is held during the call. While the circuit is closed, a successful
+call costs one append to a ring buffer; the failure rate is computed only after a failed call. A lock protects state
+transitions only, so that exactly one of many threads becomes the probe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rung.core.domain.errors import ConfigError, is_whole
 
 
 class CircuitState(StrEnum):
-    """Whether calls pass."""
+    """State of a circuit."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -26,24 +26,24 @@ class CircuitState(StrEnum):
 
 
 class CallVerdict(StrEnum):
-    """What a finished call says about the service. NEUTRAL: cancelled, or the caller's own fault."""
+    """Result of a call as evidence about the service. NEUTRAL: cancelled, or the caller's own error."""
 
     GOOD = "good"
     BAD = "bad"
     NEUTRAL = "neutral"
 
 
-# Reading a member off an enum class is slow in Python 3.11, and these are read on every call.
+# Reading a member of an enum class is slow in Python 3.11, and these are read on every call.
 _CLOSED, _GOOD, _BAD = CircuitState.CLOSED, CallVerdict.GOOD, CallVerdict.BAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
-    """Opens when, of at least `minimum` calls within `window` seconds, `rate` failed or were slow.
+    """Settings of a circuit breaker.
 
-    `slow` is the number of seconds after which a finished call counts as failed (None: never). The
-    circuit stays open for `pause` seconds; then one probe is let through, and one whose result has
-    not come within `probe` seconds gives its place back.
+    The circuit opens if at least `minimum` calls ended within `window` seconds and the share `rate` of them failed. A
+    call that takes longer than `slow` seconds counts as failed (None: never). The circuit stays open for `pause`
+    seconds; then one probe is admitted. A probe without a result after `probe` seconds is replaced by the next one.
     """
 
     rate: float = 0.5
@@ -66,24 +66,24 @@ class BreakerSettings:
 
 
 class Permit(NamedTuple):
-    """Leave to make one call. The result of a probe of an older generation is ignored."""
+    """Permission to make one call. The result of a probe of an older generation is ignored."""
 
     generation: int
     probe: bool
 
 
 class Breaker:
-    """The state of one key (a provider, a model, a decorated function)."""
+    """Circuit breaker of one key (a provider, a model, a decorated function)."""
 
     __slots__ = (
-        "__weakref__",  # whoever has to close all short ways must not keep any alive
+        "__weakref__",  # the registry that disables fast paths must not keep breakers alive
+        "_failures_until_check",
         "_lock",
-        "_look_at",
-        "_patience",
+        "_recheck_at",
         "calls",
         "circuit",
+        "fast_path_thread",
         "generation",
-        "home",
         "probing_since",
         "reopens_at",
         "settings",
@@ -96,45 +96,45 @@ class Breaker:
         self.generation = 0
         self.reopens_at = 0.0
         self.probing_since: float | None = None
-        # A plain float, so that the hot path can compare without asking whether it is set.
+        # Infinity instead of None, so that the hot path needs one comparison only.
         self.slow = math.inf if self.settings.slow is None else self.settings.slow
-        # When the latest calls were; below zero for a bad one. One float, appended without a lock.
+        # Times of the latest calls, negated for failed ones. One float each, appended without a lock.
         self.calls: deque[float] = deque(maxlen=max(100, self.settings.minimum))
-        # The thread in which guarded calls need not ask for leave: none while the circuit is not closed.
-        self.home: int | None = None
+        # The thread whose guarded calls may skip `admit`; None while the circuit is not closed.
+        self.fast_path_thread: int | None = None
         self._lock = Lock()
-        self._forget()
+        self._reset_window()
 
     def admit(self, now: float) -> Permit | float:
-        """A permit, or the seconds after which it is worth coming back."""
+        """Return a permit, or the seconds after which the next one may be available."""
         if self.circuit is _CLOSED:
             return Permit(self.generation, probe=False)
         with self._lock:
             return self._admit_probe(now)
 
-    def ended(self, permit: Permit | None, began: float, now: float, vote: CallVerdict) -> None:
-        """A call has ended; without a permit it was made while the circuit was closed."""
-        if vote is _GOOD and now - began > self.slow:
-            vote = _BAD
+    def record(self, permit: Permit | None, began: float, now: float, verdict: CallVerdict) -> None:
+        """Record the end of a call; without a permit, it was made while the circuit was closed."""
+        if verdict is _GOOD and now - began > self.slow:
+            verdict = _BAD
         if permit is not None and permit.probe:
             with self._lock:
-                self._probed(permit, now, vote)
-        elif vote is _GOOD:
+                self._record_probe(permit, now, verdict)
+        elif verdict is _GOOD:
             self.calls.append(now)
-        elif vote is _BAD:
+        elif verdict is _BAD:
             self.calls.append(-now or -1e-9)
-            self._patience -= 1
-            if self._patience <= 0 or now >= self._look_at:
+            self._failures_until_check -= 1
+            if self._failures_until_check <= 0 or now >= self._recheck_at:
                 with self._lock:
-                    self._judge(now)
+                    self._evaluate(now)
 
     def rate(self, now: float) -> tuple[float, int]:
-        """The share of bad calls within the window, and how many calls it is a share of."""
+        """Return the share of failed calls within the window, and the number of calls in it."""
         recent = [at < 0 for at in self._recent(now)]
         return (sum(recent) / len(recent) if recent else 0.0), len(recent)
 
     def snapshot(self, now: float) -> dict[str, Any]:
-        """The state as JSON; times are relative, so that it can be restored on another clock."""
+        """Return the state as JSON; times are relative, so that it can be restored on another clock."""
         probing = None if self.probing_since is None else now - self.probing_since
         return {
             "circuit": self.circuit.value,
@@ -145,18 +145,18 @@ class Breaker:
         }
 
     def restore(self, saved: dict[str, Any], now: float) -> None:
-        """Take up the state that `snapshot` saved."""
+        """Restore a state saved by `snapshot`."""
         self.circuit = CircuitState(saved["circuit"])
-        self.home = None
+        self.fast_path_thread = None
         self.generation = int(saved["generation"])
         self.reopens_at = now + float(saved["reopens_in"])
         probing = saved["probing_for"]
         self.probing_since = None if probing is None else now - float(probing)
-        self._forget()
+        self._reset_window()
         for age, bad in saved["calls"]:
-            at = max(now - age, 1e-9)  # this clock may be younger than the call
+            at = max(now - age, 1e-9)  # this clock may have started after the call
             self.calls.append(-at if bad else at)
-        self._patience = 0  # look at the next bad call
+        self._failures_until_check = 0  # evaluate at the next failed call
 
     def _admit_probe(self, now: float) -> Permit | float:
         if self.circuit is CircuitState.OPEN:
@@ -168,53 +168,53 @@ class Breaker:
             lease_ends = self.probing_since + self.settings.probe
             if now < lease_ends:
                 return lease_ends - now
-            self.generation += 1  # the hung probe's result, should it ever come, is a stranger's
+            self.generation += 1  # ignore a late result of the probe that timed out
         self.probing_since = now
         return Permit(self.generation, probe=True)
 
-    def _probed(self, permit: Permit, now: float, vote: CallVerdict) -> None:
+    def _record_probe(self, permit: Permit, now: float, verdict: CallVerdict) -> None:
         if permit.generation != self.generation:
             return
         self.probing_since = None
-        # Neutral (cancelled, or not the service's fault): the next caller may probe.
-        if vote is _BAD:
+        # After a neutral result the next caller becomes the probe.
+        if verdict is _BAD:
             self._open(now)
-        elif vote is _GOOD:
+        elif verdict is _GOOD:
             self._close()
 
-    def _judge(self, now: float) -> None:
+    def _evaluate(self, now: float) -> None:
         if self.circuit is not _CLOSED:
-            return  # a call from before it opened
+            return  # the call began before the circuit opened
         rate, count = self.rate(now)
         if count >= self.settings.minimum and rate >= self.settings.rate:
             self._open(now)
             return
-        # Before so many more bad calls, or the oldest call's leaving the window, the rate cannot be reached.
-        self._patience = self._bad_ones(count) - round(rate * count)
-        self._look_at = min(map(abs, self._recent(now)), default=now) + self.settings.window
+        # The rate cannot be reached before this many more failures, or before the oldest call leaves the window.
+        self._failures_until_check = self._failures_to_open(count) - round(rate * count)
+        self._recheck_at = min(map(abs, self._recent(now)), default=now) + self.settings.window
 
     def _open(self, now: float) -> None:
         self.circuit = CircuitState.OPEN
-        self.home = None
+        self.fast_path_thread = None
         self.generation += 1
         self.reopens_at = now + self.settings.pause
-        self._forget()
+        self._reset_window()
 
     def _close(self) -> None:
         self.circuit = _CLOSED
         self.generation += 1
-        self._forget()
+        self._reset_window()
 
-    def _forget(self) -> None:
+    def _reset_window(self) -> None:
         self.calls.clear()
-        self._patience = self._bad_ones(0)
-        self._look_at = math.inf
+        self._failures_until_check = self._failures_to_open(0)
+        self._recheck_at = math.inf
 
     def _recent(self, now: float) -> list[float]:
-        # A copy: other threads append meanwhile, and a deque that grows cannot be walked.
+        # A copy: other threads append meanwhile, and a deque must not change during iteration.
         return [at for at in tuple(self.calls) if now - abs(at) <= self.settings.window]
 
-    def _bad_ones(self, count: int) -> int:
-        """How many of so many calls must be bad for the circuit to open."""
+    def _failures_to_open(self, count: int) -> int:
+        """Return how many of `count` calls must fail for the circuit to open."""
         needed = self.settings.rate * max(count, self.settings.minimum)
-        return math.ceil(needed - 1e-9)  # 7 of 100 are 7 %, whatever 0.07 * 100 is in floats
+        return math.ceil(needed - 1e-9)  # float error: 0.07 * 100 is more than 7

@@ -1,4 +1,4 @@
-"""Limits: per rung and per incident (Budget), and a retry budget shared by a whole process."""
+"""Budgets: the caps of one incident, and a retry budget that a whole process shares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rung.core.domain.failures import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The hard cap of one incident. None means no cap of that sort."""
+    """Caps of one incident; None: no cap."""
 
     attempts: int | None = 20
     seconds: float | None = 3600.0
@@ -26,16 +26,16 @@ class Budget:
 
 
 class RetryBudget:
-    """Retries a process may schedule while little succeeds: a bucket of tokens, charged up front.
+    """Token bucket that limits the retries of a process during an outage.
 
-    Each scheduled retry takes tokens (a throttled one fewer: it was told to come back), each clean
-    success gives one back. When the bucket is empty nobody retries and the ladder climbs instead,
-    so that an outage is not made worse by everybody's retries. Charged when a retry is scheduled,
-    not when it runs: a herd asleep has already been counted. With a `price` every retry takes so many:
-    two let through what a service that fails every third call needs, for as long as that lasts.
+    A scheduled retry takes tokens (fewer after a rate limit, where the server asked for the retry); a success without
+    a retry returns one. While the bucket is empty nothing is retried and the ladder climbs instead, so that retries do
+    not make an outage worse. Tokens are taken when a retry is scheduled, not when it runs, so that waiting retries are
+    already counted. `price` sets the tokens of every retry: with 2, a service that fails every third call can be
+    retried indefinitely.
     """
 
-    __slots__ = ("capacity", "low", "price", "tokens")
+    __slots__ = ("capacity", "is_below_capacity", "price", "tokens")
 
     COST = 14
     THROTTLED_COST = 5
@@ -48,24 +48,24 @@ class RetryBudget:
         self.price = price
         self.capacity = capacity
         self.tokens = capacity
-        self.low = False  # so that a success, with nothing to give back, costs one look
+        self.is_below_capacity = False  # a success with a full bucket costs one test
 
     def cost(self, kind: Kind) -> int:
-        """Tokens one retry of a failure of this kind takes."""
+        """Return the tokens that one retry after this kind of failure takes."""
         if self.price is not None:
             return self.price
         return self.THROTTLED_COST if kind is Kind.RATE_LIMIT else self.COST
 
     def affords(self, kind: Kind) -> bool:
-        """Is there room for one more retry?"""
+        """Whether there are tokens for one more retry."""
         return self.tokens >= self.cost(kind)
 
     def charge(self, kind: Kind) -> None:
-        """A retry has been scheduled."""
+        """Take the tokens of a scheduled retry."""
         self.tokens = max(0, self.tokens - self.cost(kind))
-        self.low = True
+        self.is_below_capacity = True
 
     def credit(self, tokens: int = 1) -> None:
-        """An attempt succeeded, or a charge is returned."""
+        """Return tokens after a success, or after a retry that was not made."""
         self.tokens = min(self.capacity, self.tokens + tokens)
-        self.low = self.tokens < self.capacity
+        self.is_below_capacity = self.tokens < self.capacity

@@ -1,4 +1,4 @@
-"""Ladders and policies from plain tables (TOML, JSON, keyword arguments): every error names its key."""
+"""Parse ladders and policies from plain tables (TOML, JSON, keyword arguments); every error names its key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rung.core.domain.settings_schema import (
     WHOLE,
     Type,
     check_keys,
-    declared,
+    declared_settings,
     one_of,
     read_kinds,
     read_settings,
@@ -34,8 +34,8 @@ Table = dict[str, Any]
 LADDER_KEYS: Final = ("name", "rungs", "entry", "default_entry", "loops", "sizes", "base_level", "about")
 
 
-def ladder_from(table: object, where: str = "ladder") -> Ladder:
-    """A ladder from a table: name, rungs, entry, default_entry, loops, sizes, first, about."""
+def parse_ladder(table: object, where: str = "ladder") -> Ladder:
+    """Return the ladder of a table with the keys `LADDER_KEYS`."""
     source = read_table(table, where)
     check_keys(source, LADDER_KEYS, where)
     rows = source.get("rungs")
@@ -51,7 +51,7 @@ def ladder_from(table: object, where: str = "ladder") -> Ladder:
             rungs=rungs,
             entry={
                 kind: ANY_TEXT.read(name, f"{where}.entry.{key}")
-                # Groups first, so that an entry of a single kind overrides its group's, whatever their order.
+                # Groups first, so that the entry of a kind overrides that of its group in any order.
                 for key, name in sorted(entry.items(), key=lambda item: item[0] not in tuple(GROUPS))
                 for kind in read_kinds(key, f"{where}.entry")
             },
@@ -68,11 +68,11 @@ def ladder_from(table: object, where: str = "ladder") -> Ladder:
             about=ANY_TEXT.read(source.get("about", ""), f"{where}.about"),
         )
     except ConfigError as error:
-        raise error if error.key.startswith(where) else error.under(where) from None
+        raise error if error.key.startswith(where) else error.with_prefix(where) from None
 
 
 _INTEGER: Final = Type("a whole number", lambda value: type(value) is int)
-# A key is a text in TOML and JSON; in Python it may be a number.
+# Keys are texts in TOML and JSON; in Python they may be integers.
 _REPEATS: Final = Type(
     "a number of repeats, 1 or more",
     lambda key: re.fullmatch("[0-9]{1,9}", str(key)) is not None,
@@ -88,36 +88,44 @@ def _rung(row: object, where: str) -> Rung:
 
 
 _BUDGET_KEYS: Final = tuple(each.name for each in fields(Budget))
-POLICY_KEYS: Final = ("ladder", "template", "retries", *_BUDGET_KEYS, *(each.name for each in declared(Policy)))
+POLICY_KEYS: Final = (
+    "ladder",
+    "template",
+    "retries",
+    *_BUDGET_KEYS,
+    *(each.name for each in declared_settings(Policy)),
+)
 
 
-def policy_from(table: object, where: str = "policy", base: Policy | None = None) -> Policy:
-    """A policy from a table, starting from a preset (`ladder`, `template`) or from a base policy."""
+def parse_policy(table: object, where: str = "policy", base: Policy | None = None) -> Policy:
+    """Return the policy of a table, based on a preset (`ladder`, `template`) or on a base policy."""
     source = read_table(table, where)
     check_keys(source, POLICY_KEYS, where)
     try:
-        policy = _start(source, base)
+        policy = _base_policy(source, base)
         for part in ("backoff", "budget"):
             if part in source:
-                source[part] = _over(getattr(policy, part), source[part], part)
+                source[part] = _override(getattr(policy, part), source[part], part)
         caps = {key: source[key] for key in _BUDGET_KEYS if key in source}
         if caps:
             source["budget"] = _with_caps(source.get("budget", policy.budget), caps)
         if "prompts" in source:
             source["prompts"] = MappingProxyType({**policy.prompts, **_prompts(source["prompts"])})
         settings = {
-            each.name: each.type.read(source[each.name], each.name) for each in declared(Policy) if each.name in source
+            each.name: each.type.read(source[each.name], each.name)
+            for each in declared_settings(Policy)
+            if each.name in source
         }
         policy = policy.replace(**settings)
         if "retries" in source:
             policy = policy.with_tries(Action.RETRY, WHOLE.read(source["retries"], "retries"))
     except ConfigError as error:
-        raise error.under(where) from None
+        raise error.with_prefix(where) from None
     return policy
 
 
-def _over(default: Any, value: object, where: str) -> Any:
-    """The default with the keys of a table changed; a value of its own class is taken as it is."""
+def _override(default: Any, value: object, where: str) -> Any:
+    """Return the default with the keys of a table changed; an object of the default's class replaces it."""
     if isinstance(value, type(default)):
         return value
     source = read_table(value, where)
@@ -128,7 +136,7 @@ def _over(default: Any, value: object, where: str) -> Any:
 def _with_caps(budget: Budget, caps: Table) -> Budget:
     try:
         return replace(budget, **caps)
-    except ConfigError as error:  # name the key as it was written
+    except ConfigError as error:  # name the key as the user wrote it
         raise ConfigError(error.key.removeprefix("budget."), error.value, error.allowed) from None
 
 
@@ -142,18 +150,18 @@ def _prompts(value: object) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyBook:
-    """The policies of one file: the default, what projects and tools override of it, and rules of one's own."""
+    """Policies of one file: the default, overrides of projects and tools, and user rules."""
 
     default: Policy
-    settings: Table  # what the default was made of
+    settings: Table  # the table of the default policy
     projects: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     tools: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     rules: UserRules = field(default_factory=UserRules)
 
-    def pick(self, project: str = "", tool: str = "") -> Policy:
-        """The policy in force for a project and a tool; a tool's own word weighs most."""
+    def policy_for(self, project: str = "", tool: str = "") -> Policy:
+        """Return the policy for a project and a tool; the tool's settings override the project's."""
         overrides = [table for table in (self.projects.get(project), self.tools.get(tool)) if table]
-        return policy_from(merged(self.settings, *overrides)) if overrides else self.default
+        return parse_policy(merge_tables(self.settings, *overrides)) if overrides else self.default
 
 
 FILE_KEYS: Final = (
@@ -161,51 +169,54 @@ FILE_KEYS: Final = (
 )  # fmt: skip
 
 
-def book_from(table: object) -> PolicyBook:
-    """The tables of a policy file: `policy`, `ladder`, `projects`, `tools`, `rules`. Each way in has a table of its own. All of it is checked now."""
+def parse_policy_file(table: object) -> PolicyBook:
+    """Parse and check the tables `policy`, `ladder`, `projects`, `tools` and `rules` of a policy file.
+
+    The other tables (`FILE_KEYS`) are read by the packages that use them.
+    """
     source = read_table(table, "file")
     check_keys(source, FILE_KEYS, "file")
     settings = read_table(source.get("policy", {}), "policy")
     if "ladder" in source:
         if "ladder" in settings:
-            raise ConfigError("policy.ladder", settings["ladder"], "left out when the file has a [ladder] of its own")
-        settings["ladder"] = ladder_from(source["ladder"])
+            raise ConfigError("policy.ladder", settings["ladder"], "left out if the file has a [ladder] table")
+        settings["ladder"] = parse_ladder(source["ladder"])
     book = PolicyBook(
-        default=policy_from(settings),
+        default=parse_policy(settings),
         settings=settings,
-        projects=_tables(source.get("projects", {}), "projects"),
-        tools=_tables(source.get("tools", {}), "tools"),
+        projects=_tables_by_name(source.get("projects", {}), "projects"),
+        tools=_tables_by_name(source.get("tools", {}), "tools"),
         rules=rules_from(source.get("rules", [])),
     )
-    for sort, tables in (("projects", book.projects), ("tools", book.tools)):
+    for section, tables in (("projects", book.projects), ("tools", book.tools)):
         for name, overrides in tables.items():
-            policy_from(overrides, f"{sort}.{name}")  # what is right by itself is right over another
+            parse_policy(overrides, f"{section}.{name}")  # valid alone implies valid as an override
     return book
 
 
-def merged(*tables: Table) -> Table:
-    """One table of several: a later one's word over an earlier one's, and what it does not name is kept."""
+def merge_tables(*tables: Table) -> Table:
+    """Merge policy tables: later keys override earlier ones; `backoff`, `budget` and `prompts` are merged key by key."""
     merged: Table = {}
     for table in tables:
         caps = {key: table[key] for key in _BUDGET_KEYS if key in table}
-        named = {key: value for key, value in table.items() if key not in caps}
+        settings = {key: value for key, value in table.items() if key not in caps}
         if caps:
-            named["budget"] = {**_parts(named.get("budget", {})), **caps}
-        for key, value in named.items():
-            inside = key in ("backoff", "budget", "prompts") and key in merged
-            merged[key] = {**_parts(merged[key]), **_parts(value)} if inside else value
+            settings["budget"] = {**_as_table(settings.get("budget", {})), **caps}
+        for key, value in settings.items():
+            is_nested = key in ("backoff", "budget", "prompts") and key in merged
+            merged[key] = {**_as_table(merged[key]), **_as_table(value)} if is_nested else value
     return merged
 
 
-def _parts(value: Any) -> Table:
+def _as_table(value: Any) -> Table:
     return dict(value) if isinstance(value, Mapping) else asdict(value)
 
 
-def _start(source: Table, base: Policy | None) -> Policy:
-    """What the settings are set upon: a preset, or the base with another ladder or template over it."""
+def _base_policy(source: Table, base: Policy | None) -> Policy:
+    """Return the policy that the settings override: a preset, or the base with another ladder or template."""
     ladder, template = source.get("ladder"), source.get("template", "default")
     if ladder is not None and not isinstance(ladder, str | Ladder):
-        ladder = ladder_from(ladder)
+        ladder = parse_ladder(ladder)
     if template not in tuple(TEMPLATES):
         raise ConfigError("template", template, "one of " + ", ".join(TEMPLATES))
     if base is None:
@@ -215,18 +226,27 @@ def _start(source: Table, base: Policy | None) -> Policy:
     return TEMPLATES[template](base).replace(name=template) if "template" in source else base
 
 
-def _tables(value: object, where: str) -> Mapping[str, Table]:
-    """Tables by name."""
+def _tables_by_name(value: object, where: str) -> Mapping[str, Table]:
+    """Return a copy of a table of tables."""
     tables = read_table(value, where)
     return MappingProxyType({name: read_table(row, f"{where}.{name}") for name, row in tables.items()})
 
 
 def policy(ladder: str | Ladder = "task", template: str = "default", **settings: Any) -> Policy:
-    """A policy from a preset ladder, a template and any of the settings a policy file may hold.
+    """Return a policy from a preset ladder, a template and any setting of a policy file.
 
     >>> policy("task", models=["small", "large"], attempts=8, dollars=2.0)
     """
-    return policy_from({"ladder": ladder, "template": template, **settings})
+    return parse_policy({"ladder": ladder, "template": template, **settings})
 
 
-__all__ = ["LADDERS", "POLICY_KEYS", "PolicyBook", "book_from", "ladder_from", "merged", "policy", "policy_from"]
+__all__ = [
+    "LADDERS",
+    "POLICY_KEYS",
+    "PolicyBook",
+    "merge_tables",
+    "parse_ladder",
+    "parse_policy",
+    "parse_policy_file",
+    "policy",
+]

@@ -1,4 +1,4 @@
-"""A policy: a ladder with its backoff, budgets, models and everything a user may set about it."""
+"""Policy: a ladder with its backoff, budgets, models and settings; presets, templates and the worst case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Kind
-from rung.core.domain.ladder import HAND_OVERS, Action, Ladder, Rung, RungScope
+from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Ladder, Rung, RungScope
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
     COUNT,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Confirm(StrEnum):
-    """When a person must agree before another model takes over."""
+    """When a person must approve a handover."""
 
     NEVER = "never"
     MORE_EXPENSIVE = "more_expensive"
@@ -46,7 +46,7 @@ class Confirm(StrEnum):
 
 
 class Sticky(StrEnum):
-    """How long a session stays on the model it was handed over to."""
+    """How long a session stays on the model that it was handed over to."""
 
     CALL = "call"
     SESSION = "session"
@@ -54,7 +54,7 @@ class Sticky(StrEnum):
 
 @settings
 class Model:
-    """One step of the model ladder."""
+    """One model of the model ladder."""
 
     name: str = setting(TEXT, "Name of the model.")
     cost: float = setting(DOLLARS, "Expected cost of one attempt; 0: unknown.", default=0.0)
@@ -75,13 +75,13 @@ def _part_type(part: type) -> Type:
 
 
 DEFAULT_RETRY: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
-BLOCKED_REPORT: Final = "tasks/pipeline-blocked.md"  # of the command line, where no other file is named
-NO_TABLE: Final[Mapping[str, Any]] = MappingProxyType({})
+BLOCKED_REPORT: Final = "tasks/pipeline-blocked.md"  # default of the command line
+EMPTY_TABLE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @settings
 class Policy:
-    """Everything decide needs to know that is not in the incident."""
+    """Settings of a recovery: everything `decide` needs besides the incident."""
 
     ladder: Ladder
     name: str = setting(ANY_TEXT, "Name of the policy in events.", default="default")
@@ -99,25 +99,27 @@ class Policy:
         default=DEFAULT_RETRY,
     )
     retry_after_cap: float = setting(
-        SECONDS, "A server's hint above this is not waited for: the ladder climbs.", default=60.0
+        SECONDS, "Longest retry-after hint that is waited for; above it, the ladder climbs.", default=60.0
     )
     attempt_seconds: float | None = setting(
         optional(POSITIVE_SECONDS),
-        "Time limit of one attempt. Left out: only its rung's time and the cap.",
+        "Time limit of one attempt. Left out: only the limits of its rung and of the incident apply.",
         default=None,
     )
-    auto_escalate: bool = setting(FLAG, "Whether the next model up may take over unasked.", default=True)
+    auto_escalate: bool = setting(FLAG, "Whether the next model up may take over without approval.", default=True)
     escalate_after: int = setting(
-        WHOLE, "With fewer failures than this, the next model up takes over only if a person agrees.", default=0
+        WHOLE, "With fewer failures than this, the next model up takes over only if a person approves.", default=0
     )
     confirm: Confirm = setting(
-        one_of(Confirm), "When a person must agree before another model or agent takes over.", default=Confirm.NEVER
+        one_of(Confirm), "When a person must approve a handover to another model or agent.", default=Confirm.NEVER
     )
     sticky: Sticky = setting(
-        one_of(Sticky), "How long a session stays on the model it was handed over to.", default=Sticky.CALL
+        one_of(Sticky), "How long a session stays on the model that it was handed over to.", default=Sticky.CALL
     )
-    unattended: bool = setting(FLAG, "Nobody can be asked: a question ends blocked, with a report.", default=False)
-    checkpoints: bool = setting(FLAG, "Save the state before a rung that changes the work.", default=True)
+    unattended: bool = setting(
+        FLAG, "Whether the run is unattended: a question ends it as blocked, with a report.", default=False
+    )
+    checkpoints: bool = setting(FLAG, "Take a checkpoint before a rung that changes the work.", default=True)
     report: str = setting(
         ANY_TEXT,
         "File that the report of a blocked incident is appended to. Empty: no file. "
@@ -127,7 +129,7 @@ class Policy:
     prompts: Mapping[str, str] = setting(
         Type("a table: prompt id = text", lambda value: isinstance(value, Mapping)),
         "Replacement texts of [recovery prompts](prompts.md).",
-        default_factory=lambda: NO_TABLE,
+        default_factory=lambda: EMPTY_TABLE,
     )
     learn: bool = setting(
         FLAG, "Enter at the rung that fixed this failure before, if a journal knows one.", default=False
@@ -136,39 +138,41 @@ class Policy:
     def __post_init__(self) -> None:
         bad = sorted(self.retry & NEVER_RETRYABLE)
         if bad:
-            raise ConfigError("retry", bad[0].value, "a kind that may be repeated unchanged; this one never helps")
+            raise ConfigError(
+                "retry", bad[0].value, "a kind whose request may succeed unchanged; this kind is never retried"
+            )
         names = [model.name for model in self.models]
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError("models", name, "each model once")
 
     def model(self, name: str) -> Model | None:
-        """The step of the model ladder with this name."""
+        """Return the model of the ladder with this name."""
         for model in self.models:
             if model.name == name:
                 return model
         return None
 
     def rank(self, name: str) -> int:
-        """The position of a model in the ladder; a model not in it stands below the first."""
+        """Return the position of a model in the ladder; -1 if it is not in it."""
         for position, model in enumerate(self.models):
             if model.name == name:
                 return position
         return -1
 
     def costs_more(self, name: str, than: str) -> bool:
-        """Does this model cost more than that one? By their costs where known, else by their order."""
-        one, other = self.model(name), self.model(than)
-        if one is not None and other is not None and one.cost and other.cost:
-            return one.cost > other.cost
+        """Whether one model costs more than another: by cost if both are known, else by position."""
+        model, other = self.model(name), self.model(than)
+        if model is not None and other is not None and model.cost and other.cost:
+            return model.cost > other.cost
         return self.rank(name) > self.rank(than)
 
     def replace(self, **changes: Any) -> Policy:
-        """The same policy with these fields changed."""
+        """Return a copy with these fields changed."""
         return replace(self, **changes)
 
     def with_tries(self, action: Action, tries: int) -> Policy:
-        """The same policy with another number of tries on the rungs of this action."""
+        """Return a copy with another number of tries on the rungs of this action."""
         rungs = tuple(replace(rung, tries=tries) if rung.action is action else rung for rung in self.ladder.rungs)
         return self.replace(ladder=replace(self.ladder, rungs=rungs))
 
@@ -186,9 +190,9 @@ _BUDGETS: Final = MappingProxyType(
 
 
 def _conservative(policy: Policy) -> Policy:
-    halved = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
+    budget = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
     policy = policy.replace(
-        backoff=Backoff(base=2, cap=60), budget=halved, confirm=Confirm.MORE_EXPENSIVE, escalate_after=2
+        backoff=Backoff(base=2, cap=60), budget=budget, confirm=Confirm.MORE_EXPENSIVE, escalate_after=2
     )
     return policy.with_tries(Action.RETRY, 1)
 
@@ -200,7 +204,7 @@ def _aggressive(policy: Policy) -> Policy:
 
 
 def _unattended(policy: Policy) -> Policy:
-    """Nobody can be asked, and there is time: wait for a limit to reset rather than give up."""
+    """Return a policy that waits for limits to reset, for hours if needed, instead of asking a person."""
     rungs = tuple(replace(rung, seconds=None) if rung.is_retry else rung for rung in policy.ladder.rungs)
     return policy.replace(
         ladder=replace(policy.ladder, rungs=rungs),
@@ -212,15 +216,15 @@ def _unattended(policy: Policy) -> Policy:
 
 
 def _helper(policy: Policy) -> Policy:
-    """Whoever helps a crew's conductor: three fixes, where a worker gets five. Other ladders have no such rung."""
+    """Return a policy for the helpers of a crew's conductor: three fixes instead of five."""
     return policy.with_tries(Action.FIX, 3)
 
 
 def _off(policy: Policy) -> Policy:
-    """No recovery at all: the first failure goes straight to the ladder's ending."""
-    ending = policy.ladder.rungs[-1]
-    only = replace(policy.ladder, rungs=(ending,), entry={}, default_entry=ending.name, loops=(), sizes={})
-    return policy.replace(ladder=replace(only, rungs=(replace(ending, tries=0),)), retry=frozenset())
+    """Return a policy without recovery: the first failure goes to the ladder's last rung."""
+    last = policy.ladder.rungs[-1]
+    only = replace(policy.ladder, rungs=(last,), entry={}, default_entry=last.name, loops=(), sizes={})
+    return policy.replace(ladder=replace(only, rungs=(replace(last, tries=0),)), retry=frozenset())
 
 
 TEMPLATES: Final[Mapping[str, Callable[[Policy], Policy]]] = MappingProxyType(
@@ -233,20 +237,20 @@ TEMPLATES: Final[Mapping[str, Callable[[Policy], Policy]]] = MappingProxyType(
         "off": _off,
     }
 )
-ABOUT: Final[Mapping[str, str]] = MappingProxyType(
+TEMPLATE_DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "default": "What the ladder says.",
-        "conservative": "Few attempts, long pauses, and a person agrees before a dearer model takes over.",
-        "aggressive": "Many attempts, short pauses, patient with servers that say when to come back.",
-        "unattended": "Nobody can be asked: long waits are taken, and what needs a person ends blocked with a report.",
-        "helper": "For the helpers of a crew's conductor: three fixes where a worker gets five; else as default.",
-        "off": "No recovery: the first failure goes straight to the ladder's ending.",
+        "default": "The ladder's own settings.",
+        "conservative": "Few attempts, long waits; a person approves a more expensive model.",
+        "aggressive": "Many attempts, short waits; long retry-after hints are waited for.",
+        "unattended": "For runs without a person: waits are long, and a question ends the run as blocked, with a report.",
+        "helper": "For the helpers of a crew's conductor: three fixes instead of a worker's five.",
+        "off": "No recovery: the first failure goes to the ladder's last rung.",
     }
 )
 
 
 def preset(ladder: str | Ladder = "task", template: str = "default") -> Policy:
-    """The policy of a ladder (by name or as a value) under one of the templates."""
+    """Return the policy of a ladder (a name or a Ladder) with a template applied."""
     if isinstance(ladder, str):
         if ladder not in LADDERS:
             raise ConfigError("ladder", ladder, "one of " + ", ".join(LADDERS))
@@ -261,7 +265,7 @@ def preset(ladder: str | Ladder = "task", template: str = "default") -> Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstCase:
-    """The most one incident can take under a policy; None where nothing bounds it."""
+    """Upper bounds of one incident under a policy; None: unbounded."""
 
     attempts: int | None
     seconds: float | None
@@ -269,29 +273,29 @@ class WorstCase:
 
 
 def worst_case(policy: Policy) -> WorstCase:
-    """What the ladder allows at the very most, its budgets applied."""
-    again = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is RungScope.ACTION)
+    """Return the most attempts, seconds and dollars that the ladder and its budgets allow."""
+    retries = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is RungScope.ACTION)
     climbs = [rung for rung in policy.ladder.rungs if rung.scope is not RungScope.ACTION and rung.tries]
-    tries = {rung.name: _tries(rung, policy) for rung in climbs}
-    attempts = 1 + again + sum(count + again for count in tries.values() if count)
-    dollars = sum(rung.cost * (tries[rung.name] + again) for rung in climbs)
-    if any(rung.action in HAND_OVERS for rung in climbs):
-        dollars += sum(model.cost for model in policy.models) * (1 + again)
+    tries = {rung.name: _max_tries(rung, policy) for rung in climbs}
+    attempts = 1 + retries + sum(count + retries for count in tries.values() if count)
+    dollars = sum(rung.cost * (tries[rung.name] + retries) for rung in climbs)
+    if any(rung.action in HANDOVER_ACTIONS for rung in climbs):
+        dollars += sum(model.cost for model in policy.models) * (1 + retries)
     return WorstCase(
         attempts=attempts if policy.budget.attempts is None else min(attempts, policy.budget.attempts),
-        seconds=min((s for s in (policy.budget.seconds, _seconds(policy)) if s is not None), default=None),
+        seconds=min((s for s in (policy.budget.seconds, _max_seconds(policy)) if s is not None), default=None),
         dollars=dollars if policy.budget.dollars is None else min(dollars, policy.budget.dollars),
     )
 
 
-def _tries(rung: Rung, policy: Policy) -> int:
-    if rung.action in HAND_OVERS:
+def _max_tries(rung: Rung, policy: Policy) -> int:
+    if rung.action in HANDOVER_ACTIONS:
         return min(rung.tries, len(policy.models) + len(policy.agents))
     return rung.tries
 
 
-def _seconds(policy: Policy) -> float | None:
-    """The sum of the rungs' own limits and the first attempt's, where each has one."""
+def _max_seconds(policy: Policy) -> float | None:
+    """Return the sum of the rungs' time limits and the first attempt's; None if one has no limit."""
     limits = [rung.seconds for rung in policy.ladder.rungs if rung.action not in (Action.ASK, Action.SURFACE)]
     if policy.attempt_seconds is None or any(limit is None for limit in limits):
         return None

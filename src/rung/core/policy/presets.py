@@ -1,4 +1,4 @@
-"""The five ladders that ship. Data only."""
+"""Preset ladders: five for users, and one for a conductor's helpers. Data only."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rung.core.domain.ladder import Action, Ladder, Rung, RungScope
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A model that can still speak can say what it did; a dead service or a missing key cannot.
-_LAST_WORDS: Final = frozenset(
+# After these failures the model still answers, so it can report what it did; not so in an outage or without a key.
+_MODEL_STILL_RESPONDS: Final = frozenset(
     {
         *GROUPS["result"],
         Kind.LOOP_DETECTED,
@@ -24,9 +24,9 @@ _LAST_WORDS: Final = frozenset(
         Kind.PERMISSION_DENIED,
     }
 )
-_CUT_SHORT: Final = frozenset({Kind.OUTPUT_LIMIT, Kind.PARTIAL_OUTPUT, Kind.GAVE_UP, Kind.STREAM_INTERRUPTED})
-# What is wrong with a request itself is wrong for every other model, too.
-_ANOTHER_MODEL: Final = frozenset(Kind) - {Kind.INVALID_REQUEST}
+_TRUNCATED: Final = frozenset({Kind.OUTPUT_LIMIT, Kind.PARTIAL_OUTPUT, Kind.GAVE_UP, Kind.STREAM_INTERRUPTED})
+# An invalid request is invalid for every other model too.
+_FALLBACK_KINDS: Final = frozenset(Kind) - {Kind.INVALID_REQUEST}
 _TERMINAL: Final = (Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.BUDGET_EXHAUSTED)
 _RETRIED: Final = (*GROUPS["transient"], Kind.MALFORMED_OUTPUT)
 
@@ -43,7 +43,7 @@ TASK: Final = Ladder(
         Rung(action=Action.NUDGE, tries=3, seconds=300),
         Rung(action=Action.REPLAN, tries=1, seconds=900),
         Rung(action=Action.FALLBACK, tries=1, seconds=1200),
-        Rung(action=Action.FORCE_DONE, tries=1, seconds=60, applies_to=_LAST_WORDS),
+        Rung(action=Action.FORCE_DONE, tries=1, seconds=60, applies_to=_MODEL_STILL_RESPONDS),
     ),
     entry={
         **_enter("retry", *GROUPS["transient"]),
@@ -61,10 +61,10 @@ CALL: Final = Ladder(
     rungs=(
         Rung(action=Action.RETRY, tries=3, scope=RungScope.ACTION),
         Rung(action=Action.RAISE_LIMIT, tries=1, applies_to=frozenset({Kind.OUTPUT_LIMIT})),
-        Rung(action=Action.RESUME, tries=3, applies_to=_CUT_SHORT | {Kind.MALFORMED_OUTPUT}),
+        Rung(action=Action.RESUME, tries=3, applies_to=_TRUNCATED | {Kind.MALFORMED_OUTPUT}),
         Rung(action=Action.COMPACT, tries=1, applies_to=frozenset({Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING})),
         Rung(action=Action.REPAIR, tries=1, applies_to=frozenset({Kind.INVALID_REQUEST})),
-        Rung(action=Action.FALLBACK, tries=1, scope=RungScope.SESSION, applies_to=_ANOTHER_MODEL),
+        Rung(action=Action.FALLBACK, tries=1, scope=RungScope.SESSION, applies_to=_FALLBACK_KINDS),
         Rung(action=Action.SURFACE, tries=1),
     ),
     entry={
@@ -91,7 +91,7 @@ PIPELINE: Final = Ladder(
             max_missing_sections=2,
         ),
         Rung(action=Action.RESPAWN, tries=3),
-        # Only conflicts are mended by cutting the work up differently: three spent respawns go to a person.
+        # Splitting the work differently fixes conflicts only: after three respawns a person is asked.
         Rung(action=Action.RESTRUCTURE, tries=1, applies_to=frozenset({Kind.SCOPE_CONFLICT, Kind.CLAIM_BLOCKED})),
         Rung(action=Action.ASK, tries=1),
     ),
@@ -117,7 +117,7 @@ MODEL: Final = Ladder(
     rungs=(
         Rung(action=Action.RETRY, tries=3, scope=RungScope.ACTION),
         Rung(action=Action.RETRY_WITH_CONTEXT, tries=1),
-        # As many tries as there are models above; the policy's list is what really bounds it.
+        # An upper bound: the policy's list of models limits the tries.
         Rung(action=Action.ESCALATE, tries=9),
         Rung(action=Action.SURFACE, tries=1),
     ),
@@ -140,7 +140,7 @@ CREW: Final = Ladder(
     name="crew",
     about="A conductor's workers.",
     rungs=(
-        # The conductor opens each incident with the fixes of the task's earlier ones: its session is the task.
+        # The session is the task: the conductor opens each incident with the fixes used in the task's earlier ones.
         Rung(action=Action.FIX, tries=5, scope=RungScope.SESSION),
         Rung(action=Action.INVESTIGATE, tries=1, spent_with="fix"),
         Rung(action=Action.REPLAN, tries=3),
@@ -169,7 +169,7 @@ CREW: Final = Ladder(
     },
 )
 
-# For a conductor's own helpers. It serves no user's work, so it is not one of those that ship.
+# For a conductor's own helpers. Not in LADDERS: users do not choose it.
 HELPER: Final = Ladder(
     name="helper",
     about="A helper command that a conductor asks.",

@@ -1,7 +1,7 @@
-"""The recovery prompts: specific to what went wrong, and clear about what must not be done.
+"""Recovery prompts: texts sent to a model after a failure, specific to its kind and explicit about what not to do.
 
-Each has an id, so that its effect can be measured; a policy's `prompts` table overrides one by id.
-`{name}` stands for a field of the context; anything else in braces is left alone.
+Each prompt has an id, so that its effect can be measured. A policy's `prompts` table overrides prompts by id.
+`{name}` is a placeholder for one of `FIELDS`; other text in braces is left unchanged.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FIELDS: Final = ("kind", "error", "stack", "output", "missing", "avoid", "tried"
 PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "resume.cut": (
-            "Your last answer was cut off at the length limit. Go on from the exact point where it stopped, in "
-            "the middle of a sentence or a line of code if need be. Do not apologise, do not summarise what came "
-            "before, do not start over. Do what remains in smaller pieces."
+            "Your last answer was cut off at the length limit. Continue from the exact point where it stopped, in "
+            "the middle of a sentence or a line of code if necessary. Do not apologise, do not summarise what came "
+            "before, do not start over. Do the rest in smaller pieces."
         ),
         "resume.stopped": (
             "You stopped before the work was finished. Continue it now from where you are. Do not apologise, do "
@@ -36,45 +36,45 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "which in one line and do the rest."
         ),
         "resume.broken": (
-            "The connection broke while you were answering. Go on from the exact point where your answer stops, in "
-            "the middle of a word, a sentence or a line of code if need be. Do not apologise, do not summarise what "
+            "The connection broke while you were answering. Continue from the exact point where your answer stops, in "
+            "the middle of a word, a sentence or a line of code if necessary. Do not apologise, do not summarise what "
             "came before, do not start over."
         ),
         "resume.malformed": (
-            "Your last answer could not be used: {error}. Give that part again, whole and valid, and go on from "
+            "Your last answer could not be used: {error}. Give that part again, complete and valid, and continue from "
             "there. Do not repeat what came before it, do not apologise, do not leave anything out to make it fit."
         ),
         "context.error": (
             "The previous attempt at this task failed.\n\nError ({kind}): {error}\n{stack}{output}\n"
-            "Do the task again so that this error does not come up. {avoid}\n\nThe task:\n{task}"
+            "Do the task again so that this error does not occur. {avoid}\n\nThe task:\n{task}"
         ),
         "nudge.path": (
             "The previous attempt failed because something was not where it was looked for, or was not allowed "
-            "there.\n\nError ({kind}): {error}\n{output}\nKeep the same approach, with another path, name or "
-            "place: look first what is really there. Do not use the same one again, and do not create it empty "
+            "there.\n\nError ({kind}): {error}\n{output}\nKeep the same approach with another path or name: "
+            "first check what exists. Do not use the same path again, and do not create an empty file "
             "just to make the error go away.\n\nThe task:\n{task}"
         ),
         "nudge.format": (
-            "The previous answer did not have the required form.\n\nProblem: {error}\n{output}\n"
-            "Give the whole answer again in exactly the form asked for, and nothing around it: no preface, no "
-            "code fence unless asked for, no comment. Do not change the content to make it fit.\n\nThe task:\n{task}"
+            "The previous answer did not have the required format.\n\nProblem: {error}\n{output}\n"
+            "Give the whole answer again in exactly the required format, and nothing around it: no preface, no "
+            "code fence unless required, no comment. Do not change the content to make it fit.\n\nThe task:\n{task}"
         ),
         "nudge.missing": (
             "Parts of the previous answer are missing. Complete only: {missing}. Do not repeat or rewrite the "
             "parts that are there.\n\n{output}\nThe task:\n{task}"
         ),
         "nudge.test": (
-            "The tests fail after the previous attempt.\n\n{error}\n{output}\nFind the cause in the code and mend "
+            "The tests fail after the previous attempt.\n\n{error}\n{output}\nFind the cause in the code and fix "
             "it there. Do not change, skip or weaken the tests, do not special-case their inputs, and run them "
             "before you say you are done.\n\nThe task:\n{task}"
         ),
         "nudge.evidence": (
-            "The work was called done, but nothing shows that it is: {error}\n\nDo what is still missing, then "
-            "show it: name the files that changed and the command that proves it, with its output. Do not claim "
+            "The work was reported as done, but there is no evidence of it: {error}\n\nDo what is still missing, then "
+            "prove it: name the files that changed and the command that proves it, with its output. Do not claim "
             "anything you have not run.\n\nThe task:\n{task}"
         ),
         "nudge.refused": (
-            "The previous request was turned down: {error}\n\nIf the task can be done in an acceptable way, do "
+            "The previous request was refused: {error}\n\nIf the task can be done in an acceptable way, do "
             "that part and say plainly what you leave out. Do not argue and do not try to get around the "
             "rule.\n\nThe task:\n{task}"
         ),
@@ -85,8 +85,8 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "replan.loop": (
             "The same action with the same outcome has now been repeated {repeats} times; it will not help the "
-            "next time either. Stop. In two sentences: what do you now know, and what is it you do not know? Then "
-            "choose a different tool or way to find that out. Do not repeat: {error}\n\nThe task:\n{task}"
+            "next time either. Stop. In two sentences: what do you know now, and what do you not know? Then "
+            "choose a different tool or method to find that out. Do not repeat: {error}\n\nThe task:\n{task}"
         ),
         "replan.approach": (
             "This approach does not work and is abandoned.\n\nWhat was tried:\n{tried}\nWhy it failed ({kind}): "
@@ -95,26 +95,26 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "respawn.fresh": (
             "You take over a task from a worker that did not finish. It ended with ({kind}): {error}\n\nDone so "
-            "far: {steps}\nDo the rest in the simplest way that fulfils the task: the core of it first, nothing "
+            "far: {steps}\nDo the rest in the simplest way that completes the task: the core of it first, nothing "
             "optional, nothing outside its scope. Do not redo finished parts. {avoid}\n\nThe task:\n{task}"
         ),
         "respawn.narrower": (
             "You take over a task that was too broad for the worker before you. It ended with ({kind}): {error}\n\nDone "
-            "so far: {steps}\nDo less at once: {missing} first, then the rest of the core of the task, each part whole "
+            "so far: {steps}\nDo less at once: {missing} first, then the rest of the core of the task. Complete each part "
             "before the next. Do nothing optional and nothing outside its scope. {avoid}\n\nThe task:\n{task}"
         ),
         "respawn.longer": (
-            "You take over a task whose worker ran out of turns. You have more of them than it had: {error}\n\nDone so "
-            "far: {steps}\nPlan your turns: the result first, checks after it, nothing for show. {avoid}\n\nThe task:\n{task}"
+            "You take over a task whose worker ran out of turns. You have more turns than it had: {error}\n\nDone so "
+            "far: {steps}\nPlan your turns: the result first, checks after it, nothing optional. {avoid}\n\nThe task:\n{task}"
         ),
         "respawn.simpler": (
             "You take over a task whose result was not good enough ({kind}): {error}\n{output}\nDo it in the simplest "
-            "way that fulfils it, and check that part by part before you say you are done. Do not build on the result "
-            "above, and do not add what nobody asked for.\n\nThe task:\n{task}"
+            "way that completes it, and check each part before you say you are done. Do not build on the result "
+            "above, and do not add anything that was not asked for.\n\nThe task:\n{task}"
         ),
         "restructure.split": (
-            "Workers got in each other's way: {error}\n\nCut the work up again so that no two parts touch the "
-            "same files or decisions, say who owns what, and do only your own part. Do not settle the conflict by "
+            "Workers conflicted with each other: {error}\n\nSplit the work again so that no two parts touch the "
+            "same files or decisions, say who owns what, and do only your own part. Do not resolve the conflict by "
             "overwriting the other's work.\n\nThe task:\n{task}"
         ),
         "handover.context": (
@@ -124,11 +124,11 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "fix.proposal": (
             "Your work reported an error.\n\nError ({kind}): {error}\n{output}\nCorrect this and only this, then "
-            "go on. Do not widen the task and do not work around the error by switching a check off.\n\n"
+            "continue. Do not widen the task and do not work around the error by disabling a check.\n\n"
             "The task:\n{task}"
         ),
         "investigate.cause": (
-            "An error has outlasted its corrections.\n\nError ({kind}): {error}\n{stack}{output}\nWhat was "
+            "An error persists after attempts to correct it.\n\nError ({kind}): {error}\n{stack}{output}\nWhat was "
             "tried:\n{tried}\nBefore changing anything, find the cause: reproduce it, read the code it comes from, "
             "say what the cause is and how you know. Only then correct it. Do not guess, and do not try another "
             "variation first.\n\nThe task:\n{task}"
@@ -153,7 +153,7 @@ _NUDGES: Final[Mapping[Kind, str]] = MappingProxyType(
         Kind.REFUSAL: "nudge.refused",
     }
 )
-# What a fresh worker does otherwise: less at once, with more turns, or more simply.
+# How a respawned worker differs: narrower scope, more turns, or a simpler approach.
 _RESPAWNS: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         Kind.PARTIAL_OUTPUT: "respawn.narrower",
@@ -197,7 +197,7 @@ _AVOID: Final[Mapping[Kind, str]] = MappingProxyType(
 
 
 def prompt_id(action: Action, failure: Failure) -> str:
-    """The id of the prompt for this rung and failure."""
+    """Return the id of the prompt for this action and failure."""
     if action is Action.RESUME:
         return _RESUMES.get(failure.kind, "resume.broken" if failure.kind in INFRASTRUCTURE_KINDS else "resume.cut")
     if action is Action.REPLAN:
@@ -212,47 +212,47 @@ def prompt_id(action: Action, failure: Failure) -> str:
 
 
 def render(
-    name: str, incident: Incident, failure: Failure, overrides: Mapping[str, str], *, tokens: int = 2_000
+    name: str, incident: Incident, failure: Failure, overrides: Mapping[str, str], *, max_tokens: int = 2_000
 ) -> str:
-    """The prompt of this id, filled in.
+    """Return the prompt of this id with its placeholders filled in.
 
-    Errors, output and history keep head and tail within the token budget; the task itself is never touched.
+    Errors, output and history are clipped to the token budget; the task is never changed.
     """
     template = overrides.get(name) or PROMPTS[name]
-    room = tokens * CHARACTERS_PER_TOKEN
+    room = max_tokens * CHARACTERS_PER_TOKEN
     evidence = failure.evidence
     task = incident.first_request.prompt if incident.first_request is not None else ""
     fields = {
         "kind": failure.kind.value,
         "error": clip(failure.message or failure.kind.value, room // 4),
         "stack": f"Stack:\n{clip(evidence.stack, room // 4)}\n" if evidence.stack else "",
-        "output": _quoted("Its output", clip(evidence.output, room // 4)) if evidence.output else "",
+        "output": _quote("Its output", clip(evidence.output, room // 4)) if evidence.output else "",
         "missing": ", ".join(evidence.missing) or "what is missing",
         "avoid": _AVOID.get(failure.kind, ""),
-        "tried": clip(_tried(incident), room // 4),
+        "tried": clip(_list_failures(incident), room // 4),
         "steps": clip(", ".join(incident.steps), room // 8) or "nothing yet",
         "repeats": str(evidence.repeats or len(incident.failures)),
         "task": task or "(as given before)",
     }
     before, task, after = template.partition("{task}")
-    return (_filled(before, fields) + (fields["task"] if task else "") + _filled(after, fields)).strip()
+    return (_fill(before, fields) + (fields["task"] if task else "") + _fill(after, fields)).strip()
 
 
 def without_task(text: str) -> str:
-    """A rendered prompt without its closing task, for a model that has the task in front of it."""
-    head, mark, _ = text.rpartition("\nThe task")
-    return head.rstrip() if mark else text
+    """Return a rendered prompt without the task at its end, for a conversation that already contains the task."""
+    head, separator, _ = text.rpartition("\nThe task")
+    return head.rstrip() if separator else text
 
 
-def _filled(template: str, fields: Mapping[str, str]) -> str:
+def _fill(template: str, fields: Mapping[str, str]) -> str:
     filled = re.sub(r"\{(" + "|".join(FIELDS) + r")\}", lambda match: fields[match[1]], template)
-    return re.sub(r"\n{3,}", "\n\n", filled)  # where a field was empty
+    return re.sub(r"\n{3,}", "\n\n", filled)  # left by empty fields
 
 
-def _quoted(title: str, text: str) -> str:
+def _quote(title: str, text: str) -> str:
     return f"{title}:\n---\n{text}\n---\n"
 
 
-def _tried(incident: Incident) -> str:
+def _list_failures(incident: Incident) -> str:
     lines = [f"{n}. {f.kind}: {clip(f.message.strip(), 160)}" for n, f in enumerate(incident.failures, 1)]
     return "\n".join(lines) or "nothing"

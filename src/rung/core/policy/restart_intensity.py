@@ -1,4 +1,4 @@
-"""Fan-out: what the siblings of a failed job do, and how often jobs may be started again."""
+"""Restart rules of a fan-out: what happens to the siblings of a failed job, and how often jobs are restarted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SiblingRestarts(StrEnum):
-    """What happens to the others when one job does not succeed."""
+    """What happens to the other jobs when one fails."""
 
     CONTINUE = "continue"
     CANCEL = "cancel"
@@ -22,7 +22,7 @@ class SiblingRestarts(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartIntensity:
-    """At most `restarts` within any `seconds`; beyond that nothing is started again."""
+    """Limit of `restarts` within any period of `seconds`; beyond it no job is restarted."""
 
     restarts: int = 3
     seconds: float = 60.0
@@ -33,7 +33,7 @@ class RestartIntensity:
         if not self.seconds > 0:
             raise ConfigError("intensity.seconds", self.seconds, "seconds, more than 0")
 
-    def room(self, restarts: Sequence[float], now: float) -> int:
-        """How many more jobs may be started again now, given when earlier ones were."""
+    def remaining(self, restarts: Sequence[float], now: float) -> int:
+        """Return how many more jobs may be restarted now, given the times of earlier restarts."""
         recent = sum(1 for at in restarts if now - at < self.seconds)
         return max(0, self.restarts - recent)

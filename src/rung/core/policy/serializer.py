@@ -1,4 +1,4 @@
-"""Ladders and policies as plain tables and as TOML: what a policy file may hold, so that it can be read again."""
+"""Serialize ladders and policies as tables and as TOML that `parser` reads back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ladder_table(ladder: Ladder) -> dict[str, Any]:
-    """What `ladder_from` makes this ladder of."""
+    """Return the table that `parse_ladder` reads as this ladder."""
     return {
         "name": ladder.name,
         "about": ladder.about,
@@ -35,7 +35,7 @@ def _rung_table(rung: Rung) -> dict[str, Any]:
 
 
 def policy_table(policy: Policy) -> dict[str, Any]:
-    """What `policy_from` makes this policy of."""
+    """Return the table that `parse_policy` reads as this policy."""
     table = {field.name: getattr(policy, field.name) for field in fields(policy) if field.init}
     table["ladder"] = ladder_table(policy.ladder)
     table["models"] = [asdict(model) for model in policy.models]
@@ -44,8 +44,8 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     return {key: _plain(value) for key, value in table.items()}
 
 
-def worst_table(policy: Policy) -> dict[str, Any]:
-    """The most an incident can take: attempts, seconds, dollars; null where nothing bounds it."""
+def worst_case_table(policy: Policy) -> dict[str, Any]:
+    """Return the upper bounds of an incident: attempts, seconds, dollars; null: unbounded."""
     return asdict(worst_case(policy))
 
 
@@ -57,18 +57,18 @@ def _plain(value: Any) -> Any:
     return dict(value) if hasattr(value, "items") else value
 
 
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def to_toml(table: Mapping[str, Any]) -> str:
-    """The table as TOML text; what is None is left out."""
+    """Return the table as TOML; keys with the value None are omitted."""
     lines: list[str] = []
     _write(table, (), lines)
     return "\n".join(lines).strip() + "\n" if lines else ""
 
 
 def _write(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
-    """Plain values first, as they belong to the table whose name stands above them; then the tables in it."""
+    """Append the lines of a table: plain values first, as TOML requires, then the tables in it."""
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     plain = {key: value for key, value in table.items() if key not in inner and value is not None}
     if path and (plain or not inner):
@@ -92,9 +92,9 @@ def _value(value: Any) -> str:
 
 
 def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _text(key)
+    return key if _BARE_KEY.fullmatch(key) else _text(key)
 
 
 def _text(text: str) -> str:
-    quoted = json.dumps(text, ensure_ascii=False)  # the same escapes, but for the one character JSON does not need
+    quoted = json.dumps(text, ensure_ascii=False)  # TOML has JSON's escapes, and also requires one for DEL
     return quoted.replace("\x7f", "\\u007f")

@@ -1,20 +1,20 @@
-"""What may be spent: limits on a session, on a project's month and on everybody's month; when somebody should know."""
+"""Spend limits of sessions, projects and months, and the alert thresholds below them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003  # of a field: dataclasses read it
+from collections.abc import Mapping  # noqa: TC003  # dataclasses read the annotation
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from rung.core.domain.settings_schema import DOLLARS, Type, optional, read_table, setting, settings
 
-ALERTS: Final = (50, 75, 90, 100)  # percent of a limit
+ALERT_PERCENTS: Final = (50, 75, 90, 100)  # percent of a limit
 _NO_LIMITS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class SpendLimit(NamedTuple):
-    """One limit over one thing, and what it is called wherever it is shown."""
+    """Limit of one session, project or month; `id` is its key in the journal."""
 
     scope: Literal["session", "project", "month"]
     name: str
@@ -43,44 +43,44 @@ class SpendLimits:
         _read_limits(self.projects, "projects")
 
     @property
-    def bounds(self) -> bool:
-        """Is there any limit?"""
+    def has_limits(self) -> bool:
+        """Whether any limit is set."""
         return bool(self.projects) or not self.session is self.project is self.month is None
 
-    def set_over(self, told: Mapping[str, Any]) -> SpendLimits:
-        """The same with what people have set in its place, as the journal keeps it (`monthly` is the month's)."""
-        session, month = told.get("session"), told.get("monthly")
+    def with_overrides(self, overrides: Mapping[str, Any]) -> SpendLimits:
+        """Return a copy with limits set at run time, as stored in the journal (`monthly` is the month's)."""
+        session, month = overrides.get("session"), overrides.get("monthly")
         return SpendLimits(
             session=self.session if session is None else session,
             project=self.project,
             month=self.month if month is None else month,
-            projects={**self.projects, **(told.get("projects") or {})},
+            projects={**self.projects, **(overrides.get("projects") or {})},
         )
 
-    def purses(self, session: str, project: str, month: str) -> list[SpendLimit]:
-        """What one call is paid from, the widest first."""
-        found = []
+    def limits_for(self, session: str, project: str, month: str) -> list[SpendLimit]:
+        """Return the limits that apply to a call, the widest first."""
+        limits = []
         if self.month is not None:
-            found.append(SpendLimit("month", month, self.month, f"budget/month/{month}"))
+            limits.append(SpendLimit("month", month, self.month, f"budget/month/{month}"))
         limit = self.projects.get(project, self.project)
         if limit is not None:
-            found.append(SpendLimit("project", project, limit, f"budget/project/{project}/{month}"))
+            limits.append(SpendLimit("project", project, limit, f"budget/project/{project}/{month}"))
         if self.session is not None and session:
-            found.append(SpendLimit("session", session, self.session, f"budget/session/{session}"))
-        return found
+            limits.append(SpendLimit("session", session, self.session, f"budget/session/{session}"))
+        return limits
 
 
-def alert_at(spent: float, limit: float) -> int | None:
-    """The highest mark that is reached; None below the first."""
-    share = 100 * spent / limit if limit else 100.0 * (spent > 0)
-    return next((mark for mark in reversed(ALERTS) if share >= mark), None)
+def reached_alert(spent: float, limit: float) -> int | None:
+    """Return the highest alert threshold that is reached, in percent; None below the lowest."""
+    percent = 100 * spent / limit if limit else 100.0 * (spent > 0)
+    return next((threshold for threshold in reversed(ALERT_PERCENTS) if percent >= threshold), None)
 
 
 def month_of(now: float) -> str:
-    """The month of a moment, in UTC: 2026-11."""
+    """Return the month of a time in UTC: 2026-11."""
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
 
 
-def month_begins(now: float) -> float:
-    """When that month began."""
+def month_start(now: float) -> float:
+    """Return the start of the month of a time in UTC."""
     return datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()

@@ -1,4 +1,4 @@
-"""The `[stop]` table of a policy file: when an agent may finish."""
+"""Settings of the `[stop]` table of a policy file: when an agent may finish."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ _COMMAND = ANY_TEXT._replace(allowed="a command")
 
 @settings
 class StopSettings:
-    """The checks that an agent's work must pass before it may finish."""
+    """Checks that an agent's work must pass before it may finish."""
 
-    gate: bool = setting(FLAG, "Whether a claim of being done is checked at all.", default=True)
+    gate: bool = setting(FLAG, "Whether an agent's claim to be done is checked.", default=True)
     max_blocks: int = setting(whole(0, 5), "How often an agent is kept from finishing in one session.", default=2)
     check: str = setting(_COMMAND, "Command that must exit 0.", default="")
     seconds: float = setting(SECONDS, "Time limit of `check`.", default=60.0)
-    judge: str = setting(_COMMAND, "Command that judges the work: a case on standard input, a verdict out.", default="")
-    judge_seconds: float = setting(SECONDS, "Time limit of `judge`; with `check`, below the hook's own.", default=45.0)
+    judge: str = setting(
+        _COMMAND, "Command that judges the work: reads a case on standard input, writes a verdict.", default=""
+    )
+    judge_seconds: float = setting(
+        SECONDS, "Time limit of `judge`. The sum with `seconds` must be below the hook's timeout.", default=45.0
+    )
     sections: tuple[str, ...] = setting(
         TEXTS._replace(allowed="a list of headings or keys"), "Headings or keys the answer must have.", default=()
     )
@@ -28,6 +32,6 @@ class StopSettings:
 DEFAULTS = StopSettings()
 
 
-def stop_from(stop: object) -> dict[str, Any]:
-    """The keys of the table, checked: every error names its key."""
+def read_stop_settings(stop: object) -> dict[str, Any]:
+    """Return the checked keys of the table; every error names its key."""
     return read_values(StopSettings, stop, "stop")

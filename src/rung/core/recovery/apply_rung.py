@@ -1,11 +1,11 @@
-"""How each action makes a new request. Pure; the caller may bring its own for any action."""
+"""Apply a rung: build the next request for each action. Pure; a caller can replace any action by its own handler."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.conversation.compaction import compacted, goal_for, size
-from rung.core.conversation.repair import mended
+from rung.core.conversation.compaction import compact_messages, count_characters, target_characters
+from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_resumable
 from rung.core.domain.ladder import Action
 from rung.core.policy.prompts import prompt_id, render
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
 
-DEFAULT_OUTPUT: Final = 64_000
+DEFAULT_MAX_OUTPUT_TOKENS: Final = 64_000
 
 
-def change(decision: Change | HandOver, incident: Incident, failure: Failure, policy: Policy) -> tuple[Request, str]:
-    """The new request a decision asks for, and the id of the prompt used (empty: none)."""
+def apply_rung(
+    decision: Change | HandOver, incident: Incident, failure: Failure, policy: Policy
+) -> tuple[Request, str]:
+    """Return the request that the decision asks for, and the id of the prompt used (empty: none)."""
     request = incident.request
-    assert request is not None  # noqa: S101  # decide changes nothing that is not a request
+    assert request is not None  # noqa: S101  # decide returns such a decision only for requests
     action = policy.ladder.rungs[decision.rung].action
     action = getattr(decision, "action", action)
     if action is Action.RAISE_LIMIT:
-        return request.replace(max_tokens=_more(request, policy)), ""
+        return request.replace(max_tokens=_raised_limit(request, policy)), ""
     if action is Action.COMPACT:
         return compact(request, failure), ""
     if action is Action.REPAIR:
-        return request.replace(messages=tuple(mended(request.messages))), ""
+        return request.replace(messages=tuple(repair_history(request.messages))), ""
     model = getattr(decision, "model", request.model)
     agent = getattr(decision, "agent", request.agent)
     if model != request.model or agent != request.agent:
@@ -40,48 +42,56 @@ def change(decision: Change | HandOver, incident: Incident, failure: Failure, po
         if is_resumable(failure):
             name, action = prompt_id(Action.RESUME, failure), Action.RESUME
         elif failure.kind in INFRASTRUCTURE_KINDS:
-            return request, ""  # the service failed, not the work: the same request, elsewhere
+            return request, ""  # the provider failed, not the work: send the request unchanged to the new target
     else:
         name = prompt_id(action, failure)
-    text = render(name, incident, failure, policy.prompts) + _not_again(decision, incident)
+    text = render(name, incident, failure, policy.prompts) + _repeat_warning(decision, incident)
     if action is Action.RESPAWN:
-        assert incident.first_request is not None  # noqa: S101  # there is a request, so there was a first one
+        assert incident.first_request is not None  # noqa: S101  # set together with `request`
         turns = None if request.max_turns is None else request.max_turns * 2
-        request = request.replace(messages=incident.first_request.messages, max_turns=turns)  # a fresh start
+        request = request.replace(
+            messages=incident.first_request.messages, max_turns=turns
+        )  # drop the failed conversation
     if failure.kind in (Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING):
-        request = compact(request, failure)  # words alone would only make it longer
-    return _say(request, incident, text, failure, whole=action is not Action.RESUME), name
+        request = compact(request, failure)  # a recovery text alone would make the context longer
+    return _with_recovery_text(request, incident, text, failure, includes_task=action is not Action.RESUME), name
 
 
-def _not_again(decision: Change | HandOver, incident: Incident) -> str:
-    """On a second try of one rung: say what the first ones were, so that this one differs."""
-    before = incident.tries_used.get(decision.rung, 1) - 1
-    if before < 1:
+def _repeat_warning(decision: Change | HandOver, incident: Incident) -> str:
+    """Return a sentence that tells the model how often this rung was tried before; empty on the first try."""
+    tries = incident.tries_used.get(decision.rung, 1) - 1
+    if tries < 1:
         return ""
-    return f"\n\nThis way has already been tried {before} time{'s' * (before > 1)}. Do not do the same again."
+    return f"\n\nThis approach has already been tried {tries} time{'s' * (tries > 1)}. Do not repeat it."
 
 
 def compact(request: Request, failure: Failure) -> Request:
-    """A smaller request: its messages compacted as far as the failure asks for."""
+    """Return the request with its messages compacted to the size that the failure allows."""
     if not request.messages:
         return request
-    goal = goal_for(failure, size(request.messages))
-    return request.replace(messages=tuple(compacted(request.messages, goal)))
+    target = target_characters(failure, count_characters(request.messages))
+    return request.replace(messages=tuple(compact_messages(request.messages, target)))
 
 
-def _more(request: Request, policy: Policy) -> int:
-    known = policy.model(request.model)
-    most = known.max_tokens if known is not None else DEFAULT_OUTPUT
-    return max(most, request.max_tokens or 0)
+def _raised_limit(request: Request, policy: Policy) -> int:
+    """Return the largest output limit of the request's model."""
+    model = policy.model(request.model)
+    limit = model.max_tokens if model is not None else DEFAULT_MAX_OUTPUT_TOKENS
+    return max(limit, request.max_tokens or 0)
 
 
-def _say(request: Request, incident: Incident, text: str, failure: Failure, *, whole: bool) -> Request:
-    """Put the recovery text where the attempt will read it: a further message, or the prompt itself."""
+def _with_recovery_text(
+    request: Request, incident: Incident, text: str, failure: Failure, *, includes_task: bool
+) -> Request:
+    """Return the request with the recovery text as its last message or as its prompt.
+
+    A text that includes the task replaces the prompt. A resume text follows the task and the partial answer.
+    """
     if request.messages:
         partial = ({"role": "assistant", "content": failure.evidence.output},)
-        kept = () if whole or not failure.evidence.output else partial
-        return request.replace(messages=(*request.messages, *kept, {"role": "user", "content": text}), recovery=text)
-    if whole:
+        quoted = () if includes_task or not failure.evidence.output else partial
+        return request.replace(messages=(*request.messages, *quoted, {"role": "user", "content": text}), recovery=text)
+    if includes_task:
         return request.replace(prompt=text, recovery=text)
     task = incident.first_request.prompt if incident.first_request is not None else request.prompt
     so_far = f"\n\nYour answer so far:\n{incident.partial_output}" if incident.partial_output else ""

@@ -1,12 +1,11 @@
-"""What another policy would have done with a recovery that was recorded, and how far that can be known.
+"""Backtest: replay a recorded incident under another policy.
 
-The recorded failures are gone through in their order, and `decide` is asked at each. As long as it decides
-the same sort of thing (the same action, the same model and agent), what was recorded next is taken as its
-result. At the first decision that differs nobody knows what would have come of it, unless it is to stop: so
-nothing is said about an end that was not seen.
+The replay calls `decide` at each recorded failure. While the new decision matches the recorded one (same action,
+model and agent), the next recorded attempt counts as its result. At the first decision that differs the replay
+stops: the result of an attempt that was never made is unknown, except when the decision is to end the incident.
 
-Chance is not held against a policy: a decision that it could have made with another random number is the
-same. The time of its waits is taken at their average, so that many incidents together come out right.
+Random jitter is no difference: a decision matches if any random number could produce the recorded one. Waits are
+counted at their mean, so that totals over many incidents are unbiased.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.failures import Phase
 from rung.core.domain.incident import Incident
 from rung.core.recovery.decide import decide, decision_from_answer, seconds_left
-from rung.core.recovery.resume_point import RULE as CUT_OFF
-from rung.core.recovery.resume_point import about_cut_off
+from rung.core.recovery.resume_point import PROCESS_DEATH_RULE, decide_after_process_death
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,36 +25,36 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
     from rung.core.policy.policy import Policy
 
-AVERAGE: Final = 0.5  # of the random numbers a wait is made with
-SLACK: Final = 1.0  # seconds by which an attempt may outlast its limit before it is really ended
-_NEAR: Final = 1e-6
+MEAN_JITTER: Final = 0.5
+TIMEOUT_TOLERANCE_SECONDS: Final = 1.0  # an attempt can run this much past its limit before it is interrupted
+_EPSILON_SECONDS: Final = 1e-6
 
-CANNOT_KNOW: Final = (
-    "What comes of an attempt that was never made: after the first decision that differs, only an end is known.",
-    "How long a wait would have been, as chance has a part in it: all are counted at their average.",
-    "Open circuits, the shared retry budget, people's answers and the words of prompts are taken as recorded.",
-    "What a policy that learns would have remembered: only hints that were recorded are known.",
+LIMITATIONS: Final = (
+    "Attempts that were never made have no result: after the first different decision, the outcome is known only if that decision ends the incident.",
+    "Waits are random: all are counted at their mean.",
+    "Open circuits, the shared retry budget, people's answers and prompt texts are taken as recorded.",
+    "A policy with `learn` might know other remedies: only recorded hints are used.",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """Where two policies part: after which attempt, and what each does there, in words."""
+    """First decision that differs: after which attempt, and a description of both decisions."""
 
     attempt: int
     recorded: str
     instead: str
-    stops: bool  # it would have ended there
-    goes_on: bool  # it would have gone on where the recorded one ended
+    stops: bool  # the new policy ends the incident here
+    goes_on: bool  # the new policy continues where the recorded one ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterfactual:
-    """One recorded recovery under another policy.
+    """Result of replaying one recorded incident under another policy.
 
-    `attempts`, `seconds` and `dollars` reach to the end where that is known, else to the point where the two
-    part. `status` is None where nobody can know how it would have ended. `doubts` say why even a recorded
-    result may not be this policy's: an attempt that took longer than it allows.
+    `attempts`, `seconds` and `dollars` cover the incident up to its end, or up to the divergence when the end is
+    unknown. `status` is None when the end is unknown. `doubts` names recorded attempts whose result the policy might
+    have changed, such as an attempt that exceeds its time limit.
     """
 
     incident: str
@@ -69,27 +67,27 @@ class Counterfactual:
     was_dollars: float
     was_status: ev.Status | None
     point: Divergence | None = None
-    waits: tuple[tuple[float, float], ...] = ()  # recorded, instead: where chance does not explain it
+    waits: tuple[tuple[float, float], ...] = ()  # (recorded, new) where jitter does not explain the difference
     doubts: tuple[str, ...] = ()
 
     @property
-    def same(self) -> bool:
-        """Would it have decided the same all the way?"""
+    def is_same(self) -> bool:
+        """Whether every decision matches the recorded one."""
         return self.point is None
 
     @property
-    def known(self) -> bool:
-        """Is it certain how it would have ended?"""
+    def is_known(self) -> bool:
+        """Whether the end under the new policy is certain."""
         return (self.point is None or self.point.stops) and not self.doubts
 
-    def words(self) -> str:
-        """What would have been different, in a sentence."""
+    def describe(self) -> str:
+        """Return a sentence about the differences; "the same" if there are none."""
         parts = [f"would have waited {instead:.1f} s instead of {was:.1f} s" for was, instead in self.waits]
         if self.point is not None:
-            parts.append(f"would have {self.point.instead} after attempt {self.point.attempt}: {self._end()}")
+            parts.append(f"would have {self.point.instead} after attempt {self.point.attempt}: {self._describe_end()}")
         return "; ".join((*parts, *self.doubts)) or "the same"
 
-    def _end(self) -> str:
+    def _describe_end(self) -> str:
         if self.status is None:
             return "outcome unknown"
         fewer = self.was_attempts - self.attempts
@@ -99,93 +97,96 @@ class Counterfactual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Many recoveries under another policy. What is saved (or, below 0, added) counts the known ones only."""
+    """Totals over many incidents under another policy.
+
+    The `…_saved` fields count incidents with a known end only; a negative value is an increase.
+    """
 
     incidents: int
     same: int
-    fewer: int  # attempts: it would have stopped earlier
-    otherwise: int  # known, as many attempts, and another end
-    more: int  # attempts: it would have gone on where the recorded one ended; these are among the unknown
+    fewer: int  # incidents that end after fewer attempts
+    otherwise: int  # incidents that end differently after the same number of attempts
+    more: int  # incidents that continue where the recorded one ended; also counted in `unknown`
     unknown: int
     attempts_saved: int
     seconds_saved: float
     dollars_saved: float
-    good_lost: int  # recoveries it would have stopped before they came off
+    good_lost: int  # recorded recoveries that the new policy ends before they succeed
 
 
-def summary(results: Iterable[Counterfactual]) -> Summary:
-    """What many counterfactuals come to."""
-    every = list(results)
-    known = [one for one in every if one.known]
+def summarize(results: Iterable[Counterfactual]) -> Summary:
+    """Return the totals of many results."""
+    results = list(results)
+    known = [result for result in results if result.is_known]
     return Summary(
-        incidents=len(every),
-        same=sum(one.same for one in known),
-        fewer=sum(one.attempts < one.was_attempts for one in known),
-        otherwise=sum(not one.same and one.attempts == one.was_attempts for one in known),
-        more=sum(one.point is not None and one.point.goes_on for one in every),
-        unknown=len(every) - len(known),
-        attempts_saved=sum(one.was_attempts - one.attempts for one in known),
-        seconds_saved=sum(one.was_seconds - one.seconds for one in known),
-        dollars_saved=sum(one.was_dollars - one.dollars for one in known),
-        good_lost=sum(one.was_status is ev.Status.RECOVERED and not one.same for one in known),
+        incidents=len(results),
+        same=sum(result.is_same for result in known),
+        fewer=sum(result.attempts < result.was_attempts for result in known),
+        otherwise=sum(not result.is_same and result.attempts == result.was_attempts for result in known),
+        more=sum(result.point is not None and result.point.goes_on for result in results),
+        unknown=len(results) - len(known),
+        attempts_saved=sum(result.was_attempts - result.attempts for result in known),
+        seconds_saved=sum(result.was_seconds - result.seconds for result in known),
+        dollars_saved=sum(result.was_dollars - result.dollars for result in known),
+        good_lost=sum(result.was_status is ev.Status.RECOVERED and not result.is_same for result in known),
     )
 
 
 def replay(events: Sequence[ev.Event], policy: Policy) -> Counterfactual:
-    """What would have become of this recorded incident under the policy."""
-    walk = _BacktestRun(events, policy)
+    """Replay a recorded incident under the policy, up to the first decision that differs."""
+    run = _BacktestRun(events, policy)
     for event in events[1:]:
-        walk.take(event)
-        if walk.point is not None:
+        run.apply(event)
+        if run.point is not None:
             break
-    return walk.result(events)
+    return run.result(events)
 
 
 class _BacktestRun:
-    """The incident as it unfolds under the new policy, as far as the record can show it."""
+    """State of one replay: the incident under the new policy, and how it differs from the recorded one."""
 
     def __init__(self, events: Sequence[ev.Event], policy: Policy) -> None:
         opened = events[0]
-        assert isinstance(opened, ev.Opened)  # noqa: S101  # every incident begins so
+        assert isinstance(opened, ev.Opened)  # noqa: S101  # the first event of every incident
         self.policy = policy
-        self.rungs = opened.terms.rungs  # the recorded ladder's
-        self.incident = Incident.of([_reopened(opened, policy)])
-        self.later = 0.0  # seconds by which everything now comes later, where chance does not explain it
-        self.average = 0.0  # the same with all waits at their average
-        self.asked = False
-        self.answered = False
-        self.last = opened.at
+        self.rungs = opened.terms.rungs  # of the recorded ladder
+        self.incident = Incident.of([_reopen(opened, policy)])
+        self.shift_seconds = 0.0  # delay against the recording, from waits that jitter does not explain
+        self.mean_shift_seconds = 0.0  # delay against the recording with all waits at their mean
+        self.has_asked = False
+        self.has_answer = False
+        self.last_event_at = opened.at
         self.point: Divergence | None = None
         self.status: ev.Status | None = None
         self.waits: list[tuple[float, float]] = []
         self.doubts: list[str] = []
 
-    def take(self, event: ev.Event) -> None:
-        """One more recorded event."""
-        self.last = event.at
-        now = event.at + self.later
+    def apply(self, event: ev.Event) -> None:
+        """Apply the next recorded event."""
+        self.last_event_at = event.at
+        now = event.at + self.shift_seconds
         if isinstance(event, ev.Decided):
             self._compare(event.decision, now)
             return
         if isinstance(event, ev.AttemptFailed | ev.AttemptSucceeded):
-            self.asked = self.answered = False
-            self._doubt(event, now)
+            self.has_asked = self.has_answer = False
+            self._check_time_limit(event, now)
         elif isinstance(event, ev.Answered):
-            self.answered = True
+            self.has_answer = True
         elif isinstance(event, ev.Skipped) and self.incident.decision is not None:
             event = event._replace(rung=self.incident.decision.rung)
         elif isinstance(event, ev.Hinted):
-            event = event._replace(rung=self._index(event.rung))
+            event = event._replace(rung=self._rung_index(event.rung))
         self.incident.fold(event._replace(at=now))
 
     def result(self, events: Sequence[ev.Event]) -> Counterfactual:
-        """How it would have been."""
+        """Return the comparison with the recorded incident."""
         was = Incident.of(events)
         opened_at = events[0].at
         return Counterfactual(
             incident=was.id,
             attempts=self.incident.attempts,
-            seconds=self.last - opened_at + self.average,
+            seconds=self.last_event_at - opened_at + self.mean_shift_seconds,
             dollars=self.incident.dollars,
             status=self.incident.status if self.point is None else self.status,
             was_attempts=was.attempts,
@@ -199,91 +200,96 @@ class _BacktestRun:
 
     def _compare(self, recorded: ev.Decision, now: float) -> None:
         failure = self.incident.failure
-        assert failure is not None  # noqa: S101  # nothing is decided before the first one
-        if self.asked and not self.answered:  # nobody answered: that is no policy's doing
+        assert failure is not None  # noqa: S101  # a decision follows a failure
+        if self.has_asked and not self.has_answer:  # the question timed out, which does not depend on the policy
             self.incident.fold(ev.Decided(now, recorded))
             return
-        instead = self._told(failure, now)
+        instead = self._predetermined_decision(failure, now)
         if instead is None:
-            instead = self._decision(recorded, failure, now)
-            low, high = self._range(instead, failure)
+            instead = self._decide(recorded, failure, now)
+            low, high = self._wait_range(instead, failure)
         else:
             low = high = getattr(instead, "wait", 0.0)
-        if _sort(instead) != _sort(recorded):
-            self._part(recorded, instead)
+        if _comparison_key(instead) != _comparison_key(recorded):
+            self._diverge(recorded, instead)
             return
         was, wait = getattr(recorded, "wait", 0.0), getattr(instead, "wait", 0.0)
-        self.average += (low + high) / 2 - was
-        if not low - _NEAR <= was <= high + _NEAR:
+        self.mean_shift_seconds += (low + high) / 2 - was
+        if not low - _EPSILON_SECONDS <= was <= high + _EPSILON_SECONDS:
             self.waits.append((was, wait))
-            self.later += wait - was
-        self.asked, self.answered = isinstance(instead, ev.Ask), False
+            self.shift_seconds += wait - was
+        self.has_asked, self.has_answer = isinstance(instead, ev.Ask), False
         self.incident.fold(ev.Decided(now, instead))
 
-    def _told(self, failure: Failure, now: float) -> ev.Decision | None:
-        """What a person's answer, or the death of the process, amounts to; None where it is for `decide`."""
-        if self.answered:
+    def _predetermined_decision(self, failure: Failure, now: float) -> ev.Decision | None:
+        """Return the decision after a person's answer or a dead process; None if `decide` makes it."""
+        if self.has_answer:
             return decision_from_answer(self.incident, self.policy, now)
-        return about_cut_off(self.incident, self.policy) if failure.rule == CUT_OFF else None
+        if failure.rule == PROCESS_DEATH_RULE:
+            return decide_after_process_death(self.incident, self.policy)
+        return None
 
-    def _part(self, recorded: ev.Decision, instead: ev.Decision) -> None:
+    def _diverge(self, recorded: ev.Decision, instead: ev.Decision) -> None:
         stops = isinstance(instead, ev.Finish)
         self.status = instead.status if isinstance(instead, ev.Finish) else None
         self.point = Divergence(
             attempt=self.incident.attempts,
-            recorded=_words(recorded),
-            instead=_words(instead),
+            recorded=_describe(recorded),
+            instead=_describe(instead),
             stops=stops,
             goes_on=isinstance(recorded, ev.Finish) and not stops,
         )
 
-    def _decision(self, recorded: ev.Decision, failure: Failure, now: float) -> ev.Decision:
-        """What the policy decides here: as recorded where chance could have had it so, else at the average."""
-        index = self._index(recorded.rung)
-        chances = [AVERAGE]
+    def _decide(self, recorded: ev.Decision, failure: Failure, now: float) -> ev.Decision:
+        """Return the policy's decision: the recorded one if some jitter produces it, else the one at mean jitter."""
+        index = self._rung_index(recorded.rung)
+        jitters = [MEAN_JITTER]
         if not isinstance(recorded, ev.Repeat):
-            chances.insert(0, 1.0)  # whatever wait was too long to take, this one is no shorter
+            jitters.insert(0, 1.0)  # the longest wait: a retry that was rejected for its wait is rejected again
         else:
-            low, high = self._range(recorded._replace(rung=index), failure)
+            low, high = self._wait_range(recorded._replace(rung=index), failure)
             if low < high and low <= recorded.wait <= high:
-                chances.insert(0, (recorded.wait - low) / (high - low))
-        could = [decide(self.incident, failure, self.policy, now, chance) for chance in chances]
-        alike = [one for one in could if _sort(one) == _sort(recorded)]
-        same_rung = [one for one in alike if one.rung == index]
-        return next(iter(same_rung or alike or could[-1:]))
+                jitters.insert(0, (recorded.wait - low) / (high - low))
+        candidates = [decide(self.incident, failure, self.policy, now, jitter) for jitter in jitters]
+        matching = [one for one in candidates if _comparison_key(one) == _comparison_key(recorded)]
+        same_rung = [one for one in matching if one.rung == index]
+        return next(iter(same_rung or matching or candidates[-1:]))
 
-    def _range(self, decision: ev.Decision, failure: Failure) -> tuple[float, float]:
-        """The shortest and the longest wait that this decision could have had."""
+    def _wait_range(self, decision: ev.Decision, failure: Failure) -> tuple[float, float]:
+        """Return the shortest and the longest possible wait of the decision."""
         if not isinstance(decision, ev.Repeat):
             wait = getattr(decision, "wait", 0.0)
             return wait, wait
-        repeat = self.incident.retries.get(decision.rung, 0) + 1
-        low, high = (self.policy.backoff.wait(repeat, chance, failure.retry_after) for chance in (0.0, 1.0))
+        retry = self.incident.retries.get(decision.rung, 0) + 1
+        low, high = (self.policy.backoff.wait(retry, jitter, failure.retry_after) for jitter in (0.0, 1.0))
         return low, high
 
-    def _index(self, recorded: int) -> int:
-        """The rung of the same name as the recorded ladder's; -1 where the policy's has none."""
+    def _rung_index(self, recorded: int) -> int:
+        """Return the index of the rung with the same name as the recorded one; -1 if the policy has none."""
         name = self.rungs[recorded] if recorded < len(self.rungs) else ""
         return next((index for index, rung in enumerate(self.policy.ladder.rungs) if rung.name == name), -1)
 
-    def _doubt(self, event: ev.AttemptFailed | ev.AttemptSucceeded, now: float) -> None:
-        """Would this attempt have been ended earlier, or let run on?"""
+    def _check_time_limit(self, event: ev.AttemptFailed | ev.AttemptSucceeded, now: float) -> None:
+        """Add a doubt if the policy's time limit would have changed how this attempt ended."""
         limit = seconds_left(self.incident, self.policy, now - event.seconds)
         number = self.incident.attempts + 1
         took = f"{event.seconds:.0f} s"
         if isinstance(event, ev.AttemptFailed):
             evidence = event.failure.evidence
-            ended = evidence.phase is Phase.LIMIT and evidence.exceptions[:1] == ("rung.TimeUp",)
-            if ended and (limit is None or limit > event.seconds + SLACK):
-                self.doubts.append(f"attempt {number} was ended after {took}, and would have had longer")
-            if ended or not event.made:
+            timed_out = evidence.phase is Phase.LIMIT and evidence.exceptions[:1] == ("rung.TimeUp",)
+            if timed_out and (limit is None or limit > event.seconds + TIMEOUT_TOLERANCE_SECONDS):
+                self.doubts.append(f"attempt {number} timed out after {took}, and would have had longer")
+            if timed_out or not event.made:
                 return
-        if limit is not None and event.seconds > limit + SLACK:
-            self.doubts.append(f"attempt {number} took {took}, and would have been ended after {limit:.0f} s")
+        if limit is not None and event.seconds > limit + TIMEOUT_TOLERANCE_SECONDS:
+            self.doubts.append(f"attempt {number} took {took}, and would have timed out after {limit:.0f} s")
 
 
-def _reopened(opened: ev.Opened, policy: Policy) -> ev.Opened:
-    """The beginning under the policy. An outer incident's limits are known only as far as they were felt."""
+def _reopen(opened: ev.Opened, policy: Policy) -> ev.Opened:
+    """Return the opening event with the policy's limits.
+
+    The limits of an outer incident are not recorded by themselves; the recorded limits include them.
+    """
     budget = policy.budget
     deadline = None if budget.seconds is None else opened.at + budget.seconds
     dollars = budget.dollars
@@ -294,8 +300,8 @@ def _reopened(opened: ev.Opened, policy: Policy) -> ev.Opened:
     return opened._replace(terms=terms, deadline=deadline, dollars=dollars)
 
 
-def _sort(decision: ev.Decision) -> tuple[object, ...]:
-    """What makes two decisions the same sort of thing."""
+def _comparison_key(decision: ev.Decision) -> tuple[object, ...]:
+    """Return the parts of a decision that must be equal for two decisions to match."""
     match decision:
         case ev.Repeat():
             return ("repeat",)
@@ -308,11 +314,11 @@ def _sort(decision: ev.Decision) -> tuple[object, ...]:
     return ("finish", decision.status)
 
 
-def _words(decision: ev.Decision) -> str:
-    """What was done, to be read after "would have"."""
+def _describe(decision: ev.Decision) -> str:
+    """Describe the decision so that it completes "would have …"."""
     match decision:
         case ev.Repeat():
-            return f"repeated it after {decision.wait:.1f} s"
+            return f"retried after {decision.wait:.1f} s"
         case ev.Change():
             return f"changed the request ({decision.action})"
         case ev.HandOver():
@@ -322,4 +328,4 @@ def _words(decision: ev.Decision) -> str:
     return f"stopped ({decision.status}: {decision.reason})"
 
 
-__all__ = ["Counterfactual", "Divergence", "Summary", "replay", "summary"]
+__all__ = ["Counterfactual", "Divergence", "Summary", "replay", "summarize"]

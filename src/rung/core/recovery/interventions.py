@@ -1,4 +1,4 @@
-"""What a person wants of a recovery without having been asked, and what that makes of its request."""
+"""Interventions: a person retries or cancels a running recovery without having been asked."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 
 class InterventionType(StrEnum):
-    """What can be ordered."""
+    """Action that a person can request."""
 
     RETRY = "retry"
     CANCEL = "cancel"
 
 
 class Intervention(NamedTuple):
-    """Attempt it now, changed so, or end it. `prompt` is what is said instead, or to the conversation's end."""
+    """Request to retry at once, optionally with another model or prompt, or to cancel.
+
+    `prompt` replaces the request's prompt; in a conversation it is appended as a user message.
+    """
 
     action: InterventionType
     by: str = ""
@@ -30,19 +33,19 @@ class Intervention(NamedTuple):
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Intervention:
-        """An order as it was sent."""
+        """Parse an intervention from its JSON object."""
         action = table.get("action")
         if action not in tuple(InterventionType):
             raise ConfigError("action", action, "one of " + ", ".join(InterventionType))
         return cls(InterventionType(action), *(str(table.get(name) or "") for name in cls._fields[1:]))
 
-    def applied(self, request: Request) -> Request:
-        """The request to attempt as ordered."""
+    def apply_to(self, request: Request) -> Request:
+        """Return the request with the intervention's model and prompt."""
         if self.model:
             request = request.replace(model=self.model)
         if not self.prompt:
             return request
         if request.messages:
-            said = {"role": "user", "content": self.prompt}
-            return request.replace(messages=(*request.messages, said), recovery=self.prompt)
+            message = {"role": "user", "content": self.prompt}
+            return request.replace(messages=(*request.messages, message), recovery=self.prompt)
         return request.replace(prompt=self.prompt, recovery=self.prompt)

@@ -1,4 +1,4 @@
-"""Where a recovery that was cut off goes on: a pure function of what it had written down."""
+"""Find where an interrupted durable recovery resumes: a pure function of its recorded events."""
 
 from __future__ import annotations
 
@@ -14,75 +14,75 @@ if TYPE_CHECKING:
 
     from rung.core.policy.policy import Policy
 
-_ACTS: Final = (ev.AttemptFailed, ev.AttemptSucceeded)
-RULE: Final = "cut-off"
+_ATTEMPT_RESULTS: Final = (ev.AttemptFailed, ev.AttemptSucceeded)
+PROCESS_DEATH_RULE: Final = "cut-off"
 
 
 class ResumePoint(NamedTuple):
-    """Where to go on: wait, then do as decided about the failure; without a decision, attempt.
+    """Next action of a resumed recovery: wait, then carry out `decision`; without a decision, make the attempt.
 
-    `before` is the decision that stood when this one was made: what has to be undone first.
+    `previous_decision` was active when `decision` was made; its effects may have to be rolled back first.
     """
 
     failure: Failure | None = None
     decision: ev.Decision | None = None
-    before: ev.Decision | None = None
+    previous_decision: ev.Decision | None = None
     wait: float = 0.0
-    undecided: bool = False  # the failure has not been decided about
-    unnoted: bool = False  # the decision follows from an answer, and is not written down yet
+    needs_decision: bool = False  # no decision was recorded after the failure
+    is_unrecorded: bool = False  # the decision follows from an answer and is not in the journal yet
 
 
-def point(events: Sequence[ev.Event], policy: Policy, now: float) -> ResumePoint:
-    """The point at which these events of an open incident leave off."""
+def find_resume_point(events: Sequence[ev.Event], policy: Policy, now: float) -> ResumePoint:
+    """Return where the events of an open incident end."""
     incident = Incident.of(events)
-    act = _last(events, *_ACTS)
-    made = _last(events, ev.Decided)
+    attempt = _last_index(events, *_ATTEMPT_RESULTS)
+    decided = _last_index(events, ev.Decided)
     failure = incident.failure
     if failure is None:
         return ResumePoint()
-    if made < act:
-        return ResumePoint(failure, undecided=True)
-    since = events[made]
-    assert isinstance(since, ev.Decided)  # noqa: S101  # looked for
-    decision, before = since.decision, Incident.of(events[:made]).active_decision
-    if isinstance(decision, ev.Ask) and _last(events, ev.Answered) > made:
-        obeyed = decision_from_answer(incident, policy, now)
-        return ResumePoint(failure, obeyed, before, undecided=obeyed is None, unnoted=obeyed is not None)
+    if decided < attempt:
+        return ResumePoint(failure, needs_decision=True)
+    event = events[decided]
+    assert isinstance(event, ev.Decided)  # noqa: S101  # for the type checker
+    decision, previous = event.decision, Incident.of(events[:decided]).active_decision
+    if isinstance(decision, ev.Ask) and _last_index(events, ev.Answered) > decided:
+        chosen = decision_from_answer(incident, policy, now)
+        return ResumePoint(failure, chosen, previous, needs_decision=chosen is None, is_unrecorded=chosen is not None)
     if isinstance(decision, ev.Change | ev.HandOver):
-        if _last(events, ev.Skipped) > made:
-            return ResumePoint(failure, undecided=True)
-        if _last(events, ev.Changed) > made:
+        if _last_index(events, ev.Skipped) > decided:
+            return ResumePoint(failure, needs_decision=True)
+        if _last_index(events, ev.Changed) > decided:
             wait = decision.wait if isinstance(decision, ev.Change) else 0.0
-            return ResumePoint(wait=_left(since.at, wait, now))
-    if isinstance(decision, ev.Repeat):  # the moment it was to be made at is what counts, not how long is left
-        return ResumePoint(wait=_left(since.at, decision.wait, now))
-    return ResumePoint(failure, decision, before)
+            return ResumePoint(wait=_remaining(event.at, wait, now))
+    if isinstance(decision, ev.Repeat):  # the retry keeps its scheduled time: downtime counts as waiting
+        return ResumePoint(wait=_remaining(event.at, decision.wait, now))
+    return ResumePoint(failure, decision, previous)
 
 
-def cut_off(incident: Incident) -> Failure:
-    """What became of an attempt whose process died: nobody knows, so it may have done something."""
+def process_death_failure(incident: Incident) -> Failure:
+    """Return the failure of an attempt whose process died: its result is unknown, so side effects are assumed."""
     number = incident.attempts + 1
-    text = f"the process that made attempt {number} died before it ended; what it did is not known"
-    return Failure(Kind.WORKER_DEAD, False, RULE, text, evidence=Evidence(text=text, side_effects=True))
+    text = f"the process died during attempt {number}; its side effects are unknown"
+    return Failure(Kind.WORKER_DEAD, False, PROCESS_DEATH_RULE, text, evidence=Evidence(text=text, side_effects=True))
 
 
-def about_cut_off(incident: Incident, policy: Policy) -> ev.Decision:
-    """What to do about it: again only if that does no harm; else a person decides, or it ends here."""
+def decide_after_process_death(incident: Incident, policy: Policy) -> ev.Decision:
+    """Return a retry if the request is idempotent; otherwise ask a person, or end the incident as partial."""
     rung = max(incident.rung, 0)
     if incident.terms.idempotent:
-        return ev.Repeat(rung, 0.0, "its process died; the request is idempotent")
+        return ev.Repeat(rung, 0.0, "the process died; the request is idempotent")
     last = len(policy.ladder.rungs) - 1
-    why = "its process died during an attempt that may have had effects"
+    why = "the process died during an attempt that may have had side effects"
     if not incident.terms.attended:
         return ev.Finish(last, ev.Status.PARTIAL, why)
-    options = (ev.Option("retry", "Do it again"), ev.Option("stop", "Stop here"))
-    return ev.Ask(rung, f"{why}. Do it again?", options, None, "", "", Kind.WORKER_DEAD)
+    options = (ev.Option("retry", "Retry"), ev.Option("stop", "Stop"))
+    return ev.Ask(rung, f"{why}. Retry?", options, None, "", "", Kind.WORKER_DEAD)
 
 
-def _left(at: float, wait: float, now: float) -> float:
+def _remaining(at: float, wait: float, now: float) -> float:
     return max(0.0, at + wait - now)
 
 
-def _last(events: Sequence[ev.Event], *kinds: type) -> int:
-    """The place of the last event of these kinds; -1 when there is none."""
-    return next((place for place in range(len(events) - 1, -1, -1) if isinstance(events[place], kinds)), -1)
+def _last_index(events: Sequence[ev.Event], *types: type) -> int:
+    """Return the index of the last event of these types; -1 if there is none."""
+    return next((index for index in range(len(events) - 1, -1, -1) if isinstance(events[index], types)), -1)

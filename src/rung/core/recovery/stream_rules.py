@@ -1,4 +1,4 @@
-"""Rules for answers that end early: which ends are successes, and how often a broken stream is resumed. Pure."""
+"""Rules for answers that end early: which ones are successes, and how often a broken stream is resumed. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STREAM_TRIES: Final[Mapping[str, Mapping[Action, int]]] = MappingProxyType(
 
 
 def for_streams(policy: Policy) -> Policy:
-    """The policy with the tries that streamed answers need (`STREAM_TRIES`)."""
+    """Return the policy with the number of tries that streamed answers need (`STREAM_TRIES`)."""
     for action, tries in STREAM_TRIES.get(policy.ladder.name, {}).items():
         policy = policy.with_tries(action, tries)
     return policy
@@ -52,6 +52,6 @@ def is_intended(evidence: Evidence, *, calls: int, limit: int | None, small_limi
 
 
 def seen_by_client(evidence: Evidence) -> Evidence:
-    """Evidence of a failure after the client has received a part of the answer."""
+    """Return the evidence marked as a failure after the client received a part of the answer."""
     phase = Phase.STREAM if evidence.phase is Phase.CALL else evidence.phase
     return evidence._replace(output_started=True, phase=phase)

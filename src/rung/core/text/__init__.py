@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Text: events and measurements as people read them, and JSON objects in prose."""

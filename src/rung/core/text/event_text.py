@@ -1,4 +1,4 @@
-"""An event of the journal in words: a mark, a subject, the rest, and what more there is to say about it."""
+"""Describe an event of the journal for people: a mark, a subject, a text and details."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.failures import first_line
-from rung.core.domain.ladder import DOES
-from rung.core.text.units import money, took
+from rung.core.domain.ladder import ACTION_DESCRIPTIONS
+from rung.core.text.units import format_dollars, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,104 +29,103 @@ if TYPE_CHECKING:
 
 
 class EventText(NamedTuple):
-    """One event: `mark` is one of the marks of progress; `more` is for whoever looks closer."""
+    """Description of one event: `mark` selects the symbol in front of it; `more` holds details."""
 
     mark: str
     subject: str
     text: str
     more: tuple[str, ...] = ()
-    time: str = ""  # it took
+    time: str = ""  # duration
 
 
-def told(body: Mapping[str, Any], rungs: Sequence[str], number: int = 0) -> EventText:
-    """What the JSON of an event says; one that only a newer Rung knows is named at least."""
+def describe_json(body: Mapping[str, Any], rungs: Sequence[str], number: int = 0) -> EventText:
+    """Describe the JSON object of an event; an event of a newer version is described by its name alone."""
     try:
-        return narrate(from_json(body), rungs, number)
+        return describe_event(from_json(body), rungs, number)
     except ConfigError as error:
-        return EventText("note", str(body.get("name", "?")), f"cannot be read by this Rung: {error}")
+        return EventText("note", str(body.get("name", "?")), f"cannot be read by this version of Rung: {error}")
 
 
-def narrate(event: ev.Event, rungs: Sequence[str], number: int = 0) -> EventText:
-    """What happened. `rungs` are the ladder's names, `number` is the attempt's."""
+def describe_event(event: ev.Event, rungs: Sequence[str], number: int = 0) -> EventText:
+    """Describe an event. `rungs` are the names of the ladder's rungs, `number` is that of the attempt."""
     match event:
         case ev.Opened(terms=terms, request=request):
-            on = request.model or request.agent if request is not None else ""
-            return EventText("note", "opened", f"ladder {terms.ladder}{', ' + on if on else ''}")
+            target = request.model or request.agent if request is not None else ""
+            return EventText("note", "opened", f"ladder {terms.ladder}{', ' + target if target else ''}")
         case ev.AttemptFailed(failure=failure):
             subject = f"attempt {number}" if event.made else "not made"
             text = f"{failure.kind}: {first_line(failure.message)}"
-            return EventText("bad", subject, text, _about_failure(event), took(event.seconds))
+            return EventText("bad", subject, text, _failure_details(event), format_duration(event.seconds))
         case ev.AttemptSucceeded(seconds=seconds, dollars=dollars):
-            spent = (f"cost {money(dollars)}",) if dollars else ()
-            return EventText("good", f"attempt {number}", "good", spent, took(seconds))
+            cost = (f"cost {format_dollars(dollars)}",) if dollars else ()
+            return EventText("good", f"attempt {number}", "good", cost, format_duration(seconds))
         case ev.Decided(decision=decision):
-            return _decided(decision, rungs)
+            return _describe_decision(decision, rungs)
         case ev.Cancelled(reason=reason):
             return EventText("end", "stopped", first_line(reason))
         case ev.Closed(status=status, reason=reason):
             return EventText("end", status.value, first_line(reason))
         case ev.Crashed(what=what, error=error):
-            return EventText("bad", "crashed", f"{what}, and was ignored: {first_line(error)}")
-    return _noted(event, rungs)
+            return EventText("bad", "crashed", f"{what}, ignored: {first_line(error)}")
+    return _describe_note(event, rungs)
 
 
-def _noted(event: _Note, rungs: Sequence[str]) -> EventText:
-    """What happened by the way."""
+def _describe_note(event: _Note, rungs: Sequence[str]) -> EventText:
+    """Describe an event that is neither an attempt, a decision nor an end."""
     match event:
         case ev.Changed(request=request, fields=fields, prompt=prompt):
-            more = (f"told: {first_line(request.recovery, 300)}",) if request.recovery else ()
+            more = (f"recovery text: {first_line(request.recovery, 300)}",) if request.recovery else ()
             return EventText("note", "changed", f"{', '.join(fields)}{f' by prompt {prompt}' if prompt else ''}", more)
         case ev.Hinted(reason=reason):
             return EventText("note", "remembered", reason)
         case ev.Skipped(rung=rung, reason=reason):
-            return EventText("note", "skipped", f"{_rung(rung, rungs)}: {reason}")
+            return EventText("note", "skipped", f"{_rung_name(rung, rungs)}: {reason}")
         case ev.StepCompleted(step=step):
             return EventText("note", "step done", first_line(step))
         case ev.Answered(option=option):
             return EventText("note", "answered", option)
         case ev.Ordered(action=action, by=by, model=model, prompt=prompt):
-            how = f"{' on ' + model if model else ''}{', with a prompt of their own' if prompt else ''}"
+            how = f"{' on ' + model if model else ''}{', with a new prompt' if prompt else ''}"
             return EventText("note", "ordered", f"{action}{how}, by {by or 'a person'}")
         case ev.CheckpointTaken(rung=rung, reference=reference):
-            return EventText("note", "checkpoint", f"{reference}, before {_rung(rung, rungs)}")
+            return EventText("note", "checkpoint", f"{reference}, before {_rung_name(rung, rungs)}")
         case ev.RolledBack(reference=reference):
             return EventText("note", "rolled back", f"to {reference}")
         case ev.ModelRestored(model=model, agent=agent):
-            return EventText("note", "back to", model or agent or "the first one")
+            return EventText("note", "back to", model or agent or "the first model")
 
 
-def _about_failure(event: ev.AttemptFailed) -> tuple[str, ...]:
+def _failure_details(event: ev.AttemptFailed) -> tuple[str, ...]:
     failure = event.failure
-    repeat = "may be repeated" if failure.retryable else "not to be repeated as it was"
-    facts = [f"rule {failure.rule}", repeat]
+    facts = [f"rule {failure.rule}", "retryable" if failure.retryable else "not retryable"]
     if failure.evidence.status is not None:
         facts.append(f"status {failure.evidence.status}")
     if failure.retry_after is not None:
-        facts.append(f"come back in {took(failure.retry_after)}")
+        facts.append(f"retry after {format_duration(failure.retry_after)}")
     if event.dollars:
-        facts.append(f"cost {money(event.dollars)}")
-    return (", ".join(facts), *(() if event.may_retry else ("the retry budget had no room",)))
+        facts.append(f"cost {format_dollars(event.dollars)}")
+    return (", ".join(facts), *(() if event.may_retry else ("the shared retry budget was spent",)))
 
 
-def _decided(decision: ev.Decision, rungs: Sequence[str]) -> EventText:
-    name = _rung(decision.rung, rungs)
+def _describe_decision(decision: ev.Decision, rungs: Sequence[str]) -> EventText:
+    name = _rung_name(decision.rung, rungs)
     why = (f"because: {first_line(decision.reason)}",) if decision.reason else ()
-    passed = tuple(f"passed over {_rung(rung, rungs)}: {reason}" for rung, reason in decision.skipped)
+    skipped = tuple(f"skipped {_rung_name(rung, rungs)}: {reason}" for rung, reason in decision.skipped)
     match decision:
         case ev.Repeat(wait=wait):
-            return EventText("next", name, f"again in {took(wait)}" if wait else "again now", why + passed)
+            return EventText("next", name, f"again in {format_duration(wait)}" if wait else "again now", why + skipped)
         case ev.Change(action=action, wait=wait):
-            pause = f", in {took(wait)}" if wait else ""
-            return EventText("climb", name, f"{DOES[action]}{pause}", why + passed)
+            pause = f", in {format_duration(wait)}" if wait else ""
+            return EventText("climb", name, f"{ACTION_DESCRIPTIONS[action]}{pause}", why + skipped)
         case ev.HandOver(model=model, agent=agent, estimate=estimate):
-            cost = "" if estimate is None else f", about {money(estimate)}"
-            return EventText("climb", name, f"hand over to {agent or model}{cost}", why + passed)
+            cost = "" if estimate is None else f", about {format_dollars(estimate)}"
+            return EventText("climb", name, f"hand over to {agent or model}{cost}", why + skipped)
         case ev.Ask(question=question, options=options):
             choices = tuple(f"{option.id}: {option.label}" for option in options)
-            return EventText("climb", "ask", first_line(question), choices + passed)
+            return EventText("climb", "ask", first_line(question), choices + skipped)
         case ev.Finish(status=status):
-            return EventText("end", "finish", status.value, passed)
+            return EventText("end", "finish", status.value, skipped)
 
 
-def _rung(index: int, rungs: Sequence[str]) -> str:
+def _rung_name(index: int, rungs: Sequence[str]) -> str:
     return rungs[index] if 0 <= index < len(rungs) else f"rung {index}"

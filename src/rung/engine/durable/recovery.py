@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptError, ConfigError, StoreUnavailable
-from rung.core.domain.event_codec import record_from, record_of
+from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.failures import Evidence
 from rung.core.domain.incident import Incident
-from rung.core.recovery.resume_point import about_cut_off, cut_off, point
+from rung.core.recovery.resume_point import decide_after_process_death, find_resume_point, process_death_failure
 from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
 from rung.engine.ports import DurableJournal
 from rung.engine.recover import arun_to_end, finish_run, new_run, run_to_end
@@ -98,20 +98,22 @@ class DurableRecovery:
         if run.incident.status is not None:
             run.value = self.recorded_steps.get(f"attempt.{run.incident.attempts}", {}).get("value")
             return None
-        at = point(run.log, run.policy, now)
-        run.previous_decision = at.before
+        at = find_resume_point(run.log, run.policy, now)
+        run.previous_decision = at.previous_decision
         key = self.next_step_key()
         if key in self.recorded_steps:
             return self._with_decision(
                 at
             )  # the attempt had finished: its result is replayed, however often the run was resumed
         if f"{key}.begun" in self.recorded_steps:
-            failure = cut_off(run.incident)
+            failure = process_death_failure(run.incident)
             run.began = now
             run.record_failure(failure)
             if not self.lease.exhausted:
                 return at._replace(
-                    failure=failure, decision=run.append_decision(about_cut_off(run.incident, run.policy)), wait=0.0
+                    failure=failure,
+                    decision=run.append_decision(decide_after_process_death(run.incident, run.policy)),
+                    wait=0.0,
                 )
         if self.lease.exhausted:
             last = len(run.policy.ladder.rungs) - 1
@@ -121,9 +123,9 @@ class DurableRecovery:
 
     def _with_decision(self, at: ResumePoint) -> ResumePoint:
         """Make and append the decision of a resume point that has none recorded."""
-        if at.unnoted and at.decision is not None:
+        if at.is_unrecorded and at.decision is not None:
             return at._replace(decision=self.run.append_decision(at.decision))
-        if at.undecided and at.failure is not None:
+        if at.needs_decision and at.failure is not None:
             return at._replace(decision=self.run.decide(at.failure))
         return at
 
@@ -216,13 +218,13 @@ def _open_run(
 
 
 def _error_step(error: Exception) -> dict[str, Any]:
-    return {"error": record_of(without_secrets(evidence_of(error)))}
+    return {"error": record_to_json(without_secrets(evidence_of(error)))}
 
 
 def _replay(step: Mapping[str, Any]) -> Any:
     """Return the recorded value of an attempt, or raise its recorded error."""
     if "error" in step:
-        raise AttemptError.of(record_from(Evidence, step["error"]))
+        raise AttemptError.of(record_from_json(Evidence, step["error"]))
     return step["value"]
 
 

@@ -59,7 +59,7 @@ class FastPath:
         self.append_success = None if guard.append_lazy is None else self._append_success
 
     def _record_timed_success(self, began: float) -> None:
-        self.breaker.ended(None, began, EPOCH + monotonic(), _GOOD)
+        self.breaker.record(None, began, EPOCH + monotonic(), _GOOD)
 
     def _append_success(self, args: tuple[Any, ...], began: float) -> None:
         """Pass a successful call to the journal, as values from which it builds the events when it writes them."""
@@ -92,7 +92,7 @@ class FastPath:
         if can_interrupt_here():
             WATCHDOG.register(self.breaker)
             if self.breaker.circuit is not _CLOSED:  # checked last: another thread may open it at any moment
-                self.breaker.home = None
+                self.breaker.fast_path_thread = None
 
 
 def as_attempt(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
@@ -131,7 +131,7 @@ def _wrap_limited(function: Callable[..., Any], fast_path: FastPath) -> Callable
     )
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if get_ident() != breaker.home:
+        if get_ident() != breaker.fast_path_thread:
             fast_path.register_with_watchdog()
             return guard.recover_call(as_attempt(function, args, kwargs), args)
         began = monotonic()
@@ -141,7 +141,7 @@ def _wrap_limited(function: Callable[..., Any], fast_path: FastPath) -> Callable
             value = function(*args, **kwargs)
             WATCHED_DEADLINES.pop()
             record_success(EPOCH + began)
-            if retry_budget.low:
+            if retry_budget.is_below_capacity:
                 retry_budget.credit()
             if append_success is not None:
                 append_success(args, EPOCH + began)
@@ -183,7 +183,7 @@ def _wrap_unlimited(function: Callable[..., Any], fast_path: FastPath) -> Callab
         try:
             value = function(*args, **kwargs)
             record_success(EPOCH + began)
-            if retry_budget.low:
+            if retry_budget.is_below_capacity:
                 retry_budget.credit()
             if append_success is not None:
                 append_success(args, EPOCH + began)
@@ -247,7 +247,7 @@ def _wrap_swept(function: Callable[..., Any], fast_path: FastPath) -> Callable[.
             if OVERDUE:
                 cancelled_by_us(coroutine, task)  # it returned although cancelled: withdraw our cancellation
             record_success(EPOCH + began)
-            if retry_budget.low:
+            if retry_budget.is_below_capacity:
                 retry_budget.credit()
             if append_success is not None:
                 append_success(args, EPOCH + began)

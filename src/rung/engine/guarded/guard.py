@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.outcome import GOOD, annotate
+from rung.core.domain.outcome import SUCCESS_STATUSES, annotate
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.core.policy.policy import Policy
@@ -137,7 +137,7 @@ def _wrap(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> A
 
 def _value_or_raise(run: RecoveryRun) -> Any:
     """Return the value, or raise the last error with the recovery path as notes."""
-    if run.incident.status in GOOD:
+    if run.incident.status in SUCCESS_STATUSES:
         return run.value
     outcome = finish_run(run)
     if outcome.error is None:

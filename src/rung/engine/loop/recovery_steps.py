@@ -157,7 +157,7 @@ def _apply_intervention(run: RecoveryRun, intervention: Intervention) -> bool:
         )
         return True
     if before is not None:
-        after = intervention.applied(before)
+        after = intervention.apply_to(before)
         if after != before:
             run.append(ev.Changed(now, after, after.digest(), before.changed(after), "order"))
     return False
@@ -183,7 +183,7 @@ def _make_request(
     run: RecoveryRun, decision: ev.Change | ev.HandOver, failure: Failure
 ) -> Generator[Move, Reply, bool]:
     """Make the new request of a rung. Return False, and record a skipped rung, if it fails or is not a new request."""
-    from rung.core.recovery.apply_rung import change
+    from rung.core.recovery.apply_rung import apply_rung
 
     incident = run.incident
     rung = run.policy.ladder.rungs[decision.rung]
@@ -196,7 +196,7 @@ def _make_request(
     prompt = ""
     try:
         if handler is None or isinstance(decision, ev.HandOver):
-            after, prompt = change(decision, incident, failure, run.policy)
+            after, prompt = apply_rung(decision, incident, failure, run.policy)
             if handler is not None:
                 after = yield from _call_rung_handler(run, handler, after)
         else:

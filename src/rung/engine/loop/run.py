@@ -221,7 +221,7 @@ class RecoveryRun:
         """Record a failed attempt, with the verdict for the circuit breaker."""
         now = self.clock.now()
         if self.breaker is not None and self.attempt_made:
-            self.breaker.ended(self.permit, self.began, now, breaker_verdict(failure))
+            self.breaker.record(self.permit, self.began, now, breaker_verdict(failure))
         budget = self.retry_budget
         room = budget is None or budget.affords(failure.kind)
         self.append(
@@ -270,7 +270,7 @@ class RecoveryRun:
         """Record a successful attempt and its value."""
         now = self.clock.now()
         if self.breaker is not None:
-            self.breaker.ended(self.permit, self.began, now, _GOOD)
+            self.breaker.record(self.permit, self.began, now, _GOOD)
         incident = self.incident
         if incident.partial_output and incident.resuming and isinstance(value, str):
             value = incident.partial_output + value
@@ -292,7 +292,7 @@ class RecoveryRun:
             return
         now = self.clock.now()
         if self.breaker is not None:
-            self.breaker.ended(self.permit, self.began, now, _NEUTRAL)
+            self.breaker.record(self.permit, self.began, now, _NEUTRAL)
         self.append(ev.Cancelled(now, reason))
         self._propagate()
         first = self.published

@@ -108,7 +108,7 @@ class TimeoutWatchdog:
         """Let calls with this breaker take the fast path in the main thread while the watchdog can interrupt them."""
         self.start()
         self._breakers.add(breaker)
-        breaker.home = MAIN_THREAD_ID
+        breaker.fast_path_thread = MAIN_THREAD_ID
 
     def wake_before(self, deadline: float) -> None:
         """Wake the watchdog if it would sleep past this deadline."""
@@ -150,7 +150,7 @@ class TimeoutWatchdog:
     def _disable_fast_paths(self) -> None:
         """Make all guarded calls leave the fast path, because they cannot be interrupted any more."""
         for breaker in self._breakers.copy():
-            breaker.home = None
+            breaker.fast_path_thread = None
 
     def _on_signal(self, number: int, frame: Any) -> None:
         now = monotonic()

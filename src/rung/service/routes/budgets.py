@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Path, Response
 
 from rung.core.domain.errors import VersionConflict
-from rung.core.policy.spend_limits import ALERTS, SpendLimit, alert_at, month_of
+from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, month_of, reached_alert
 from rung.service.app_context import Actor, Admin, AppContext, Parts, Reader
 from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.schemas.base import Done
@@ -73,13 +73,13 @@ def _out(hub: AppContext) -> BudgetsOut:
     limits, now, seen = allowance(hub.journal), time.time(), acknowledged(hub)
     by_project = spent_in_month(hub.journal, now)
     month, spent = month_of(now), sum(by_project.values())
-    items = [_item(purse, spent, seen) for purse in limits.purses("", "", month) if purse.scope == "month"]
+    items = [_item(purse, spent, seen) for purse in limits.limits_for("", "", month) if purse.scope == "month"]
     for project in sorted(limits.projects):
-        purse = limits.purses("", project, month)[-1]
+        purse = limits.limits_for("", project, month)[-1]
         items.append(_item(purse, by_project.get(project, 0.0), seen))
     if limits.session is not None:
-        spenders = top_sessions(hub.journal, limits.session * ALERTS[0] / 100, SHOWN)
-        items += [_item(limits.purses(name, "", month)[-1], dollars, seen) for name, dollars in spenders.items()]
+        spenders = top_sessions(hub.journal, limits.session * ALERT_PERCENTS[0] / 100, SHOWN)
+        items += [_item(limits.limits_for(name, "", month)[-1], dollars, seen) for name, dollars in spenders.items()]
     return BudgetsOut(
         monthly=limits.month,
         session=limits.session,
@@ -91,7 +91,7 @@ def _out(hub: AppContext) -> BudgetsOut:
 
 
 def _item(purse: SpendLimit, spent: float, seen: frozenset[str]) -> BudgetOut:
-    mark = alert_at(spent, purse.limit)
+    mark = reached_alert(spent, purse.limit)
     name = f"{purse.id}/{mark}" if mark else purse.id
     return BudgetOut(
         id=name,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Path, Query
 
 from rung.core.domain import events as ev
-from rung.core.domain.ladder import DOES
+from rung.core.domain.ladder import ACTION_DESCRIPTIONS
 from rung.core.domain.outcome import build_outcome
 from rung.core.policy.presets import LADDERS
 from rung.core.recovery.interventions import Intervention, InterventionType
-from rung.core.text.event_text import narrate
+from rung.core.text.event_text import describe_event
 from rung.service.app_context import Actor, AppContext, Parts, Reader
 from rung.service.idempotency import Key, once
 from rung.service.incident_status import LiveStatus, doing
@@ -182,7 +182,7 @@ def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]:
             RungOut(
                 name=name,
                 action=rung.action.value if rung is not None else "",
-                about=DOES[rung.action] if rung is not None else "",
+                about=ACTION_DESCRIPTIONS[rung.action] if rung is not None else "",
                 tries=rung.tries if rung is not None else None,
                 seconds=rung.seconds if rung is not None else None,
                 state=state,  # type: ignore[arg-type]  # one of the words above
@@ -224,7 +224,7 @@ def timeline(events: Sequence[ev.Event]) -> list[Moment]:
         if isinstance(event, ev.Opened):
             rungs = event.terms.rungs
         number += isinstance(event, ev.AttemptSucceeded) or (isinstance(event, ev.AttemptFailed) and event.made)
-        told = narrate(event, rungs, number)
+        told = describe_event(event, rungs, number)
         found.append(
             Moment(
                 n=n,

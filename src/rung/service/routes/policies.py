@@ -9,10 +9,10 @@ from fastapi import APIRouter, Header, Path, Response
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.ladder import Action
-from rung.core.policy.policy import ABOUT, TEMPLATES, preset, worst_case
+from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, worst_case
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import policy_table, to_toml
-from rung.core.recovery.backtest import CANNOT_KNOW, replay, summary
+from rung.core.recovery.backtest import LIMITATIONS, replay, summarize
 from rung.service.app_context import Admin, Parts, Reader
 from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.schemas.policies import (
@@ -62,7 +62,7 @@ def templates(_: Reader, ladder: str = "task") -> list[Template]:
     return [
         Template(
             id=name,
-            about=ABOUT[name],
+            about=TEMPLATE_DESCRIPTIONS[name],
             policy=policy_out(
                 preset(ladder, name), name, StoredSetting(name, {"ladder": ladder, "template": name}, 0, 0, "")
             ),
@@ -94,16 +94,16 @@ def backtest(asked: BacktestIn, hub: Parts, _: Reader) -> BacktestOut:
         replay(events, made)
         for events in ended_incidents(hub.journal, unreadable, since=asked.since, project=asked.project)
     ]
-    total = summary(replayed)
+    total = summarize(replayed)
     differing = [
-        Differing(incident=found.incident, words=found.words(), was=str(found.was_status or ""))
+        Differing(incident=found.incident, words=found.describe(), was=str(found.was_status or ""))
         for found in replayed
-        if not found.same
+        if not found.is_same
     ]
     return BacktestOut(
         incidents=total.incidents, same=total.same, fewer=total.fewer, otherwise=total.otherwise, unknown=total.unknown,
         good_lost=total.good_lost, attempts_saved=total.attempts_saved, seconds_saved=total.seconds_saved,
-        dollars_saved=total.dollars_saved, differing=differing[-SHOWN:], cannot_know=list(CANNOT_KNOW),
+        dollars_saved=total.dollars_saved, differing=differing[-SHOWN:], cannot_know=list(LIMITATIONS),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
-from rung.core.domain.event_codec import from_json, name_of, record_from, record_of, to_json
+from rung.core.domain.event_codec import from_json, json_name, record_from_json, record_to_json, to_json
 from rung.core.domain.events import VERSION, AttemptFailed, AttemptSucceeded, Decided, Repeat
 from rung.core.domain.failures import Failure
 
@@ -49,10 +49,10 @@ def kept(event: Event) -> EncodedEvent:
     return _kept(event)
 
 
-_SUCCEEDED: Final = name_of(AttemptSucceeded)
-_FAILED: Final = name_of(AttemptFailed)
-_DECIDED: Final = name_of(Decided)
-_REPEAT: Final = name_of(Repeat)
+_SUCCEEDED: Final = json_name(AttemptSucceeded)
+_FAILED: Final = json_name(AttemptFailed)
+_DECIDED: Final = json_name(Decided)
+_REPEAT: Final = json_name(Repeat)
 _TRUTH: Final = ("false", "true")
 
 
@@ -86,12 +86,12 @@ def _of_failure(failure: Failure) -> _EncodedFailure | None:
     known = _FAILURES.get(id(failure))
     if known is not None and known.given is failure:
         return known
-    plain = _tersely(record_of(failure))
+    plain = _tersely(record_to_json(failure))
     if len(plain) > TEXT:
         return None
     body = _clean(plain)
     try:
-        clean = failure if body == plain else record_from(Failure, json.loads(body))
+        clean = failure if body == plain else record_from_json(Failure, json.loads(body))
     except ValueError:
         return None
     if len(_FAILURES) >= FAILURES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from rung.core.policy.spend_limits import SpendLimits, month_begins
+from rung.core.policy.spend_limits import SpendLimits, month_start
 from rung.store.settings import setting
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ _MOST: Final = 500  # sessions asked for at once
 
 def allowance(journal: Database, file: SpendLimits | None = None) -> SpendLimits:
     """The limits people have set, over those of a file."""
-    return (file or SpendLimits()).set_over(setting(journal, NAME).body or {})
+    return (file or SpendLimits()).with_overrides(setting(journal, NAME).body or {})
 
 
 def spent_in_month(journal: Database, now: float) -> dict[str, float]:
     """US dollars of this month (UTC), by project."""
     rows = journal.read(
         "SELECT project, SUM(dollars) FROM by_hour WHERE hour >= ? GROUP BY project",
-        [int(month_begins(now) // 3_600)],
+        [int(month_start(now) // 3_600)],
     )
     return {project: float(dollars) for project, dollars in rows}
 
@@ -83,5 +83,5 @@ def session_left(journal: Database, session: str, now: float) -> float | None:
     project, dollars = rows[0] if rows else ("", 0.0)
     by_project = spent_in_month(journal, now)
     spent = {"session": dollars, "project": by_project.get(project, 0.0), "month": sum(by_project.values())}
-    left = [purse.limit - spent[purse.scope] for purse in limits.purses(session, project, "")]
+    left = [purse.limit - spent[purse.scope] for purse in limits.limits_for(session, project, "")]
     return max(0.0, min(left)) if left else None

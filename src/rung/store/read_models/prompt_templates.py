@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.failures import masked
+from rung.core.domain.failures import mask_volatile
 
 if TYPE_CHECKING:
     from rung.core.domain.request import Request
@@ -37,7 +37,7 @@ def _said(request: Request) -> str:
 def _pattern(head: str) -> str:
     if len(head) == _LOOK:
         head = head.rsplit(None, 1)[0]  # whole words: half an id is not seen to be one
-    text = masked(head)
+    text = mask_volatile(head)
     if len(text) <= WIDTH:
         return text
     words = text[: WIDTH + 1].rsplit(None, 1)[0]

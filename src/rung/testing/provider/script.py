@@ -17,7 +17,7 @@ from rung.core.domain.settings_schema import (
     WHOLE,
     Type,
     check_keys,
-    declared,
+    declared_settings,
     list_of,
     one_of,
     optional,
@@ -116,11 +116,11 @@ def _read_rule(given: Any, key: str) -> LabRule:
         raise ConfigError(key, given, "a fault's name, or a table with fault")
     try:
         fault = named(table["fault"])
-        known = [each.name for each in declared(LabRule)]
+        known = [each.name for each in declared_settings(LabRule)]
         check_keys(table, ("fault", *known, *fault.takes))
         parameters = told(fault, {name: table[name] for name in table if name not in ("fault", *known)})
     except ConfigError as error:
-        raise error.under(key) from None
+        raise error.with_prefix(key) from None
     rule = {name: table[name] for name in known if name in table}
     if fault.name == "wall":
         rule.setdefault("lasts", WALL)
@@ -179,9 +179,13 @@ def script_from(given: Any, **settings: Any) -> LabScript:
     if not isinstance(given, dict):
         raise ConfigError("script", given, "a table, a list of rules, or the path of a TOML or JSON file")
     table = {"faults": COMMON, **given, **{key: value for key, value in settings.items() if value is not None}}
-    check_keys(table, [each.name for each in declared(LabScript)])
+    check_keys(table, [each.name for each in declared_settings(LabScript)])
     return LabScript(
-        **{each.name: each.type.read(table[each.name], each.name) for each in declared(LabScript) if each.name in table}
+        **{
+            each.name: each.type.read(table[each.name], each.name)
+            for each in declared_settings(LabScript)
+            if each.name in table
+        }
     )
 
 

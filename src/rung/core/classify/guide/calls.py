@@ -88,7 +88,7 @@ _TRANSIENT: Final[Mapping[Kind, Guide]] = {
         helps=(
             "Before anything was shown: begin again; nobody notices.",
             "After output: go on from what has arrived.",
-            "Replay after output or a side effect only if the caller marked it idempotent, or a person agreed.",
+            "Replay after output or a side effect only if the caller marked it idempotent, or a person approved.",
         ),
         avoid="Do not replay silently after output: the user sees the text twice, and tools act twice. "
         "Do not treat the part that arrived as the whole answer.",
