@@ -101,9 +101,9 @@ def test_what_would_have_been_different(path: Path, tmp_path: Path) -> None:
     out = " ".join(shown(path, "--policy", new).split())
     assert "3 incidents with a failure" in out
     assert "the same 1" in out
-    assert "fewer attempts 1; 1 of them had recovered, and would not have" in out
-    assert "unknown 1; 1 would have gone on where the recorded one ended" in out
-    assert "among the known 2 attempts fewer, about 7.0 s less, $0.50 less" in out
+    assert "fewer attempts 1; 1 of them recovered, and would not have" in out
+    assert "unknown 1; 1 would have continued after the recorded end" in out
+    assert "difference 2 attempts fewer, about 7.0 s less, $0.50 less" in out
     assert "2 attempts fewer, partial instead of recovered" in out
     assert "recorded: repeated it after 1.0 s" in out
     assert all(name in out for name in (stopped, gone_on))
@@ -142,7 +142,7 @@ def test_another_ladder_and_another_end(path: Path, tmp_path: Path) -> None:
     record(path, BUSY, attempts=1)
     out = shown(path, "--policy", policy_file(tmp_path, '[policy]\nladder = "call"\nattempts = 1\n'))
     assert "another end     1" in out
-    assert "1 incident of these took place on another ladder." in out
+    assert "1 incident used another ladder." in out
     assert "as many attempts, failed instead of partial" in out
 
 
@@ -158,7 +158,7 @@ def test_narrowed(path: Path, tmp_path: Path) -> None:
     assert "stopped" in words[new]
     only = table(path, "--policy", file, "--project", "site", "--since", "2026-09-16")["incidents"]
     assert [one["incident"] for one in only] == [new]
-    assert "No incident that has ended with a failure in it." in shown(path, "--policy", file, "--project", "none")
+    assert "No closed incident with a failure." in shown(path, "--policy", file, "--project", "none")
 
 
 def test_a_limit(path: Path, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_what_cannot_be_read_is_left_out_and_said(path: Path) -> None:
     found = table(path, "--policy", "task")
     assert found["unreadable"] == [gone, late, newer]
     assert [one["incident"] for one in found["incidents"]] == [fine]
-    assert "3 incidents could not be read and are left out." in shown(path, "--policy", "task")
+    assert "3 incidents could not be read and are skipped." in shown(path, "--policy", "task")
 
 
 def test_misuse(path: Path, tmp_path: Path) -> None:

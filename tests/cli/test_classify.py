@@ -113,7 +113,7 @@ def test_nothing_to_name() -> None:
         os.close(there)
         os.close(here)
     assert bare.returncode == 2
-    assert "Nothing to name" in bare.stderr
+    assert "Nothing to classify" in bare.stderr
     assert told.returncode == 0
 
 
@@ -152,7 +152,7 @@ def test_every_rule_is_explained(rule: Any) -> None:
         rule.why,
         rule.retryable,
     )
-    assert table["example"] == json.loads(json.dumps(explain.facts_table(rule.example)))
+    assert table["example"] == json.loads(json.dumps(explain.evidence_fields(rule.example)))
     assert rule.kind in run("explain", rule.id).output
 
 
@@ -234,9 +234,9 @@ def test_a_pipe_of_errors_is_answered_as_it_comes() -> None:
     ("arguments", "given", "said"),
     [
         (["--jsonl"], "{}\nnot json\n", "standard input, line 2: not JSON"),
-        (["--jsonl"], "[1]\n", "line 1: list where a JSON object is wanted"),
+        (["--jsonl"], "[1]\n", "line 1: list is not a JSON object"),
         (["--jsonl", "/no/such/file"], "", "/no/such/file: cannot be read: No such file"),
-        (["--jsonl", "--status", "429"], "", "leave out --status"),
+        (["--jsonl", "--status", "429"], "", "remove --status"),
         (["--rules", "/no/such/file", "x"], "", "/no/such/file: cannot be read"),
     ],
 )
@@ -250,7 +250,7 @@ def test_lines_that_are_no_errors(arguments: list[str], given: str, said: str) -
 def test_rules_of_ones_own(tmp_path: Path) -> None:
     """A file's rules are asked too."""
     file = tmp_path / "rung.toml"
-    file.write_text('[[rules]]\nid = "ours"\nkind = "overloaded"\nretryable = true\nsays = "no seat left"\n')
+    file.write_text('[[rules]]\nid = "ours"\nkind = "overloaded"\nretryable = true\nmessage_has = "no seat left"\n')
     try:
         named = json.loads(run("classify", "--rules", str(file), "--json", "Sorry, no seat left").output)
         assert (named["rule"], named["why"], named["retryable"]) == ("ours", "A rule of one's own.", True)
@@ -262,5 +262,5 @@ def test_rules_of_ones_own(tmp_path: Path) -> None:
 def test_the_numbers_of_an_overflow() -> None:
     """Both numbers are shown."""
     text = "prompt is too long: 210000 tokens > 200000 maximum"
-    assert "210,000 asked for, 200,000 fit" in run("classify", text).output
+    assert "210,000 requested, limit 200,000" in run("classify", text).output
     assert json.loads(run("classify", text, "--json").output)["tokens"] == {"limit": 200_000, "asked": 210_000}

@@ -47,7 +47,7 @@ def test_the_board_is_printed_once(place: str) -> None:
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     assert lines[0].startswith("conductor  watching")
     assert lines[1].startswith("watchdog   watching")
-    assert lines[2] == "tasks      5: 3 watching, 1 working, 1 error  · 1 need a person"
+    assert lines[2] == "tasks      5: 3 watching, 1 working, 1 error  · 1 need an operator"
     tasks = [line for line in lines if line.startswith("task-")]
     assert [line.split()[0] for line in tasks] == ["task-04", "task-02", "task-01", "task-03", "task-05"]
     assert all(words in tasks[0] for words in ("error", "worker-four", "which of the two?"))

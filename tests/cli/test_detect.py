@@ -62,7 +62,7 @@ def test_settings_of_a_policy_file(tmp_path: Path) -> None:
     path.write_text("[loops]\nreplan = 0\n")
     done = run("--jsonl", "--policy", str(path), given=given)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "loops.replan = 0" in done.stderr
+    assert "loops.replan: 0" in done.stderr
 
 
 def test_what_cannot_be_read() -> None:
@@ -71,8 +71,8 @@ def test_what_cannot_be_read() -> None:
         ("{", "not JSON"),
         ("[]", "steps"),
         ('{"id": 1}', "steps"),
-        ('{"id": 1, "steps": [{"tool": 3}]}', "step 0: step.tool = 3"),
-        ('{"id": 1, "steps": [7]}', "step 0: step = 7"),
+        ('{"id": 1, "steps": [{"tool": 3}]}', "step 0: step.tool: 3"),
+        ('{"id": 1, "steps": [7]}', "step 0: step: 7"),
     ):
         done = run("--jsonl", given=lines({"id": "a", "steps": []}) + bad + "\n")
         assert done.exit_code == 2

@@ -34,7 +34,7 @@ def test_one_command_behind_it(tmp_path: Path) -> None:
     with Lab([{"fault": "overloaded", "request": 1}]) as lab:
         done = gateway("--anthropic", lab.url, "run", "--", sys.executable, "-c", AGENT, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (0, "word1 word2 word3\n")
-        assert "1 recovered (met: 1x overloaded)" in done.stderr
+        assert "1 recovered (failures: 1x overloaded)" in done.stderr
         assert lab.attempts == 2
         done = gateway("run", "--", sys.executable, "-c", "raise SystemExit(7)", cwd=tmp_path)
         assert done.returncode == 7

@@ -80,7 +80,7 @@ def test_the_overview_says_how_it_stands(recorded: Recorded) -> None:
     recovered = sum(outcome.status == "recovered" for outcome in recorded.outcomes)
     assert f"recovered  {recovered} (" in shown
     assert "1 question asked" in shown
-    for heading in ("What fails", "Models", "What helps", "Seen most"):
+    for heading in ("Failures", "Models", "Rungs", "Most frequent messages"):
         assert heading in shown
 
 
@@ -283,9 +283,9 @@ def test_an_incident_is_found_by_its_beginning(recorded: Recorded) -> None:
         if sum(i.startswith(whole[:n]) for i in ids) == 1 or whole[:n] == whole
     )
     assert whole in good("show", short)
-    assert "not of " in refused("show", whole[:4])
-    assert "`rung log` shows them" in refused("show", "nothing")
-    assert "incident = ''" in refused("show", "")
+    assert "it matches " in refused("show", whole[:4])
+    assert "`rung log` prints the ids" in refused("show", "nothing")
+    assert "incident: ''" in refused("show", "")
 
 
 # -- journal --------------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def test_check_finds_what_is_wrong(recorded: Recorded) -> None:
     done = run("journal", "check")
     assert done.exit_code == 1
     assert "BAD  messages" in done.stdout
-    assert "made again from" in good("journal", "rebuild")
+    assert "rebuilt from" in good("journal", "rebuild")
     assert run("journal", "check").exit_code == 0
 
 

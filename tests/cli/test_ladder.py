@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rung.cli.group import root
-from rung.cli.output import dollars, seconds, worst
+from rung.cli.output import format_dollars, format_seconds, format_worst_case
 from rung.cli.policy.ladder_diagram import draw
-from rung.cli.policy.policy import policy_words
+from rung.cli.policy.policy import settings_text
 from rung.core.domain.ladder import DOES, Action, Ladder
 from rung.core.policy.parser import ladder_from, policy_from
 from rung.core.policy.policy import ABOUT, TEMPLATES, Policy, WorstCase, preset, worst_case
@@ -118,7 +118,7 @@ def test_a_pipe_gets_no_colour() -> None:
     out = run("ladder", "show", "task").output
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= 80
-    assert "At the very most: " + worst(worst_case(preset("task"))) in out
+    assert "Worst case: " + format_worst_case(worst_case(preset("task"))) in out
 
 
 def test_every_action_is_described() -> None:
@@ -166,7 +166,7 @@ def test_a_file_that_is_right(own: str) -> None:
     assert done.exit_code == 0
     assert done.output.splitlines()[0] == f"OK  {own}: ladder careful, 3 rungs"
     case = worst_case(load_policy(own).default)
-    assert f"at the very most: {worst(case)}" in done.output
+    assert f"worst case: {format_worst_case(case)}" in done.output
     checked = table("ladder", "check", own)
     assert checked["ok"] is True
     assert WorstCase(**checked["worst_case"]) == case
@@ -196,7 +196,7 @@ def test_projects_and_tools(tmp_path: Path) -> None:
 
 def test_every_setting_is_shown() -> None:
     """The words for a policy leave out none of its fields."""
-    assert set(policy_words(preset("task"))) == {field.name for field in fields(Policy) if field.init}
+    assert set(settings_text(preset("task"))) == {field.name for field in fields(Policy) if field.init}
     out = run("policy", "show", "call", "-t", "conservative").output
     assert all(field.name in out for field in fields(Policy) if field.init)
 
@@ -218,11 +218,14 @@ def test_tables_match_the_values() -> None:
 )
 def test_durations_in_words(amount: float | None, words: str) -> None:
     """Durations are said as people say them."""
-    assert seconds(amount) == words
+    assert format_seconds(amount) == words
 
 
 def test_money_in_words() -> None:
     """Small amounts keep the digits that matter; an unknown price is not called free."""
-    assert [dollars(amount) for amount in (12, 0.4, 0.0025)] == ["$12.00", "$0.40", "$0.0025"]
-    assert worst(WorstCase(attempts=1, seconds=None, dollars=0.0)) == "1 attempt, no time limit, no price known"
-    assert worst(WorstCase(attempts=None, seconds=1.0, dollars=2.0)) == "any number of attempts, 1 s, $2.00"
+    assert [format_dollars(amount) for amount in (12, 0.4, 0.0025)] == ["$12.00", "$0.40", "$0.0025"]
+    assert (
+        format_worst_case(WorstCase(attempts=1, seconds=None, dollars=0.0))
+        == "1 attempt, no time limit, no price known"
+    )
+    assert format_worst_case(WorstCase(attempts=None, seconds=1.0, dollars=2.0)) == "any number of attempts, 1 s, $2.00"

@@ -58,7 +58,7 @@ def test_a_task_is_taken_up(tmp_path: Path) -> None:
     done = rung_("resume", "--import", "mytasks", "--journal", "j.db", cwd=tmp_path)
     assert (done.returncode, "r-1  two-steps  done  ['two']" in done.stdout) == (0, True), done
     assert side.read_text() == "one\ntwo\n"
-    assert rung_("resume", "--journal", "j.db", cwd=tmp_path).stdout == "Nothing is open.\n"
+    assert rung_("resume", "--journal", "j.db", cwd=tmp_path).stdout == "No open runs.\n"
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_a_journal_that_cannot_be_used(tmp_path: Path) -> None:
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert (result.returncode, result.stdout, "no journal is kept" in result.stderr) == (0, "ok\n", True), result
+    assert (result.returncode, result.stdout, "no journal is written" in result.stderr) == (0, "ok\n", True), result

@@ -124,7 +124,7 @@ def test_the_policy_schema_knows_every_key() -> None:
     defs = schema("policy")["$defs"]
     policy, ladder, rung = defs["policy"]["properties"], defs["ladder"]["properties"], defs["rung"]["properties"]
     assert set(policy) == set(POLICY_KEYS)
-    assert set(ladder) == {"name", "rungs", "entry", "default_entry", "loops", "first", "about"}
+    assert set(ladder) == {"name", "rungs", "entry", "default_entry", "loops", "sizes", "base_level", "about"}
     for table, cls in (
         (rung, Rung),
         (defs["model"]["properties"], Model),

@@ -30,7 +30,7 @@ class Stage:
         self.journal = root / "journal.db"
         self.project.mkdir()
         self.settings = self.project / ".claude" / "settings.local.json"
-        self.place = InstallTarget(agent="claude-code", settings=self.settings, data=self.data)
+        self.place = InstallTarget(agent="claude-code", settings=self.settings, data_dir=self.data)
 
     def install(self) -> None:
         install(self.place)

@@ -63,7 +63,7 @@ def test_a_stop_without_evidence_is_sent_back_twice_at_most(stage: Stage) -> Non
     assert len(heard) == 3
     assert "Not finished yet (rung)" in heard[1]
     assert "result.txt" in heard[1]
-    assert "the last time it asks" in heard[2]
+    assert "final request" in heard[2]
     assert done["result"]["is_error"] is False
     told = stage.story()
     assert isinstance(told[-1], ev.Closed)

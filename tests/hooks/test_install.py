@@ -11,7 +11,7 @@ import pytest
 
 from rung.core.domain.errors import ConfigError
 from rung.hooks.agent_formats import EVENTS
-from rung.hooks.install import AGENTS, MARK, InstallTarget, install, installed, settings_of, uninstall
+from rung.hooks.install import AGENTS, MARKER, InstallTarget, install, is_installed, settings_path, uninstall
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,9 @@ ODD = b'{"model":"x",\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "comm
 
 
 def place(tmp_path: Path, agent: str) -> InstallTarget:
-    return InstallTarget(agent=agent, settings=settings_of(agent, user=False, root=tmp_path), data=tmp_path / "data")
+    return InstallTarget(
+        agent=agent, settings=settings_path(agent, user=False, root=tmp_path), data_dir=tmp_path / "data"
+    )
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -33,10 +35,10 @@ def test_uninstalling_restores_to_the_byte(tmp_path: Path, agent: str, before: b
         where.settings.write_bytes(before)
     assert set(install(where)) == set(EVENTS[agent])
     install(where)
-    assert installed(where)
+    assert is_installed(where)
     table = json.loads(where.settings.read_bytes())
     for event in EVENTS[agent]:
-        assert json.dumps(table["hooks"][event]).count(MARK) == 1
+        assert json.dumps(table["hooks"][event]).count(MARKER) == 1
     if before == ODD:
         assert table["model"] == "x"
         assert any(group["hooks"][0]["command"] == "mine" for group in table["hooks"]["Stop"])
@@ -83,5 +85,5 @@ def test_the_commands(tmp_path: Path) -> None:
     assert rung("install", "codex", "--user").returncode == 0
     assert (tmp_path / ".codex" / "hooks.json").exists()
     assert "codex        user     installed" in rung("status").stdout
-    assert "to the byte" in rung("uninstall", "codex", "--user").stdout
+    assert "byte for byte" in rung("uninstall", "codex", "--user").stdout
     assert not (tmp_path / ".codex" / "hooks.json").exists()

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from rung.core.domain import events as ev
 from rung.hooks import fast_json
 from rung.hooks.agent_formats import EVENTS
-from rung.hooks.crash_log import LOG
-from rung.hooks.handlers import answered
-from rung.hooks.install import ENTRY
-from rung.hooks.spool_drain import take
+from rung.hooks.crash_log import LOG_NAME
+from rung.hooks.handlers import handle_event
+from rung.hooks.install import ENTRY_PATH
+from rung.hooks.spool_drain import drain
 from rung.store import open_journal
 
 ERROR = "ls: cannot access '/nope': No such file or directory"
@@ -29,7 +29,7 @@ NAMES = {agent: {name: said for said, name in events.items()} for agent, events 
 
 def tell(place: Path, agent: str, name: str, **facts: Any) -> dict[str, Any]:
     table = {"session_id": "s", "cwd": str(place), "hook_event_name": NAMES[agent][name], **facts}
-    answer, *_ = answered(agent, str(place), json.dumps(table).encode())
+    answer, *_ = handle_event(agent, str(place), json.dumps(table).encode())
     found: dict[str, Any] = json.loads(answer)
     return found
 
@@ -86,7 +86,7 @@ def test_a_context_that_is_full_again_at_once_is_told_to_the_user(tmp_path: Path
         call(tmp_path, "claude-code", f"cat part{number}", f"line {number}", failed=False, number=number)
     assert [compacted() for _ in range(3)] == [{}] * 3
     assert "3 times in a row; split the task" in compacted()["systemMessage"]
-    take(tmp_path, str(tmp_path / "journal.db"))
+    drain(tmp_path, str(tmp_path / "journal.db"))
     with open_journal(str(tmp_path / "journal.db")) as journal:
         assert journal.read("SELECT kind FROM attempt") == [("context_warning",)]
 
@@ -134,7 +134,7 @@ def test_no_sequence_of_events_blocks_more_than_twice(told: list[tuple[str, dict
         for _ in range(3):
             last = tell(place, "claude-code", "stop", last_assistant_message=CLAIMS[0], stop_hook_active=True)
         assert "decision" not in last
-        take(place, str(place / "journal.db"))
+        drain(place, str(place / "journal.db"))
         assert not list((place / "spool").glob("*.jsonl"))
 
 
@@ -163,9 +163,9 @@ def test_what_went_wrong_reaches_the_journal_once(tmp_path: Path) -> None:
     spool = next((tmp_path / "spool").glob("*.jsonl"))
     kept = spool.read_bytes()
     journal = str(tmp_path / "journal.db")
-    assert take(tmp_path, journal) == 7
+    assert drain(tmp_path, journal) == 7
     spool.write_bytes(kept + b'{"cut')
-    assert take(tmp_path, journal) == 7
+    assert drain(tmp_path, journal) == 7
     with open_journal(journal) as opened:
         ((incident,),) = opened.read("SELECT DISTINCT incident FROM event")
         names = [type(one).__name__ for one in opened.events(incident)]
@@ -176,7 +176,7 @@ def test_what_went_wrong_reaches_the_journal_once(tmp_path: Path) -> None:
 def hook(
     place: Path, told: bytes, *arguments: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-I", "-S", ENTRY, *(arguments or ("claude-code", str(place)))]
+    command = [sys.executable, "-I", "-S", ENTRY_PATH, *(arguments or ("claude-code", str(place)))]
     return subprocess.run(command, input=told, capture_output=True, check=False, timeout=60, env=env)
 
 
@@ -204,7 +204,7 @@ def test_whatever_it_is_told_it_answers_json_and_exits_0(
 def test_the_crash_log_is_shown_when_the_next_session_begins(tmp_path: Path) -> None:
     """A fault of ours leaves a line, shown once at the next start."""
     hook(tmp_path, b"no JSON")
-    assert len((tmp_path / LOG).read_bytes().splitlines()) == 1
+    assert len((tmp_path / LOG_NAME).read_bytes().splitlines()) == 1
     start = json.dumps({"session_id": "n", "hook_event_name": "SessionStart", "cwd": str(tmp_path)}).encode()
     assert "failed once" in json.loads(hook(tmp_path, start).stdout)["systemMessage"]
     assert json.loads(hook(tmp_path, start).stdout) == {}
@@ -226,12 +226,12 @@ def test_what_cannot_be_remembered_is_not_done(tmp_path: Path) -> None:
 def test_a_hook_loads_next_to_nothing(tmp_path: Path) -> None:
     """An ordinary event is answered without click, rich, asyncio, typing, apsw, or a rule for naming failures."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.handlers import answered; "
-        "answered('claude-code', sys.argv[2], sys.stdin.buffer.read()); print(' '.join(sys.modules))"
+        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.handlers import handle_event; "
+        "handle_event('claude-code', sys.argv[2], sys.stdin.buffer.read()); print(' '.join(sys.modules))"
     )
     calls = [{"tool_name": "Bash", "tool_input": {}, "tool_response": "x"}]
     told = {"session_id": "s", "cwd": ".", "hook_event_name": "PostToolBatch", "tool_calls": calls}
-    source = str(Path(ENTRY).parents[2])
+    source = str(Path(ENTRY_PATH).parents[2])
     command = [sys.executable, "-I", "-S", "-c", code, source, str(tmp_path)]
     done = subprocess.run(command, input=json.dumps(told), capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())

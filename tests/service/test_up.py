@@ -111,7 +111,7 @@ def test_the_demo(tmp_path: Path) -> None:
         (["--token", "short"], "16 or more characters"),
         (["--host", "0.0.0.0"], "--token"),  # it is refused
         (["--journal", "/proc/nowhere/x.db"], "/proc/nowhere"),
-        (["--host", "203.0.113.9", "--token", TOKEN], "one that is free on 203.0.113.9"),
+        (["--host", "203.0.113.9", "--token", TOKEN], "a free port on 203.0.113.9"),
     ],
 )
 def test_what_cannot_be(tmp_path: Path, options: list[str], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Reports on the screen: tables that fit 80 columns, a line over time beside them, and words where nothing is."""
+"""Reports on the terminal: tables that fit 80 columns, with sparklines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from rung.cli.output import console, count
+from rung.cli.output import console, pluralize
 from rung.core.domain.failures import first_line
 from rung.core.text.units import NOTHING, money, percent, took, when
 from rung.store.read_models.batch import DAY, HOUR
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from rung.store.queries.reports_rows import MessageCountRow, Rate, Totals, TrendPoint
     from rung.store.queries.reports_sql import ReportFilter
 
-FINE: Final = " ▁▂▃▄▅▆▇█"
-PLAIN: Final = " .:-=+*#@"
-CELLS: Final = 14
-WIDE: Final = 7  # columns beyond which they stand closer
-STATES: Final = {"open": "", "resolved": "green", "snoozed": "dim", "regression": "red"}
+BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+ASCII_BLOCKS: Final = " .:-=+*#@"
+SPARKLINE_CELLS: Final = 14
+MAX_SPACED_COLUMNS: Final = 7  # wider tables have a narrower gap between columns
+STATE_STYLES: Final = {"open": "", "resolved": "green", "snoozed": "dim", "regression": "red"}
 
 
 class ReportPage:
-    """One report, printed."""
+    """Prints one report."""
 
     def __init__(self, where: ReportFilter) -> None:
         self.where = where
         self.screen = console()
-        self.blocks = PLAIN if self.screen.options.ascii_only else FINE
+        self.blocks = ASCII_BLOCKS if self.screen.options.ascii_only else BLOCKS
 
     def show(self, name: str, found: Report, by: str) -> None:
-        """Print it; a report without rows says so."""
+        """Print a report, or a text if it has no rows."""
         rows = next(iter(found.parts.values()))
-        self.say(f"{name}{f' by {by}' if name == 'failures' else ''}", self.asked(), style="bold")
-        nothing = not rows or (name == "overview" and not rows[0].attempts)
-        if nothing:
-            self.screen.print(NONE.get(name, "  Nothing was recorded in that time."))
+        self.print_heading(f"{name}{f' by {by}' if name == 'failures' else ''}", self.filter_text(), style="bold")
+        is_empty = not rows or (name == "overview" and not rows[0].attempts)
+        if is_empty:
+            self.screen.print(EMPTY_TEXTS.get(name, "  No events in this time range."))
             return
-        shows: Mapping[str, Callable[[Report, str], None]] = {
+        printers: Mapping[str, Callable[[Report, str], None]] = {
             "overview": self.overview,
             "failures": self.failures,
             "recovery": self.recovery,
@@ -52,10 +52,10 @@ class ReportPage:
             "latency": self.latency,
             "spirals": self.spirals,
         }
-        shows[name](found, by)
+        printers[name](found, by)
 
-    def asked(self) -> str:
-        """What the report was narrowed to."""
+    def filter_text(self) -> str:
+        """Return the filter of the report as text."""
         where = self.where
         parts = [
             f"{name} {value}" for name in ("project", "model", "kind", "session") if (value := getattr(where, name))
@@ -66,13 +66,13 @@ class ReportPage:
             parts.append(f"until {when(where.until, to='minutes')}")
         return ", ".join(parts) or "all time"
 
-    def say(self, title: str, rest: str = "", style: str = "bold") -> None:
-        """A heading."""
+    def print_heading(self, title: str, rest: str = "", style: str = "bold") -> None:
+        """Print a heading."""
         self.screen.print(Text(title, style).append(f"  {rest}" if rest else "", "dim not bold"))
 
-    def grid(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table: a column whose name begins with > is of numbers; what is too long in another is folded."""
-        gap = 1 if len(columns) > WIDE else 2
+    def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Print a table. A column whose name begins with > is right-aligned; long text in others is folded."""
+        gap = 1 if len(columns) > MAX_SPACED_COLUMNS else 2
         table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
         for name in columns:
             right = name.startswith(">")
@@ -81,12 +81,10 @@ class ReportPage:
             table.add_row(*row)
         self.screen.print(table)
 
-    # -- one report each ------------------------------------------------------------------------------
-
     def overview(self, found: Report, _: str) -> None:
-        """The numbers that matter."""
+        """Print totals, the most frequent failures and the best rungs."""
         totals: Totals = found.parts["totals"][0]
-        line = spark(found.trend.get("", ()), self.blocks, _span(found.trend))
+        line = sparkline(found.trend.get("", ()), self.blocks, _span(found.trend))
         good = totals.recovered / totals.troubled if totals.troubled else None
         alone = totals.auto_recovered / totals.troubled if totals.troubled else None
         rate = totals.failures / totals.attempts
@@ -95,48 +93,52 @@ class ReportPage:
             ("attempts", f"{totals.attempts:,}, of which {totals.failures:,} failed ({percent(rate)})  {line}"),
             ("incidents", f"{totals.incidents:,}, of which {totals.troubled:,} had a failure"),
             ("recovered", f"{totals.recovered:,} ({percent(good)}) in {mean} on average"),
-            ("by itself", f"{totals.auto_recovered:,} ({percent(alone)}) without asking anybody"),
+            ("automatic", f"{totals.auto_recovered:,} ({percent(alone)}) without an operator"),
             ("otherwise", f"{totals.partial:,} partial, {totals.blocked:,} blocked, {totals.failed:,} failed"),
-            ("people", f"{count(totals.asks, 'question')} asked"),
+            ("operators", f"{pluralize(totals.asks, 'question')} asked"),
             ("hand-overs", f"{totals.escalations:,} to another model or agent"),
             ("cost", money(totals.dollars)),
         ]
         for label, text in facts:
             self.screen.print(Text(f"  {label:<11}", "dim").append(text, "not dim"))
-        for title, kinds in (("What fails", "kinds"), ("Models", "models")):
+        for title, kinds in (("Failures", "kinds"), ("Models", "models")):
             if rows := [rate for rate in found.parts[kinds] if rate.failures or kinds == "models"]:
                 self.screen.print()
-                self.say(title)
-                self.grid(("", ">failures", ">of attempts", ">rate"), [_rate(row) for row in rows])
+                self.print_heading(title)
+                self.print_table(("", ">failures", ">of attempts", ">rate"), [_rate_cells(row) for row in rows])
         if rungs := found.parts["rungs"]:
             self.screen.print()
-            self.say("What helps")
+            self.print_heading("Rungs")
             cells = [
                 (r.rung, f"{r.saved:,}", f"{r.tried:,}", percent(r.saved / r.tried), money(r.dollars)) for r in rungs
             ]
-            self.grid(("", ">saved", ">of tries", ">rate", ">cost"), cells)
+            self.print_table(("", ">saved", ">of tries", ">rate", ">cost"), cells)
         if found.parts["messages"]:
             self.screen.print()
-            self.say("Seen most")
+            self.print_heading("Most frequent messages")
             self.messages(found.parts["messages"])
 
     def failures(self, found: Report, by: str) -> None:
-        """How often, of how many."""
+        """Print failures and attempts per group."""
         rows: Sequence[Rate] = found.parts["rows"]
         shown = rows[-self.where.limit :] if by in {"day", "hour"} else rows[: self.where.limit]
         span = _span(found.trend)
         over = span is not None
         lines = (
-            (*_rate(row), money(row.dollars), *([spark(found.trend.get(row.key, ()), self.blocks, span)] * over))
+            (
+                *_rate_cells(row),
+                money(row.dollars),
+                *([sparkline(found.trend.get(row.key, ()), self.blocks, span)] * over),
+            )
             for row in shown
         )
-        self.grid((by, ">failures", ">of attempts", ">rate", ">cost", *(["failures over time"] * over)), lines)
-        self.rest(rows, shown)
+        self.print_table((by, ">failures", ">of attempts", ">rate", ">cost", *(["failures over time"] * over)), lines)
+        self.print_omitted(rows, shown)
 
     def recovery(self, found: Report, _: str) -> None:
-        """How it ended, and how long that took."""
+        """Print outcomes by kind, and the time to recovery by rung."""
         rows = found.parts["rows"]
-        self.grid(
+        self.print_table(
             ("began with", ">recovered", ">of", ">rate", ">partial", ">blocked", ">failed", ">mean"),
             [
                 (r.kind, f"{r.recovered:,}", f"{r.incidents:,}", percent(r.rate), f"{r.partial:,}", f"{r.blocked:,}",
@@ -144,10 +146,10 @@ class ReportPage:
                 for r in rows[: self.where.limit]
             ],
         )  # fmt: skip
-        self.rest(rows, rows[: self.where.limit])
+        self.print_omitted(rows, rows[: self.where.limit])
         if rungs := found.parts["rungs"]:
             self.screen.print()
-            self.grid(
+            self.print_table(
                 ("last rung", ">saved", ">of tries", ">rate", ">mean"),
                 [
                     (r.rung, f"{r.saved:,}", f"{r.tried:,}", percent(r.saved / r.tried), took(r.mean_seconds))
@@ -157,10 +159,10 @@ class ReportPage:
             self.screen.print("mean: time from the first failure to the recovery", style="dim")
 
     def rungs(self, found: Report, _: str) -> None:
-        """What saved how many, at what cost."""
+        """Print recoveries and cost by rung, prompt and model."""
         rows = found.parts["rows"]
         shown = rows[: self.where.limit]
-        self.grid(
+        self.print_table(
             ("rung", "prompt", "model", ">saved", ">of tries", ">rate", ">cost", ">each"),
             [
                 (r.rung, r.prompt or NOTHING, r.model or NOTHING, f"{r.saved:,}", f"{r.tried:,}",
@@ -168,20 +170,20 @@ class ReportPage:
                 for r in shown
             ],
         )  # fmt: skip
-        self.rest(rows, shown)
+        self.print_omitted(rows, shown)
 
     def messages(self, rows: Sequence[MessageCountRow]) -> None:
-        """Each on a few lines: how often, what, and where to look."""
+        """Print error messages, each with its count, fingerprint and an example."""
         for row in rows:
             head = Text(f"{row.seen:>7,} ", "bold").append(f"{percent(row.share):>7}  ", "not bold")
-            head.append(f"{row.kind}  ", "cyan not bold").append(row.state.value, STATES[row.state] or "not bold")
+            head.append(f"{row.kind}  ", "cyan not bold").append(row.state.value, STATE_STYLES[row.state] or "not bold")
             head.append(f"  {row.project}" if row.project else "", "dim not bold")
             self.screen.print(head)
-            self.line(first_line(row.message) or "(no message)")
-            self.line(f"{row.fingerprint}  {_between(row.first_at, row.last_at)}  e.g. {row.example}", "dim")
+            self.print_line(first_line(row.message) or "(no message)")
+            self.print_line(f"{row.fingerprint}  {_time_range(row.first_at, row.last_at)}  e.g. {row.example}", "dim")
 
     def models(self, found: Report, _: str) -> None:
-        """Failures, times, cost and rescues side by side."""
+        """Print failures, latency, recoveries and cost by model."""
         times = {row.model: row for row in found.parts["latency"]}
         saved = {row.model: row.saved for row in found.parts["rescues"]}
         rows = found.parts["rows"]
@@ -191,65 +193,65 @@ class ReportPage:
         for row in shown:
             latency = times.get(row.key)
             quick = [took(latency.p50), took(latency.p95)] if latency is not None else [NOTHING, NOTHING]
-            line = spark(found.trend.get(row.key, ()), self.blocks, span, cells=7)
+            line = sparkline(found.trend.get(row.key, ()), self.blocks, span, cells=7)
             amounts = (f"{row.attempts:,}", f"{row.failures:,}", percent(row.rate), *quick)
             cells.append((row.key or NOTHING, *amounts, f"{saved.get(row.key, 0):,}", money(row.dollars), line))
-        self.grid(("model", ">attempts", ">failed", ">rate", ">p50", ">p95", ">saved", ">cost", "failed"), cells)
-        self.rest(rows, shown)
+        self.print_table(("model", ">attempts", ">failed", ">rate", ">p50", ">p95", ">saved", ">cost", "failed"), cells)
+        self.print_omitted(rows, shown)
 
     def latency(self, found: Report, _: str) -> None:
-        """Percentiles."""
+        """Print percentiles of the duration of attempts."""
         rows = found.parts["rows"]
         shown = rows[: self.where.limit]
-        self.grid(
+        self.print_table(
             ("model", ">attempts", ">p50", ">p95", ">p99"),
             [(r.model or NOTHING, f"{r.attempts:,}", took(r.p50), took(r.p95), took(r.p99)) for r in shown],
         )
-        self.rest(rows, shown)
-        self.screen.print("to within 9 %", style="dim")
+        self.print_omitted(rows, shown)
+        self.screen.print("percentiles are accurate to 9 %", style="dim")
 
     def spirals(self, found: Report, _: str) -> None:
-        """The sessions that are stuck, the worst first."""
+        """Print the sessions that repeat the same failure, the worst first."""
         for row in found.parts["rows"]:
             head = Text(f"{row.score:>6.1f}  ", "bold red").append(row.session, "bold not red")
             head.append(f"  {row.project}" if row.project else "", "dim not bold")
             self.screen.print(head)
-            self.line(f"{row.kind}: {first_line(row.message)}")
-            self.line(
-                f"{count(row.repeats, 'time')} in {count(row.attempts, 'attempt')}: {took(row.seconds)}, {money(row.dollars)};"
+            self.print_line(f"{row.kind}: {first_line(row.message)}")
+            self.print_line(
+                f"{pluralize(row.repeats, 'time')} in {pluralize(row.attempts, 'attempt')}: {took(row.seconds)}, {money(row.dollars)};"
                 f" last {when(row.last_at, to='minutes')}",
                 "dim",
             )
-        self.screen.print("score: of 100 attempts so many were the same failure once more", style="dim")
+        self.screen.print("score: repetitions of the same failure per 100 attempts", style="dim")
 
-    def line(self, text: str, style: str = "") -> None:
-        """One line under a heading, cut at the edge of the screen."""
+    def print_line(self, text: str, style: str = "") -> None:
+        """Print one indented line, cut at the width of the terminal."""
         self.screen.print(Text(f"{'':8}{text}", style), no_wrap=True, overflow="ellipsis")
 
-    def rest(self, rows: Sequence[Any], shown: Sequence[Any]) -> None:
-        """How many are not shown."""
+    def print_omitted(self, rows: Sequence[Any], shown: Sequence[Any]) -> None:
+        """Print how many rows are not shown."""
         if len(shown) < len(rows):
             self.screen.print(f"and {len(rows) - len(shown):,} more: --limit {len(rows)}", style="dim")
 
 
-NONE: Final = {
-    "spirals": "  No session has met the same failure three times. (Sessions are told apart by `Session(id=…)`.)",
-    "messages": "  Nothing has failed in that time.",
-    "recovery": "  Nothing has failed in that time.",
-    "rungs": "  No rung was needed in that time.",
+EMPTY_TEXTS: Final = {
+    "spirals": "  No session has the same failure three times. (Sessions are identified by `Session(id=…)`.)",
+    "messages": "  No failures in this time range.",
+    "recovery": "  No failures in this time range.",
+    "rungs": "  No rung was used in this time range.",
 }
 
 
 class TimeSpan(NamedTuple):
-    """The time a line is drawn over, and how long each of its points lasts."""
+    """Time range of a sparkline, and the duration of each point."""
 
     first: float
     end: float
     period: float
 
 
-def spark(points: Sequence[TrendPoint], blocks: str, span: TimeSpan | None, cells: int = CELLS) -> str:
-    """Failures over time as a line of blocks, the most as the tallest."""
+def sparkline(points: Sequence[TrendPoint], blocks: str, span: TimeSpan | None, cells: int = SPARKLINE_CELLS) -> str:
+    """Return failures over time as a line of blocks; the maximum is the tallest."""
     if span is None or not points:
         return ""
     cells = min(cells, round((span.end - span.first) / span.period))
@@ -261,7 +263,7 @@ def spark(points: Sequence[TrendPoint], blocks: str, span: TimeSpan | None, cell
 
 
 def _span(trend: Mapping[str, Sequence[TrendPoint]]) -> TimeSpan | None:
-    """All the time there is something of; None for a single moment, of which no line can be drawn."""
+    """Return the time range of a trend; None if it has fewer than two points in time."""
     times = [point.at for points in trend.values() for point in points]
     if not times or min(times) == max(times):
         return None
@@ -269,8 +271,8 @@ def _span(trend: Mapping[str, Sequence[TrendPoint]]) -> TimeSpan | None:
     return TimeSpan(min(times), max(times) + period, period)
 
 
-def _between(first: float, last: float) -> str:
-    """From when to when; what both have in common is said once."""
+def _time_range(first: float, last: float) -> str:
+    """Return a time range as text; the date is printed once if both ends share it."""
     one, other = when(first, to="minutes"), when(last, to="minutes")
     if one == other:
         return one
@@ -278,5 +280,5 @@ def _between(first: float, last: float) -> str:
     return f"{one} to {other.removeprefix(f'{date} ')}"
 
 
-def _rate(row: Rate) -> tuple[str, str, str, str]:
+def _rate_cells(row: Rate) -> tuple[str, str, str, str]:
     return row.key or NOTHING, f"{row.failures:,}", f"{row.attempts:,}", percent(row.rate)
