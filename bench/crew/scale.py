@@ -40,7 +40,7 @@ from rung.store.crew.table import CrewTable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SHARE = 5.0  # per cent of one core
+MAX_CPU_PERCENT = 5.0  # per cent of one core
 REVIEW = ReviewRequest(
     checkpoint=1, context=20.0, self_correction=False, deviations="none", agents_remaining="0", proposal="N/A",
     summary="done", files_modified="1", tests="12 passed", smoothness=2, reason="as planned", key_outputs="none",
@@ -48,7 +48,7 @@ REVIEW = ReviewRequest(
 
 
 @dataclass
-class Numbers:
+class SimulatedProcesses:
     """Processes that are only numbers: those of workers live until they are ended."""
 
     started: set[str] = field(default_factory=set)
@@ -86,7 +86,7 @@ def crew_at(place: str, workers: int) -> ConductorContext:
     )  # fmt: skip
     table = CrewTable.open(place)
     return ConductorContext(
-        table=table, place=place, runtime=Path(place).with_suffix(".d"), settings=settings, processes=Numbers(),
+        table=table, place=place, runtime=Path(place).with_suffix(".d"), settings=settings, processes=SimulatedProcesses(),
         judgement=RuleJudgement(), stories=TaskRecoveries(policy("crew"), time.time), now=time.time,
     )  # fmt: skip
 
@@ -108,7 +108,7 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
         due = time.monotonic()
         while time.monotonic() < until:
             due += beat / workers
-            _one(table, held, chance)
+            _worker_step(table, held, chance)
             time.sleep(max(0.0, due - time.monotonic()))
         quiet = set(chance.sample(sorted(held), min(silent, len(held))))
         for name in quiet:
@@ -130,7 +130,7 @@ def _beat(table: CrewTable, held: dict[str, TaskLease], name: str, claim: TaskLe
         return None
 
 
-def _one(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) -> None:
+def _worker_step(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) -> None:
     """One thing that one worker does."""
     new = table.unclaimed() if not held or chance.random() < 0.1 else ()
     for process in table.processes() if new else ():
@@ -173,7 +173,7 @@ def fill(place: str, tasks: int) -> None:
 
 
 @dataclass
-class Found:
+class Measurement:
     """What was measured."""
 
     share: float = 0.0  # per cent of a core, by the turns
@@ -184,7 +184,7 @@ class Found:
     late: list[float] = field(default_factory=list)  # polls after its time was up, in which each silent one was found
 
 
-def measure(place: str, options: argparse.Namespace) -> Found:
+def measure(place: str, options: argparse.Namespace) -> Measurement:
     """Warm up until everybody has a task, then count the turns; then wait for the silent."""
     crew = crew_at(place, options.workers)
     conductor = Conductor(crew)
@@ -194,7 +194,7 @@ def measure(place: str, options: argparse.Namespace) -> Found:
     command = [sys.executable, "-m", "bench.crew.scale", "--work", place, *(f"--{name}={getattr(options, name)}" for name in ("workers", "beat", "seconds", "silent", "stale", "seed"))]  # fmt: skip
     workers = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        return _watched(conductor, options, workers)
+        return _measure_turns(conductor, options, workers)
     finally:
         workers.kill()
         workers.wait()
@@ -207,8 +207,8 @@ def _claim_all(place: str) -> None:
             table.claim(process.task_id, process.session_id)
 
 
-def _watched(conductor: Conductor, options: argparse.Namespace, workers: subprocess.Popen[str]) -> Found:
-    found, costs = Found(), list[float]()
+def _measure_turns(conductor: Conductor, options: argparse.Namespace, workers: subprocess.Popen[str]) -> Measurement:
+    found, costs = Measurement(), list[float]()
     began, cpu = time.monotonic(), 0.0
     while time.monotonic() - began < options.seconds:
         used = time.thread_time()
@@ -221,11 +221,11 @@ def _watched(conductor: Conductor, options: argparse.Namespace, workers: subproc
     found.turns, found.slowest, found.middle = len(costs), max(costs), median(costs)
     assert workers.stdout is not None
     silent = set(workers.stdout.readline().split()[1:])
-    found.late = _until_found(conductor, silent, options)
+    found.late = _wait_for_detection(conductor, silent, options)
     return found
 
 
-def _until_found(conductor: Conductor, silent: set[str], options: argparse.Namespace) -> list[float]:
+def _wait_for_detection(conductor: Conductor, silent: set[str], options: argparse.Namespace) -> list[float]:
     """How many polls after its time was up each silent worker's task was taken away."""
     table, late = conductor.crew.table, dict[str, float]()
     until = time.monotonic() + options.stale + 20 * options.poll
@@ -265,7 +265,7 @@ def main() -> int:
     return report(found, options)
 
 
-def _profiled(place: str, options: argparse.Namespace) -> Found:
+def _profiled(place: str, options: argparse.Namespace) -> Measurement:
     import cProfile
     import pstats
 
@@ -275,7 +275,7 @@ def _profiled(place: str, options: argparse.Namespace) -> Found:
     return found
 
 
-def report(found: Found, options: argparse.Namespace) -> int:
+def report(found: Measurement, options: argparse.Namespace) -> int:
     """Figure, goal, met or missed."""
     worst = max(found.late, default=float("inf"))
     print(
@@ -284,7 +284,7 @@ def report(found: Found, options: argparse.Namespace) -> int:
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"{found.turns} turns, {found.done} things done; a turn took {found.middle * 1e3:.1f} ms of processor time, at most {found.slowest * 1e3:.1f}")  # fmt: skip
     goals = (
-        ("processor time of the turns, per cent of a core", found.share, SHARE),
+        ("processor time of the turns, per cent of a core", found.share, MAX_CPU_PERCENT),
         (f"polls after which the last of {len(found.late)} silent workers was found", worst, 1.0),
     )
     for name, measured, goal in goals:

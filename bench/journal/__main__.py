@@ -20,20 +20,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from bench.journal.work import Speed, alone, by_tasks, by_threads, handing_over, naively, paid, work_of
+from bench.journal.work import (
+    Speed,
+    append_by_tasks,
+    append_by_threads,
+    append_cost,
+    caller_cost,
+    make_work,
+    raw_sqlite,
+    raw_sqlite_naive,
+)
 from rung.store.backends.sqlite import SqliteBackend
 from rung.store.journal.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bench.journal.work import Part, Write
+    from bench.journal.work import EventBatch, Write
 
-WAYS: dict[str, tuple[Callable[[Path, list[list[Part]]], tuple[Speed, list[list[Write]]]], int]] = {
-    "1 thread": (by_threads, 1),
-    "50 threads": (by_threads, 50),
-    "1 task": (by_tasks, 1),
-    "50 tasks": (by_tasks, 50),
+SCENARIOS: dict[str, tuple[Callable[[Path, list[list[EventBatch]]], tuple[Speed, list[list[Write]]]], int]] = {
+    "1 thread": (append_by_threads, 1),
+    "50 threads": (append_by_threads, 50),
+    "1 task": (append_by_tasks, 1),
+    "50 tasks": (append_by_tasks, 50),
 }
 SUBJECTS = ("ours", "SQLite, same writes", "SQLite, events only", "naive")
 
@@ -45,26 +54,28 @@ class Goal(NamedTuple):
     limit: float
     measured: float
     unit: str
-    least: bool = False
+    is_minimum: bool = False
 
     @property
     def met(self) -> bool:
-        return self.measured >= self.limit if self.least else self.measured <= self.limit
+        return self.measured >= self.limit if self.is_minimum else self.measured <= self.limit
 
 
 def measure(rounds: int, appends: int, directory: Path) -> dict[str, dict[str, list[Speed]]]:
     """Every way, all subjects in turns."""
-    found: dict[str, dict[str, list[Speed]]] = {way: {name: [] for name in SUBJECTS} for way in WAYS}
+    found: dict[str, dict[str, list[Speed]]] = {way: {name: [] for name in SUBJECTS} for way in SCENARIOS}
     for number in range(rounds):
-        for way, (run, writers) in WAYS.items():
+        for way, (run, writers) in SCENARIOS.items():
             print(f"round {number + 1} of {rounds}: {way}", file=sys.stderr)
             where = directory / f"{way}-{number}"
-            work = work_of(writers, max(1, appends // 2 // writers) if writers > 1 else appends // 8)
+            work = make_work(writers, max(1, appends // 2 // writers) if writers > 1 else appends // 8)
             ours, transactions = run(where / "ours.db", work)
             found[way]["ours"].append(ours)
-            found[way]["SQLite, same writes"].append(alone(where / "all.db", transactions))
-            found[way]["SQLite, events only"].append(alone(where / "events.db", transactions, only="INTO event "))
-            found[way]["naive"].append(naively(where / "naive.db", transactions[: max(50, len(transactions) // 20)]))
+            found[way]["SQLite, same writes"].append(raw_sqlite(where / "all.db", transactions))
+            found[way]["SQLite, events only"].append(raw_sqlite(where / "events.db", transactions, only="INTO event "))
+            found[way]["naive"].append(
+                raw_sqlite_naive(where / "naive.db", transactions[: max(50, len(transactions) // 20)])
+            )
     return found
 
 
@@ -86,19 +97,19 @@ def print_speeds(found: dict[str, dict[str, list[Speed]]]) -> list[Goal]:
                 + (f"{'':>8}" if name == "ours" else f"{ratio:>8.0%}")
             )
             if name == "SQLite, same writes":
-                goals.append(Goal(f"{way}: of SQLite's best, same writes", 70, 100 * ratio, " %", least=True))
+                goals.append(Goal(f"{way}: of SQLite's best, same writes", 70, 100 * ratio, " %", is_minimum=True))
             if name == "SQLite, events only" and way.startswith("50"):
-                goals.append(Goal(f"{way}: of SQLite's best, events only", 70, 100 * ratio, " %", least=True))
+                goals.append(Goal(f"{way}: of SQLite's best, events only", 70, 100 * ratio, " %", is_minimum=True))
         print()
     return goals
 
 
 def print_callers(calls: int, directory: Path) -> list[Goal]:
     """What the caller's own thread pays."""
-    without = paid(calls)
+    without = caller_cost(calls)
     with Journal(SqliteBackend(directory / "callers.db")) as journal:
-        having = paid(calls, journal=journal)
-        failed, quietly = handing_over(journal, calls)
+        having = caller_cost(calls, journal=journal)
+        failed, quietly = append_cost(journal, calls)
         journal.flush(600)  # on a busy machine it has a lot to catch up with
     print(f"{'a call, µs of the caller':<40}{'without':>10}{'journal':>10}{'added':>10}")
     for name, before, after in (
@@ -132,7 +143,7 @@ def main() -> None:
         goals += print_callers(calls, Path(made))
     print(f"{'goal':<44}{'limit':<12}{'measured':>12}   met")
     for goal in goals:
-        limit = f"{'>=' if goal.least else '<='} {goal.limit:.0f}{goal.unit}"
+        limit = f"{'>=' if goal.is_minimum else '<='} {goal.limit:.0f}{goal.unit}"
         print(f"{goal.name:<44}{limit:<12}{goal.measured:>10.1f}{goal.unit}   {'yes' if goal.met else 'NO'}")
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 DAYS = 90
 ROUNDS = 5
 GOALS = {1_000_000: 100, 10_000_000: 120}  # milliseconds
-LISTED = 1_000_000  # events up to which a list must be as quick as a report
+MAX_LIST_EVENTS = 1_000_000  # events up to which a list must be as quick as a report
 LISTS = ("sessions", "incidents")
 PROJECTS = ("web", "api", "research")
 MODELS = ("haiku", "sonnet", "opus", "gpt-mini", "gpt-large", "gemini")
@@ -157,7 +157,7 @@ def generate(path: Path, size: int, origin: float) -> tuple[Journal, int]:
     for name, _ in indexes:  # made again at the end: a hundred times quicker than kept while rows come in
         connection.execute(f"DROP INDEX {name}")
     for copy in range(1, copies):
-        _again(connection, copy, int(origin // DAY))
+        _copy_block(connection, copy, int(origin // DAY))
     for _, made in indexes:
         connection.execute(made)
     connection.commit()
@@ -166,13 +166,13 @@ def generate(path: Path, size: int, origin: float) -> tuple[Journal, int]:
     return journal, len(told) * copies
 
 
-MOMENTS = (
+TIME_COLUMNS = (
     "at", "opened_at", "ended_at", "failed_at", "touched_at", "began_at", "answered_at", "first_at", "last_at",
     "entered_at", "left_at", "due_at", "tried_at",
 )  # fmt: skip
 
 
-def _again(connection: Any, copy: int, first_day: int) -> None:
+def _copy_block(connection: Any, copy: int, first_day: int) -> None:
     """Lay the block down once more, so many days later; what falls off the end comes in at the beginning."""
 
     def later(column: str, unit: int) -> str:
@@ -182,7 +182,7 @@ def _again(connection: Any, copy: int, first_day: int) -> None:
         return f"{column} + {shift} - {period} * (CAST({column} - {begin} + {shift} AS INTEGER) / {period})"
 
     def value(table: str, column: str) -> str:
-        if column in MOMENTS:
+        if column in TIME_COLUMNS:
             return later(column, 1)
         if column in {"day", "hour"}:
             return later(column, DAY if column == "day" else 3_600)
@@ -327,7 +327,7 @@ def main() -> int:
             print(f"{'report':<30}{'ms':>9}{'cpu ms':>9}{'goal':>7}  met")
             for name, ask in questions(now).items():
                 took, used = measure(journal, ask)
-                judged = size <= LISTED or not name.startswith(LISTS)
+                judged = size <= MAX_LIST_EVENTS or not name.startswith(LISTS)
                 missed += judged and took > goal
                 met = ("yes" if took <= goal else "NO") if judged else "(a list: no goal)"
                 print(f"{name:<30}{took:>9.1f}{used:>9.1f}{goal:>7}  {met}", flush=True)

@@ -29,7 +29,7 @@ from rung.testing import HttpError, Script
 
 TOKEN: Final = "a-token-for-the-load-test"
 HEADERS: Final = {"authorization": f"Bearer {TOKEN}"}
-GOAL: Final = 50.0  # milliseconds: the API's 99th percentile
+MAX_P99_MS: Final = 50.0  # milliseconds: the API's 99th percentile
 
 
 class Listener:
@@ -37,20 +37,20 @@ class Listener:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.heard: list[int] = []
-        self.breaks = 0
+        self.received: list[int] = []
+        self.disconnects = 0
 
     async def listen(self, client: aiohttp.ClientSession, ended: asyncio.Event) -> None:
         """Until it is over."""
         while not ended.is_set():
-            headers = {**HEADERS, "last-event-id": str(self.heard[-1] if self.heard else 0)}
+            headers = {**HEADERS, "last-event-id": str(self.received[-1] if self.received else 0)}
             try:
                 async with client.get(self.url + "api/events", headers=headers) as answer:
                     async for line in answer.content:
                         if line.startswith(b"id: "):
-                            self.heard.append(int(line[4:]))
+                            self.received.append(int(line[4:]))
             except (aiohttp.ClientError, OSError):
-                self.breaks += 1
+                self.disconnects += 1
                 await asyncio.sleep(0.2)
 
 
@@ -89,7 +89,7 @@ def fail_and_recover(place: Path, sessions: int, seconds: float) -> int:
     return sum(made)
 
 
-def ask_again_and_again(url: str, seconds: float) -> list[float]:
+def poll_api(url: str, seconds: float) -> list[float]:
     """What a page asks for, one after the other; how many milliseconds each took."""
     times = []
     until = time.monotonic() + seconds
@@ -108,13 +108,13 @@ def ask_again_and_again(url: str, seconds: float) -> list[float]:
     return sorted(times)
 
 
-def memory(process: subprocess.Popen[bytes]) -> float:
+def memory_megabytes(process: subprocess.Popen[bytes]) -> float:
     """Megabytes of a process."""
     pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-async def up(url: str, client: aiohttp.ClientSession) -> None:
+async def wait_until_up(url: str, client: aiohttp.ClientSession) -> None:
     """Wait until it answers."""
     for _ in range(300):
         try:
@@ -125,12 +125,12 @@ async def up(url: str, client: aiohttp.ClientSession) -> None:
     raise SystemExit("the service did not start")
 
 
-async def _all_heard(dashboards: list[Listener], place: Path) -> list[int]:
+async def _wait_for_listeners(dashboards: list[Listener], place: Path) -> list[int]:
     """What there is to hear, when all have heard it or had half a minute to."""
     with open_journal(place) as journal:
         kept = [seq for (seq,) in journal.read("SELECT seq FROM event ORDER BY seq")]
     for _ in range(300):
-        if all(one.heard and one.heard[-1] >= kept[-1] for one in dashboards):
+        if all(one.received and one.received[-1] >= kept[-1] for one in dashboards):
             break
         await asyncio.sleep(0.1)
     return kept
@@ -146,22 +146,22 @@ async def measure(listeners: int, sessions: int, seconds: float, *, restart: boo
     loop = asyncio.get_running_loop()
     with ProcessPoolExecutor(2, get_context("spawn")) as others:
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as client:
-            await up(url, client)
+            await wait_until_up(url, client)
             dashboards, ended = [Listener(url) for _ in range(listeners)], asyncio.Event()
             tasks = [asyncio.create_task(one.listen(client, ended)) for one in dashboards]
             await asyncio.sleep(1)
-            before = memory(service)
+            before = memory_megabytes(service)
             work = loop.run_in_executor(others, fail_and_recover, place, sessions, seconds)
-            asking = loop.run_in_executor(others, ask_again_and_again, url, seconds)
+            asking = loop.run_in_executor(others, poll_api, url, seconds)
             if restart:
                 await asyncio.sleep(seconds / 2)
                 service.send_signal(signal.SIGKILL)
                 service.wait()
                 service = start(port, place)
-                await up(url, client)
+                await wait_until_up(url, client)
             recoveries, times = await work, await asking
-            kept = await _all_heard(dashboards, place)
-            after = memory(service)
+            kept = await _wait_for_listeners(dashboards, place)
+            after = memory_megabytes(service)
             ended.set()
             service.send_signal(signal.SIGINT)
             stopping = time.monotonic()
@@ -173,9 +173,9 @@ async def measure(listeners: int, sessions: int, seconds: float, *, restart: boo
     return {
         "recoveries": recoveries,
         "events": len(kept),
-        "whole": sum(one.heard == kept for one in dashboards),
+        "whole": sum(one.received == kept for one in dashboards),
         "listeners": listeners,
-        "breaks": sum(one.breaks for one in dashboards),
+        "breaks": sum(one.disconnects for one in dashboards),
         "median": times[len(times) // 2],
         "p99": times[int(len(times) * 0.99)],
         "calls": len(times),
@@ -197,7 +197,7 @@ def main() -> None:
     print(f"listeners that heard every event once, in order: {found['whole']} of {found['listeners']}", end="")
     print(f" ({found['breaks']} came back after a break)")
     print(
-        f"API over {found['calls']} calls: median {found['median']:.1f} ms, p99 {found['p99']:.1f} ms (goal {GOAL:.0f})"
+        f"API over {found['calls']} calls: median {found['median']:.1f} ms, p99 {found['p99']:.1f} ms (goal {MAX_P99_MS:.0f})"
     )
     print(f"memory {found['memory'][0]:.0f} MB, at the end {found['memory'][1]:.0f} MB")
     print(f"Ctrl-C with {found['listeners']} streams open: ended after {found['stopped']:.2f} s")
