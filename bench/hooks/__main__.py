@@ -1,7 +1,7 @@
-"""What a hook costs an agent: the whole command, as the agent's shell runs it.
+"""Latency of a hook: the whole command, as the agent's shell runs it.
 
-From a cold interpreter, and asking a process that is already there: by the same command, and posted as some agents do
-themselves. Beside them, in the same run, the same shell and interpreter doing nothing: what no hook in Python can be faster than.
+Measures a cold interpreter, the same command with a resident server, and events posted over HTTP. The lower bound for a
+hook in Python, a shell with an idle interpreter, is measured in the same run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 REPETITIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-COLD_LIMIT_MS, WARM_LIMIT_MS = 60.0, 15.0  # milliseconds at the 95th percentile
+COLD_LIMIT_MS, WARM_LIMIT_MS = 60.0, 15.0  # at the 95th percentile
 REPEATED_CALL = [
     {"tool_name": "Bash", "tool_input": {"command": "ls /nope"}, "tool_response": "Exit code 2\nno such file"}
 ]
@@ -34,7 +34,7 @@ Timed = tuple[float, float]
 
 
 def run_command(command: str, told: bytes) -> Timed:
-    """Milliseconds until it had answered, and of work: the second is the same on a busy machine."""
+    """Return elapsed and CPU milliseconds; the CPU time does not depend on other load."""
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(["/bin/sh", "-c", command], input=told, stdout=subprocess.PIPE, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -70,8 +70,8 @@ def print_row(name: str, found: list[Timed], limit: float | None = None) -> None
     print(f"{name:<40} {waited}; {worked}; n {len(times)}{verdict}")
 
 
-def measure_events(ask: Callable[[bytes], Timed], title: str, limit: float, *, closely: float | None) -> None:
-    """Every kind of event in a session's loop."""
+def measure_events(ask: Callable[[bytes], Timed], title: str, limit: float, *, check_limit: float | None) -> None:
+    """Measure every kind of event of a session."""
     before, after, looping, stops = [], [], [], []
     for number in range(REPETITIONS):
         before.append(ask(hook_event("PreToolUse", tool_name="Bash", tool_input={"command": "x"})))
@@ -82,8 +82,8 @@ def measure_events(ask: Callable[[bytes], Timed], title: str, limit: float, *, c
         stops.append(ask(hook_event("Stop", f"{title}s{number}", last_assistant_message="It is 7.")))
     print_row(f"{title}: before a call", before, limit)
     print_row(f"{title}: after a batch, nothing new", after, limit)
-    print_row(f"{title}: after a batch, in a loop", looping, closely)
-    print_row(f"{title}: it wants to finish", stops, closely)
+    print_row(f"{title}: after a batch, in a loop", looping, check_limit)
+    print_row(f"{title}: it wants to finish", stops, check_limit)
 
 
 def main() -> None:
@@ -95,17 +95,17 @@ def main() -> None:
         print_row(
             "a bare interpreter", [run_command(f"{sys.executable} -I -S -c pass", b"") for _ in range(REPETITIONS)]
         )
-        measure_events(lambda event: run_command(command, event), "cold", COLD_LIMIT_MS, closely=None)
+        measure_events(lambda event: run_command(command, event), "cold", COLD_LIMIT_MS, check_limit=None)
         with ResidentServer(data) as server:
             thread = threading.Thread(target=server.serve_forever, daemon=True)
             thread.start()
-            measure_events(lambda event: run_command(command, event), "asked", WARM_LIMIT_MS, closely=WARM_LIMIT_MS)
-            measure_events(lambda event: post_event(server, event), "posted", WARM_LIMIT_MS, closely=WARM_LIMIT_MS)
+            measure_events(lambda event: run_command(command, event), "asked", WARM_LIMIT_MS, check_limit=WARM_LIMIT_MS)
+            measure_events(lambda event: post_event(server, event), "posted", WARM_LIMIT_MS, check_limit=WARM_LIMIT_MS)
             server.shutdown()
         os.environ[RESIDENT_VARIABLE] = "1"
         session = [run_command(command, hook_event("UserPromptSubmit", "all", prompt="do it"))]
         for number in range(REPETITIONS):
-            time.sleep(0.02)  # a model thinks longer; the process that was started then is there for what comes
+            time.sleep(0.02)  # models take longer; the resident server is up by then
             session.append(
                 run_command(command, hook_event("PreToolUse", "all", tool_name="Bash", tool_input={"command": "x"}))
             )

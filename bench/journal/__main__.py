@@ -1,12 +1,12 @@
-"""What a journal costs: durable appends beside raw SQLite's best in the same run, and what a caller pays.
+"""Cost of the journal: durable appends compared with raw SQLite in the same run, and the overhead for a caller.
 
-An append is what the engine hands over: three events when an attempt has failed, one when the call is over. Raw
-SQLite writes the very rows that our run wrote, ready made, in the very same transactions, with the same settings
-(WAL, every commit synced): once the events alone, once with everything that is read off them. "Naive" commits each
-event by itself. Each round runs all of them in turns; shown are medians, of ratios too.
+An append is what the engine sends: three events after a failed attempt, one at the end of the call. Raw SQLite writes
+the rows of our run, prepared in advance, in the same transactions and with the same settings (WAL, every commit
+synced): once only the events, once with the read models. "Naive" commits each event separately. Each round runs all
+subjects in turn; the table shows medians, also of ratios.
 
-A caller pays processor time of its own thread (time.thread_time): guarded calls with a journal and without, waits
-between attempts left out; and all its time: of a good call, and from a failed attempt to the next one.
+The overhead for a caller is the CPU time of its thread (time.thread_time) for guarded calls with and without a
+journal, without waits between attempts; and the elapsed time of a successful call and between two attempts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SUBJECTS = ("ours", "SQLite, same writes", "SQLite, events only", "naive")
 
 
 class Goal(NamedTuple):
-    """A limit, and what was measured."""
+    """A limit and the measured value."""
 
     name: str
     limit: float
@@ -62,7 +62,7 @@ class Goal(NamedTuple):
 
 
 def measure(rounds: int, appends: int, directory: Path) -> dict[str, dict[str, list[Speed]]]:
-    """Every way, all subjects in turns."""
+    """Run every scenario, all subjects in turn."""
     found: dict[str, dict[str, list[Speed]]] = {way: {name: [] for name in SUBJECTS} for way in SCENARIOS}
     for number in range(rounds):
         for way, (run, writers) in SCENARIOS.items():
@@ -80,7 +80,7 @@ def measure(rounds: int, appends: int, directory: Path) -> dict[str, dict[str, l
 
 
 def print_speeds(found: dict[str, dict[str, list[Speed]]]) -> list[Goal]:
-    """A table, and the goals."""
+    """Print the table of speeds; return the goals."""
     head = f"{'':<14}{'':<24}{'events/s':>10}{'spread':>9}{'a commit':>10}{'p50 ms':>9}{'p99 ms':>9}{'ours':>8}"
     print(head)
     goals = []
@@ -105,12 +105,12 @@ def print_speeds(found: dict[str, dict[str, list[Speed]]]) -> list[Goal]:
 
 
 def print_callers(calls: int, directory: Path) -> list[Goal]:
-    """What the caller's own thread pays."""
+    """Print the overhead for a caller; return the goals."""
     without = caller_cost(calls)
     with Journal(SqliteBackend(directory / "callers.db")) as journal:
         having = caller_cost(calls, journal=journal)
         failed, quietly = append_cost(journal, calls)
-        journal.flush(600)  # on a busy machine it has a lot to catch up with
+        journal.flush(600)  # a busy machine may have a long backlog
     print(f"{'a call, µs of the caller':<40}{'without':>10}{'journal':>10}{'added':>10}")
     for name, before, after in (
         ("goes well", without.good, having.good),
@@ -132,9 +132,9 @@ def print_callers(calls: int, directory: Path) -> list[Goal]:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a smoke run: rough, but done in seconds")
+    parser.add_argument("--quick", action="store_true", help="rough results within seconds")
     options = parser.parse_args()
     rounds, appends, calls = (1, 1_000, 400) if options.quick else (5, 20_000, 5_000)
     print(f"{__doc__}\nPython {sys.version.split()[0]}, SQLite {apsw.sqlite_lib_version()}\n")

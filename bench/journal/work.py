@@ -1,4 +1,4 @@
-"""What `journal.py` measures: appends by many writers, the same writes by SQLite alone, and what a caller pays."""
+"""Workloads of the journal benchmark: concurrent appends, the same writes with raw SQLite, the overhead for a caller."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ Write: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
 
 
 class Speed(NamedTuple):
-    """How fast it went."""
+    """Throughput and latency of appends."""
 
-    events: float  # each second
-    each: float = 0.0  # events in a commit
+    events: float  # per second
+    each: float = 0.0  # events per commit
     p50: float = 0.0  # milliseconds until an append is durable
     p99: float = 0.0
 
 
 class EventBatch(NamedTuple):
-    """Events that are handed over together."""
+    """Events that are appended together."""
 
     incident: str
     first: int
@@ -57,7 +57,7 @@ class EventBatch(NamedTuple):
 
 
 def recovery() -> list[EventBatch]:
-    """What a call that fails once hands over: three events when it has failed, one when it is over."""
+    """Return the appends of a call that fails once: three events after the failure, one at the end."""
     number = next(NUMBERS)
     incident, at = f"bench-{number}", time.time()
     failure = failure_of(ERROR)
@@ -76,7 +76,7 @@ def recovery() -> list[EventBatch]:
 
 
 def make_work(writers: int, recoveries: int) -> list[list[EventBatch]]:
-    """For each writer what it hands over, one after the other."""
+    """Return the appends of each writer."""
     return [[part for _ in range(recoveries) for part in recovery()] for _ in range(writers)]
 
 
@@ -84,7 +84,7 @@ def make_work(writers: int, recoveries: int) -> list[list[EventBatch]]:
 
 
 class RecordingConnection(SqliteConnection):
-    """Notes what is written in each transaction, so that the same can be done without us."""
+    """Connection that records the writes of each transaction, to repeat them with raw SQLite."""
 
     noted: list[list[Write]]
 
@@ -104,7 +104,7 @@ class RecordingConnection(SqliteConnection):
 
 
 class RecordingBackend(SqliteBackend):
-    """A backend whose connections note what they write."""
+    """Backend whose connections record their writes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -119,7 +119,7 @@ class RecordingBackend(SqliteBackend):
 
 
 def append_by_threads(path: Path, work: list[list[EventBatch]]) -> tuple[Speed, list[list[Write]]]:
-    """Each writer is a thread that waits until its part is durable."""
+    """Append from threads; each waits until its append is durable."""
     with Journal(backend := RecordingBackend(path)) as journal, ThreadPoolExecutor(len(work)) as pool:
         ready = threading.Barrier(len(work) + 1)
 
@@ -140,7 +140,7 @@ def append_by_threads(path: Path, work: list[list[EventBatch]]) -> tuple[Speed, 
 
 
 def append_by_tasks(path: Path, work: list[list[EventBatch]]) -> tuple[Speed, list[list[Write]]]:
-    """Each writer is a task in one loop."""
+    """Append from tasks of one event loop."""
 
     async def write(journal: Journal, parts: list[EventBatch]) -> list[float]:
         waits = []
@@ -169,7 +169,7 @@ def _speed(work: list[list[EventBatch]], seconds: float, waits: list[float], bac
 
 
 def raw_sqlite(path: Path, transactions: list[list[Write]], *, only: str = "") -> Speed:
-    """Raw SQLite's best: the same rows in the same transactions, ready made, with nothing else to do."""
+    """Write the same rows in the same transactions with raw SQLite."""
     if only:
         transactions = [[write for write in writes if only in write[0]] for writes in transactions]
     connection = _open_empty(path)
@@ -186,7 +186,7 @@ def raw_sqlite(path: Path, transactions: list[list[Write]], *, only: str = "") -
 
 
 def raw_sqlite_naive(path: Path, transactions: list[list[Write]]) -> Speed:
-    """The events alone, ready made, with a commit for each."""
+    """Write only the events with raw SQLite, with a commit per event."""
     connection = _open_empty(path)
     writes = [(sql, row) for writes in transactions for sql, rows in writes if "INTO event " in sql for row in rows]
     began = time.perf_counter()
@@ -200,7 +200,7 @@ def raw_sqlite_naive(path: Path, transactions: list[list[Write]]) -> Speed:
 
 
 def _open_empty(path: Path) -> apsw.Connection:
-    """An empty journal, open as ours is."""
+    """Create an empty journal and return its raw connection."""
     Journal(SqliteBackend(path)).close()
     raw: apsw.Connection = SqliteBackend(path).connect(write=True).raw
     return raw
@@ -210,7 +210,7 @@ def _open_empty(path: Path) -> apsw.Connection:
 
 
 class CallerCost(NamedTuple):
-    """Microseconds of the caller's own processor time for a call; of all its time for a good one, and between two attempts."""
+    """Microseconds of a caller: CPU time per call; elapsed time of successful calls, and between two attempts."""
 
     good: float
     failed: float
@@ -219,7 +219,7 @@ class CallerCost(NamedTuple):
 
 
 def caller_cost(calls: int, **ports: Any) -> CallerCost:
-    """What a guarded call costs its caller: one that goes well, and one that fails once. Nobody waits."""
+    """Measure a guarded call that succeeds, and one that fails once, without backoff."""
     attempts = count()
     ends: list[float] = []
     begins: list[float] = []
@@ -249,7 +249,7 @@ def caller_cost(calls: int, **ports: Any) -> CallerCost:
 
 
 def _thread_microseconds(call: Callable[[], object], calls: int) -> float:
-    """Microseconds of thread time for one call: the median of ten turns."""
+    """Return the CPU microseconds of one call: the median of ten turns."""
     turns = []
     for _ in range(10):
         began = time.thread_time()
@@ -260,7 +260,7 @@ def _thread_microseconds(call: Callable[[], object], calls: int) -> float:
 
 
 def append_cost(journal: Journal, calls: int) -> tuple[float, float]:
-    """Microseconds of thread time to hand over what failed, and to hand over what nobody waits for."""
+    """Return the CPU microseconds of an append after a failure, and of a final append that nobody awaits."""
     parts = [recovery() for _ in range(calls)]
     first = iter([one for one, _ in parts])
     last = iter([two for _, two in parts])
