@@ -28,7 +28,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def test_sessions_share_the_retry_budget_of_the_server(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With tokens for one retry, the second session is told to do something else than to repeat."""
+    """With tokens for one retry, the second session is not told to repeat."""
     monkeypatch.setattr(RETRY_BUDGET, "tokens", RETRY_BUDGET.COST)
     service = RecoveryService(journal, lambda: preset("task"), jitter=lambda: 0.5)
     assert service.report_failure("one", OVERLOADED)["step"] == "repeat"
@@ -36,7 +36,7 @@ def test_sessions_share_the_retry_budget_of_the_server(journal: Journal, monkeyp
 
 
 def test_the_policy_of_now_decides(journal: Journal) -> None:
-    """A policy that changes while an incident is open counts from the next failure on."""
+    """A policy change applies to the next failure of an open incident."""
     policies = [preset("task"), preset("task").replace(retry=frozenset())]
     service = RecoveryService(journal, lambda: policies[0], jitter=lambda: 0.5)
     first = service.report_failure("s", OVERLOADED)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 @click.option("--exception", "exceptions", multiple=True, metavar="NAME", help="Exception class. May be repeated.")
 @click.option("--exit-code", type=int, metavar="N", help="Exit code of a process.")
 @click.option("--provider", default="", metavar="NAME", help="Provider: anthropic, openai, …")
-@click.option("--rules", "own", metavar="FILE", help="Policy file whose [[rules]] are used as well.")
+@click.option("--rules", "rules_file", metavar="FILE", help="Policy file whose [[rules]] are used as well.")
 @click.option("--jsonl", is_flag=True, help="Read one JSON error per line, from a file (TEXT) or a pipe.")
 @json_option
 def command(
     text: str | None,
-    own: str | None,
+    rules_file: str | None,
     *,
     jsonl: bool,
     as_json: bool,
@@ -45,10 +45,10 @@ def command(
     make test 2>&1 | rung classify --exit-code 2 --json
     rung classify --jsonl errors.jsonl > names.jsonl
     """  # noqa: D301  # \b makes click keep the line breaks
-    if own is not None:
+    if rules_file is not None:
         from rung.wiring.files import load_rules
 
-        load_rules(own)
+        load_rules(rules_file)
     if jsonl:
         from rung.cli.classify.classify_lines import classify_lines
 

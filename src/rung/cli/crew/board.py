@@ -51,12 +51,12 @@ STATE_STYLES: Final = {
     "--rows", type=click.IntRange(1, 10_000), help="Maximum number of tasks (default: as many as fit the screen)."
 )
 @db_option
-def board(*, once: bool, every: float, rows: int | None, place: str) -> None:
+def board(*, once: bool, every: float, rows: int | None, database: str) -> None:
     """Show the crew on one screen: conductor, watchdog, active tasks, and counts by state.
 
     Tasks that need an operator come first, then those that wait for a reply, then those in progress. Ctrl-C stops it.
     """
-    with open_crew_table(place) as table:
+    with open_crew_table(database) as table:
         if once or not sys.stdout.isatty():
             console = _console(stderr=False)
             console.print(render_board(table, rows or DEFAULT_ROWS))

@@ -24,9 +24,9 @@ for subcommand in (run, board, status, reply, restart, stop, conduct, watch):
 @command.command("init", short_help="Create the crew database.")
 @db_option
 @json_option
-def init(*, place: str, as_json: bool) -> None:
+def init(*, database: str, as_json: bool) -> None:
     """Create the crew database with the rows of the conductor and the watchdog; an existing one is left alone."""
-    with open_crew_table(place, create=True) as table:
+    with open_crew_table(database, create=True) as table:
         at, tasks = table.place, len(table.tasks())
     if as_json:
         print_json({"db": at, "tasks": tasks})
@@ -65,7 +65,7 @@ def init(*, place: str, as_json: bool) -> None:
 def add(
     task_id: str, *, body: str | None, body_file: str | None, instruction_path: str, title: str,
     depends_on: tuple[str, ...], writes: tuple[str, ...], priority: int, worker: str | None, workdir: str,
-    stale_after: float, place: str, as_json: bool,
+    stale_after: float, database: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Add a task and its instructions, in one transaction."""
     from rung.core.domain.errors import ConfigError
@@ -83,7 +83,7 @@ def add(
         workdir=workdir,
         stale_after=stale_after,
     )
-    with open_crew_table(place) as table:
+    with open_crew_table(database) as table:
         for name in depends_on:
             if name == task_id or table.task(name) is None:
                 raise ConfigError("--after", name, "another task that exists")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 db_option = click.option(
     "--db",
-    "place",
+    "database",
     metavar="PATH|URL",
     envvar="RUNG_CREW",
     required=True,
@@ -24,14 +24,14 @@ db_option = click.option(
 
 
 @contextmanager
-def open_crew_table(place: str, *, create: bool = False) -> Iterator[CrewTable]:
+def open_crew_table(database: str, *, create: bool = False) -> Iterator[CrewTable]:
     """Open the crew table; what it rejects becomes a one-line error with exit code 2."""
     from rung.cli.group import UsageError
     from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable, TaskChanged
     from rung.store.crew.table import CrewTable
 
     try:
-        with CrewTable.open(place, create=create) as table:
+        with CrewTable.open(database, create=create) as table:
             yield table
     except (IllegalTransition, TaskChanged) as error:
         raise UsageError(str(error)) from None

@@ -26,10 +26,12 @@ BLOCKED: Final = EXIT_CODES[Status.BLOCKED]
 
 @click.command("run", short_help="Run a plan: dispatch its tasks to workers.")
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--db", "place", metavar="PATH|URL", envvar="RUNG_CREW", help="Crew database (default: beside the plan).")
+@click.option(
+    "--db", "database", metavar="PATH|URL", envvar="RUNG_CREW", help="Crew database (default: beside the plan)."
+)
 @click.option("--detach", is_flag=True, help="Run in the background, and return at once.")
 @json_option
-def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
+def run(plan: Path, *, database: str | None, detach: bool, as_json: bool) -> None:
     """Run PLAN: a conductor dispatches its tasks to workers, and a watchdog restarts the conductor.
 
     Exit codes: 0 all tasks complete · 2 wrong usage · 3 some tasks were given up, with a report each ·
@@ -41,7 +43,7 @@ def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
     from rung.crew.watchdog import NAME
     from rung.wiring.files import read_table
 
-    at = place or str(plan.with_suffix(".db").resolve())
+    at = database or str(plan.with_suffix(".db").resolve())
     with open_crew_table(at, create=True) as table:
         made = begin(table, read_table(plan), plan.parent.resolve())
         processes = RealProcesses(runtime_of(at))
@@ -149,11 +151,11 @@ def _summary(rows: list[TaskRow], at: str) -> str:
 @click.command("status", short_help="Show the state of every unfinished task.")
 @db_option
 @json_option
-def status(*, place: str, as_json: bool) -> None:
+def status(*, database: str, as_json: bool) -> None:
     """Show the state of the conductor, the watchdog and every unfinished task."""
     from rung.core.crew.contract import CONDUCTOR, WATCHDOG
 
-    with open_crew_table(place) as table:
+    with open_crew_table(database) as table:
         rows, counts = table.tasks(), {state.value: number for state, number in table.counts().items() if number}
         own = {name: table.task(name) for name in (CONDUCTOR, WATCHDOG)}
         facts = {name: table.fact(name) or "" for name in ("paused", "halted")}
@@ -190,22 +192,22 @@ def _task_json(row: TaskRow) -> dict[str, Any]:
 @click.option("--approve", "how", flag_value="approve", help="Approve its review.")
 @click.option("--reject", "how", flag_value="reject", help="Reject its review; TEXT is the reason.")
 @db_option
-def reply(task_id: str, text: str, *, how: str | None, place: str) -> None:
+def reply(task_id: str, text: str, *, how: str | None, database: str) -> None:
     """Send TEXT to the worker of a task, or answer what it waits for."""
     from rung.store.crew.operator_commands import OperatorReply
 
-    _send_reply(place, task_id, text, OperatorReply(how or OperatorReply.TELL))
+    _send_reply(database, task_id, text, OperatorReply(how or OperatorReply.TELL))
 
 
 @click.command("restart", short_help="Restart a task with a new worker.")
 @click.argument("task_id", metavar="TASK")
 @click.argument("text", default="requested by the operator")
 @db_option
-def restart(task_id: str, text: str, *, place: str) -> None:
+def restart(task_id: str, text: str, *, database: str) -> None:
     """Restart a task with a new worker; TEXT says what to do differently."""
     from rung.store.crew.operator_commands import OperatorReply
 
-    _send_reply(place, task_id, text, OperatorReply.RESET)
+    _send_reply(database, task_id, text, OperatorReply.RESET)
 
 
 @click.command("stop")
@@ -213,29 +215,29 @@ def restart(task_id: str, text: str, *, place: str) -> None:
 @click.option("--why", default="requested by the operator", show_default=True, help="Reason, for the record.")
 @click.option("--hand-over", is_flag=True, help="Stop only this conductor: the watchdog starts another one.")
 @db_option
-def stop(task_id: str | None, *, why: str, hand_over: bool, place: str) -> None:
+def stop(task_id: str | None, *, why: str, hand_over: bool, database: str) -> None:
     """Stop the crew, or one TASK. Workers are asked to stop, then signalled; their work is handed over or given up."""
     from rung.store.crew.operator_commands import OperatorReply, stop
 
     if task_id is not None:
-        _send_reply(place, task_id, why, OperatorReply.EXIT)
+        _send_reply(database, task_id, why, OperatorReply.EXIT)
         return
-    with open_crew_table(place) as table:
+    with open_crew_table(database) as table:
         stop(table, why, hand_over=hand_over)
     click.echo("the conductor stops at its next poll")
 
 
-def _send_reply(place: str, task_id: str, text: str, how: OperatorReply) -> None:
+def _send_reply(database: str, task_id: str, text: str, how: OperatorReply) -> None:
     from rung.store.crew.operator_commands import tell
 
-    with open_crew_table(place) as table:
+    with open_crew_table(database) as table:
         tell(table, task_id, text, how)
     click.echo(f"{task_id}: {how.value}")
 
 
 @click.command("conduct", hidden=True)
 @db_option
-def conduct(*, place: str) -> None:
+def conduct(*, database: str) -> None:
     """Run the conductor process."""
     from rung.core.domain.errors import StoreError
     from rung.crew.conductor_process import conduct, crew_at
@@ -246,7 +248,7 @@ def conduct(*, place: str) -> None:
     except StoreError as error:
         click.echo(f"rung: no journal is written: {error}", err=True)
         crew_journal = None
-    done = conduct(crew_at(place, journal=crew_journal, say=_log))
+    done = conduct(crew_at(database, journal=crew_journal, say=_log))
     if crew_journal is not None:
         crew_journal.close()
     sys.exit(0 if done else PARTIAL)
@@ -254,11 +256,11 @@ def conduct(*, place: str) -> None:
 
 @click.command("watch", hidden=True)
 @db_option
-def watch(*, place: str) -> None:
+def watch(*, database: str) -> None:
     """Run the watchdog process."""
     from rung.crew.conductor_process import watch
 
-    sys.exit(0 if watch(place, say=_log) else PARTIAL)
+    sys.exit(0 if watch(database, say=_log) else PARTIAL)
 
 
 def _log(text: str) -> None:

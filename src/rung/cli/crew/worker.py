@@ -59,13 +59,13 @@ def lease_options(function: Command) -> Command:
 
 
 @contextmanager
-def _open_lease(place: str, task_id: str, session: str, generation: int) -> Iterator[tuple[CrewTable, TaskLease]]:
+def _open_lease(database: str, task_id: str, session: str, generation: int) -> Iterator[tuple[CrewTable, TaskLease]]:
     """Open the crew table with the worker's lease; an expired lease exits with code 6."""
     from rung.core.domain.errors import LeaseExpired
     from rung.store.crew.rows import TaskLease
 
     try:
-        with open_crew_table(place) as table:
+        with open_crew_table(database) as table:
             yield table, TaskLease(task_id=task_id, session=session, generation=generation)
     except LeaseExpired as error:
         _exit_with(error, LEASE_EXPIRED)
@@ -92,7 +92,9 @@ def _print_result(as_json: bool, text: str, **facts: Any) -> None:  # noqa: FBT0
 @click.option("--shell", is_flag=True, help='Print shell variables: eval "$(rung worker claim --shell)".')
 @db_option
 @json_option
-def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bool, place: str, as_json: bool) -> None:
+def claim(
+    *, task_id: str | None, session: str | None, worked_by: str, shell: bool, database: str, as_json: bool
+) -> None:
     """Claim a task. Pass the number it prints to every later command as --generation."""
     from uuid import uuid4
 
@@ -101,7 +103,7 @@ def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bo
 
     session = session or f"worker-{uuid4().hex[:12]}"
     try:
-        with open_crew_table(place) as table:
+        with open_crew_table(database) as table:
             lease = table.claim(task_id, session, worked_by) if task_id else table.claim_next(session)
             instructions = table.messages(lease.task_id, types=[MessageType.INSTRUCTION]) if lease else []
     except ClaimBlocked as error:
@@ -135,9 +137,9 @@ def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bo
     "--progress", default="", help="Current progress: a step, a count, a digest. Any change counts as progress."
 )
 @lease_options
-def heartbeat(*, progress: str, place: str, task_id: str, session: str, generation: int, as_json: bool) -> None:
+def heartbeat(*, progress: str, database: str, task_id: str, session: str, generation: int, as_json: bool) -> None:
     """Send a heartbeat; prints the state of the task, such as exit_requested."""
-    with _open_lease(place, task_id, session, generation) as (table, claim):
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         state = table.beat(claim, progress=progress)
     _print_result(as_json, state, task=task_id, state=state)
 
@@ -149,12 +151,12 @@ def heartbeat(*, progress: str, place: str, task_id: str, session: str, generati
 @report_option
 @lease_options
 def error(
-    summary: str, *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
+    summary: str, *, body: str | None, body_file: str | None, report_path: str, database: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Report an error, and wait for a proposed fix."""
     text = read_text(body, body_file)
-    with _open_lease(place, task_id, session, generation) as (table, claim):
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         tries = table.error(claim, summary, body=text, report_path=report_path)
     _print_result(as_json, f"error {tries} of this task; wait for fix_proposed", task=task_id, tries=tries)
 
@@ -164,11 +166,18 @@ def error(
 @file_option
 @lease_options
 def warn(
-    *, body: str | None, body_file: str | None, place: str, task_id: str, session: str, generation: int, as_json: bool
+    *,
+    body: str | None,
+    body_file: str | None,
+    database: str,
+    task_id: str,
+    session: str,
+    generation: int,
+    as_json: bool,
 ) -> None:
     """Report that the context is nearly full; it does not count as an error."""
     text = read_text(body, body_file) or "CONTEXT WARNING"
-    with _open_lease(place, task_id, session, generation) as (table, claim):
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         table.warn_context(claim, text)
     _print_result(as_json, "warning sent; wait for a reply", task=task_id)
 
@@ -180,12 +189,12 @@ def warn(
 @report_option
 @lease_options
 def review(
-    *, checkpoint: int, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str,
+    *, checkpoint: int, body: str | None, body_file: str | None, report_path: str, database: str, task_id: str,
     session: str, generation: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Request a review of a checkpoint, and wait for its verdict."""
     text = read_text(body, body_file)
-    with _open_lease(place, task_id, session, generation) as (table, claim):
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         cycle = table.ask_review(claim, text, checkpoint=checkpoint, report_path=report_path)
     _print_result(
         as_json,
@@ -201,11 +210,18 @@ def review(
 @file_option
 @lease_options
 def resume(
-    *, body: str | None, body_file: str | None, place: str, task_id: str, session: str, generation: int, as_json: bool
+    *,
+    body: str | None,
+    body_file: str | None,
+    database: str,
+    task_id: str,
+    session: str,
+    generation: int,
+    as_json: bool,
 ) -> None:
     """Resume after a reply; a message describes the state in which a taken-over task was found."""
     text = read_text(body, body_file)
-    with _open_lease(place, task_id, session, generation) as (table, claim):
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         table.resume(claim, text)
     _print_result(as_json, "working", task=task_id, state="working")
 
@@ -216,12 +232,12 @@ def resume(
 @report_option
 @lease_options
 def complete(
-    *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
+    *, body: str | None, body_file: str | None, report_path: str, database: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Complete the task; a review must have approved it."""
     text = read_text(body, body_file)
-    with _open_lease(place, task_id, session, generation) as (table, claim):
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         table.complete(claim, text, report_path=report_path)
     _print_result(as_json, "complete", task=task_id, state="complete")
 
@@ -232,14 +248,14 @@ def complete(
 @report_option
 @lease_options
 def handoff(
-    *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
+    *, body: str | None, body_file: str | None, report_path: str, database: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Stop, and leave a handoff for the next worker."""
     text = read_text(body, body_file)
     if not text.strip():
         raise click.UsageError("a handoff needs a text: --body or --body-file")
-    with _open_lease(place, task_id, session, generation) as (table, claim):
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         table.hand_off(claim, text, report_path=report_path)
     _print_result(as_json, "exited", task=task_id, state="exited")
 
@@ -250,7 +266,7 @@ def handoff(
 @click.option("--type", "types", multiple=True, help="Only messages of this type. May be repeated.")
 @db_option
 @json_option
-def messages(*, task_id: str, after: int, types: tuple[str, ...], place: str, as_json: bool) -> None:
+def messages(*, task_id: str, after: int, types: tuple[str, ...], database: str, as_json: bool) -> None:
     """Print the messages of a task, oldest first."""
     from dataclasses import asdict
 
@@ -260,7 +276,7 @@ def messages(*, task_id: str, after: int, types: tuple[str, ...], place: str, as
     for name in types:
         if name not in tuple(MessageType):
             raise ConfigError("--type", name, f"one of {', '.join(MessageType)}")
-    with open_crew_table(place) as table:
+    with open_crew_table(database) as table:
         if table.task(task_id) is None:
             table.known(task_id)
         found = table.messages(task_id, after=after, types=[MessageType(name) for name in types])

@@ -45,18 +45,18 @@ from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED
 @db_option
 def run(
     command_line: tuple[str, ...], *, task_id: str | None, session: str, worked_by: str, check: str, beat: float,
-    poll: float, place: str,
+    poll: float, database: str,
 ) -> None:  # fmt: skip
     """Claim a task and run COMMAND for it; failures are reported, replies become its input.
 
-    The command gets the instructions on standard input, or in place of {instruction} in the command.
+    The command gets the instructions on standard input, or in database of {instruction} in the command.
     """
     from rung.core.domain.errors import ClaimBlocked, LeaseExpired
     from rung.crew.command_worker import CommandWorker
     from rung.store.crew.worker import CrewWorker
 
     try:
-        with CrewWorker(place, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
+        with CrewWorker(database, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
             CommandWorker(command=command_line, check=check, poll=poll).work(worker)
     except ClaimBlocked as error:
         click.echo(f"rung: {error}", err=True)

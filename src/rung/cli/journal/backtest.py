@@ -62,13 +62,13 @@ def command(
         for events in ended_incidents(journal, unreadable, since=since, project=project):
             first: Any = events[0]
             replayed.append(BacktestRow(first, replay(events, pick(first.terms.project))))
-    total = summary(one.counterfactual for one in replayed)
-    elsewhere = sum(one.opened.terms.ladder != pick(one.opened.terms.project).ladder.name for one in replayed)
+    total = summary(entry.counterfactual for entry in replayed)
+    elsewhere = sum(entry.opened.terms.ladder != pick(entry.opened.terms.project).ladder.name for entry in replayed)
     if as_json:
         print_json(_to_json(policy_name, replayed, total, elsewhere, unreadable))
         return
     _show_total(policy_name, total, elsewhere, unreadable)
-    _show_differing([one for one in replayed if one.counterfactual.words() != "the same"], max(0, limit))
+    _show_differing([entry for entry in replayed if entry.counterfactual.words() != "the same"], max(0, limit))
     if replayed:
         from rung.core.recovery.backtest import CANNOT_KNOW
 
@@ -92,8 +92,8 @@ def _policy_picker(name: str) -> Callable[[str], Policy]:
     from rung.wiring.files import load_policy
 
     book = load_policy(name)
-    known = {project: book.pick(project) for project in book.projects}
-    return lambda project: known.get(project, book.default)
+    policies = {project: book.pick(project) for project in book.projects}
+    return lambda project: policies.get(project, book.default)
 
 
 def _to_json(
@@ -108,15 +108,15 @@ def _to_json(
         "unreadable": unreadable,
         "incidents": [
             {
-                **asdict(one.counterfactual),
-                "project": one.opened.terms.project,
-                "ladder": one.opened.terms.ladder,
-                "opened_at": one.opened.at,
-                "same": one.counterfactual.same,
-                "known": one.counterfactual.known,
-                "words": one.counterfactual.words(),
+                **asdict(entry.counterfactual),
+                "project": entry.opened.terms.project,
+                "ladder": entry.opened.terms.ladder,
+                "opened_at": entry.opened.at,
+                "same": entry.counterfactual.same,
+                "known": entry.counterfactual.known,
+                "words": entry.counterfactual.words(),
             }
-            for one in replayed
+            for entry in replayed
         ],
         "cannot_know": list(CANNOT_KNOW),
     }
@@ -158,11 +158,11 @@ def _show_differing(differing: list[BacktestRow], limit: int) -> None:
     if not differing or not limit:
         return
     click.secho("\nIncidents that differ", bold=True)
-    for opened_, found in differing[-limit:]:
+    for opened_, counterfactual in differing[-limit:]:
         where = f" · {opened_.terms.project}" if opened_.terms.project else ""
-        click.echo(f"  {found.incident}  {click.style(when(opened_.at, to='minutes') + where, dim=True)}")
-        click.echo(paragraph(found.words(), indent=4))
-        if found.point is not None:
-            click.echo(paragraph(f"recorded: {found.point.recorded}", indent=4))
+        click.echo(f"  {counterfactual.incident}  {click.style(when(opened_.at, to='minutes') + where, dim=True)}")
+        click.echo(paragraph(counterfactual.words(), indent=4))
+        if counterfactual.point is not None:
+            click.echo(paragraph(f"recorded: {counterfactual.point.recorded}", indent=4))
     if len(differing) > limit:
         click.echo(f"  … and {len(differing) - limit} earlier (--limit)")

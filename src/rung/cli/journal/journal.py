@@ -156,28 +156,28 @@ def prune(
 
     if older_than is None and max_size is None:
         raise click.UsageError("--older-than, --max-size or both are required")
-    most = None if max_size is None else _parse_size(max_size)
+    max_bytes = None if max_size is None else _parse_size(max_size)
     with existing_journal(journal_at) as journal:
         before = journal.backend.size()
-        gone = retention.prune(journal, older_than=older_than, max_bytes=most, project=project)
-        if shrink and gone.incidents:
+        pruned = retention.prune(journal, older_than=older_than, max_bytes=max_bytes, project=project)
+        if shrink and pruned.incidents:
             retention.vacuum(journal)
         after = journal.backend.size()
     if as_json:
-        print_json({**gone._asdict(), "bytes_before": before, "bytes_after": after})
+        print_json({**pruned._asdict(), "bytes_before": before, "bytes_after": after})
         return
     click.echo(
-        f"{pluralize(gone.incidents, 'incident')} with {pluralize(gone.events, 'event')} deleted; {size(before)} → {size(after)}"
+        f"{pluralize(pruned.incidents, 'incident')} with {pluralize(pruned.events, 'event')} deleted; {size(before)} → {size(after)}"
     )
-    if most is not None and after > most:
+    if max_bytes is not None and after > max_bytes:
         click.echo("The rest cannot be pruned: open incidents, counts, other projects.", err=True)
 
 
 def _parse_size(text: str) -> int:
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         raise click.BadParameter(f"{text!r} is invalid; must be a size: 500MB, 2GB", param_hint="--max-size")
-    return int(float(found[1]) * _UNITS[(found[2] or "").lower()])
+    return int(float(match[1]) * _UNITS[(match[2] or "").lower()])
 
 
 @contextmanager

@@ -100,12 +100,12 @@ def _line_printer(journal: Journal) -> Callable[[LoggedEvent], None]:
     return show
 
 
-def _rung_names(journal: Journal, entry: LoggedEvent, known: OrderedDict[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _rung_names(journal: Journal, entry: LoggedEvent, cache: OrderedDict[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return the names of an incident's rungs, from its first event."""
     from rung.store.queries.incidents import rung_names
 
-    if entry.incident not in known:
-        known[entry.incident] = rung_names(journal, entry.incident)
-        if len(known) > MAX_CACHED_LADDERS:
-            known.popitem(last=False)
-    return known[entry.incident]
+    if entry.incident not in cache:
+        cache[entry.incident] = rung_names(journal, entry.incident)
+        if len(cache) > MAX_CACHED_LADDERS:
+            cache.popitem(last=False)
+    return cache[entry.incident]

@@ -78,18 +78,18 @@ def command(
         raise click.UsageError("--by only applies to `rung report failures`")
     where = ReportFilter(**filters, limit=limit or 20)
     with existing_journal(journal_at) as journal:
-        found = REPORTS[name](journal, where, GroupBy(by or "kind"))
+        report = REPORTS[name](journal, where, GroupBy(by or "kind"))
     if as_json:
         parts = {
-            part: [_row_to_dict(row) for row in _limit_rows(rows, limit, by)] for part, rows in found.parts.items()
+            part: [_row_to_dict(row) for row in _limit_rows(rows, limit, by)] for part, rows in report.parts.items()
         }
         print_json({"report": name, "filter": _given_filters(filters), **parts})
     elif as_csv:
-        _print_csv(_limit_rows(next(iter(found.parts.values())), limit, by))
+        _print_csv(_limit_rows(next(iter(report.parts.values())), limit, by))
     else:
         from rung.cli.journal.report_tables import ReportPage
 
-        ReportPage(where).show(name, found, by or "kind")
+        ReportPage(where).show(name, report, by or "kind")
 
 
 def _overview(journal: Journal, where: ReportFilter, _: Any) -> Report:

@@ -34,9 +34,9 @@ class ReportPage:
         self.screen = console()
         self.blocks = ASCII_BLOCKS if self.screen.options.ascii_only else BLOCKS
 
-    def show(self, name: str, found: Report, by: str) -> None:
+    def show(self, name: str, report: Report, by: str) -> None:
         """Print a report, or a text if it has no rows."""
-        rows = next(iter(found.parts.values()))
+        rows = next(iter(report.parts.values()))
         self.print_heading(f"{name}{f' by {by}' if name == 'failures' else ''}", self.filter_text(), style="bold")
         is_empty = not rows or (name == "overview" and not rows[0].attempts)
         if is_empty:
@@ -47,12 +47,12 @@ class ReportPage:
             "failures": self.failures,
             "recovery": self.recovery,
             "rungs": self.rungs,
-            "messages": lambda found, _: self.messages(found.parts["rows"]),
+            "messages": lambda report, _: self.messages(report.parts["rows"]),
             "models": self.models,
             "latency": self.latency,
             "spirals": self.spirals,
         }
-        printers[name](found, by)
+        printers[name](report, by)
 
     def filter_text(self) -> str:
         """Return the filter of the report as text."""
@@ -81,10 +81,10 @@ class ReportPage:
             table.add_row(*row)
         self.screen.print(table)
 
-    def overview(self, found: Report, _: str) -> None:
+    def overview(self, report: Report, _: str) -> None:
         """Print totals, the most frequent failures and the best rungs."""
-        totals: Totals = found.parts["totals"][0]
-        line = sparkline(found.trend.get("", ()), self.blocks, _span(found.trend))
+        totals: Totals = report.parts["totals"][0]
+        line = sparkline(report.trend.get("", ()), self.blocks, _span(report.trend))
         good = totals.recovered / totals.troubled if totals.troubled else None
         alone = totals.auto_recovered / totals.troubled if totals.troubled else None
         rate = totals.failures / totals.attempts
@@ -102,42 +102,42 @@ class ReportPage:
         for label, text in facts:
             self.screen.print(Text(f"  {label:<11}", "dim").append(text, "not dim"))
         for title, kinds in (("Failures", "kinds"), ("Models", "models")):
-            if rows := [rate for rate in found.parts[kinds] if rate.failures or kinds == "models"]:
+            if rows := [rate for rate in report.parts[kinds] if rate.failures or kinds == "models"]:
                 self.screen.print()
                 self.print_heading(title)
                 self.print_table(("", ">failures", ">of attempts", ">rate"), [_rate_cells(row) for row in rows])
-        if rungs := found.parts["rungs"]:
+        if rungs := report.parts["rungs"]:
             self.screen.print()
             self.print_heading("Rungs")
             cells = [
                 (r.rung, f"{r.saved:,}", f"{r.tried:,}", percent(r.saved / r.tried), money(r.dollars)) for r in rungs
             ]
             self.print_table(("", ">saved", ">of tries", ">rate", ">cost"), cells)
-        if found.parts["messages"]:
+        if report.parts["messages"]:
             self.screen.print()
             self.print_heading("Most frequent messages")
-            self.messages(found.parts["messages"])
+            self.messages(report.parts["messages"])
 
-    def failures(self, found: Report, by: str) -> None:
+    def failures(self, report: Report, by: str) -> None:
         """Print failures and attempts per group."""
-        rows: Sequence[Rate] = found.parts["rows"]
+        rows: Sequence[Rate] = report.parts["rows"]
         shown = rows[-self.where.limit :] if by in {"day", "hour"} else rows[: self.where.limit]
-        span = _span(found.trend)
+        span = _span(report.trend)
         over = span is not None
         lines = (
             (
                 *_rate_cells(row),
                 money(row.dollars),
-                *([sparkline(found.trend.get(row.key, ()), self.blocks, span)] * over),
+                *([sparkline(report.trend.get(row.key, ()), self.blocks, span)] * over),
             )
             for row in shown
         )
         self.print_table((by, ">failures", ">of attempts", ">rate", ">cost", *(["failures over time"] * over)), lines)
         self.print_omitted(rows, shown)
 
-    def recovery(self, found: Report, _: str) -> None:
+    def recovery(self, report: Report, _: str) -> None:
         """Print outcomes by kind, and the time to recovery by rung."""
-        rows = found.parts["rows"]
+        rows = report.parts["rows"]
         self.print_table(
             ("began with", ">recovered", ">of", ">rate", ">partial", ">blocked", ">failed", ">mean"),
             [
@@ -147,7 +147,7 @@ class ReportPage:
             ],
         )  # fmt: skip
         self.print_omitted(rows, rows[: self.where.limit])
-        if rungs := found.parts["rungs"]:
+        if rungs := report.parts["rungs"]:
             self.screen.print()
             self.print_table(
                 ("last rung", ">saved", ">of tries", ">rate", ">mean"),
@@ -158,9 +158,9 @@ class ReportPage:
             )
             self.screen.print("mean: time from the first failure to the recovery", style="dim")
 
-    def rungs(self, found: Report, _: str) -> None:
+    def rungs(self, report: Report, _: str) -> None:
         """Print recoveries and cost by rung, prompt and model."""
-        rows = found.parts["rows"]
+        rows = report.parts["rows"]
         shown = rows[: self.where.limit]
         self.print_table(
             ("rung", "prompt", "model", ">saved", ">of tries", ">rate", ">cost", ">each"),
@@ -182,26 +182,26 @@ class ReportPage:
             self.print_line(first_line(row.message) or "(no message)")
             self.print_line(f"{row.fingerprint}  {_time_range(row.first_at, row.last_at)}  e.g. {row.example}", "dim")
 
-    def models(self, found: Report, _: str) -> None:
+    def models(self, report: Report, _: str) -> None:
         """Print failures, latency, recoveries and cost by model."""
-        times = {row.model: row for row in found.parts["latency"]}
-        saved = {row.model: row.saved for row in found.parts["rescues"]}
-        rows = found.parts["rows"]
+        times = {row.model: row for row in report.parts["latency"]}
+        saved = {row.model: row.saved for row in report.parts["rescues"]}
+        rows = report.parts["rows"]
         shown = rows[: self.where.limit]
-        span = _span(found.trend)
+        span = _span(report.trend)
         cells = []
         for row in shown:
             latency = times.get(row.key)
             quick = [took(latency.p50), took(latency.p95)] if latency is not None else [NOTHING, NOTHING]
-            line = sparkline(found.trend.get(row.key, ()), self.blocks, span, cells=7)
+            line = sparkline(report.trend.get(row.key, ()), self.blocks, span, cells=7)
             amounts = (f"{row.attempts:,}", f"{row.failures:,}", percent(row.rate), *quick)
             cells.append((row.key or NOTHING, *amounts, f"{saved.get(row.key, 0):,}", money(row.dollars), line))
         self.print_table(("model", ">attempts", ">failed", ">rate", ">p50", ">p95", ">saved", ">cost", "failed"), cells)
         self.print_omitted(rows, shown)
 
-    def latency(self, found: Report, _: str) -> None:
+    def latency(self, report: Report, _: str) -> None:
         """Print percentiles of the duration of attempts."""
-        rows = found.parts["rows"]
+        rows = report.parts["rows"]
         shown = rows[: self.where.limit]
         self.print_table(
             ("model", ">attempts", ">p50", ">p95", ">p99"),
@@ -210,9 +210,9 @@ class ReportPage:
         self.print_omitted(rows, shown)
         self.screen.print("percentiles are accurate to 9 %", style="dim")
 
-    def spirals(self, found: Report, _: str) -> None:
+    def spirals(self, report: Report, _: str) -> None:
         """Print the sessions that repeat the same failure, the worst first."""
-        for row in found.parts["rows"]:
+        for row in report.parts["rows"]:
             head = Text(f"{row.score:>6.1f}  ", "bold red").append(row.session, "bold not red")
             head.append(f"  {row.project}" if row.project else "", "dim not bold")
             self.screen.print(head)

@@ -38,16 +38,16 @@ def command(
     for module in modules:
         _import_module(module)
     with existing_journal(journal_at) as store:
-        found = [one for one in store.runs.open_runs() if run is None or one.id == run]
-        if run is not None and not found:
+        open_runs = [open_run for open_run in store.runs.open_runs() if run is None or open_run.id == run]
+        if run is not None and not open_runs:
             raise ConfigError("RUN", run, "an open run (see rung resume --list)")
         rows = []
-        for one in found:
-            state = _state(one, TASKS)
-            row: dict[str, Any] = {"run": one.id, "task": one.task, "state": state}
+        for open_run in open_runs:
+            state = _state(open_run, TASKS)
+            row: dict[str, Any] = {"run": open_run.id, "task": open_run.task, "state": state}
             if state == "left" and not only_list:
                 try:
-                    row |= {"state": "done", "result": take_up(store, one.id, one.task, **one.arguments)}
+                    row |= {"state": "done", "result": take_up(store, open_run.id, open_run.task, **open_run.arguments)}
                 except Exception as error:  # noqa: BLE001  # the other runs are still resumed
                     row |= {"state": "failed", "error": f"{type(error).__name__}: {error}"}
             rows.append(row)

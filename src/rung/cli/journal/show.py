@@ -35,17 +35,17 @@ def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
     from rung.store.queries.incidents import attempt_numbers, event_bodies, failure_count
 
     with existing_journal(journal_at) as journal:
-        found = find_incident(journal, incident)
-        bodies = event_bodies(journal, found["id"])
-        numbers = attempt_numbers(journal, found["id"])
-        seen_before = failure_count(journal, found["project"], found["fingerprint"])
+        record = find_incident(journal, incident)
+        bodies = event_bodies(journal, record["id"])
+        numbers = attempt_numbers(journal, record["id"])
+        seen_before = failure_count(journal, record["project"], record["fingerprint"])
         seen = seen_before._asdict() if seen_before is not None else None
     if as_json:
-        print_json({"incident": found, "seen": seen, "events": bodies})
+        print_json({"incident": record, "seen": seen, "events": bodies})
         return
-    _print_heading(found, bodies[0] if bodies else {})
+    _print_heading(record, bodies[0] if bodies else {})
     _print_timeline(bodies, numbers)
-    _print_ending(found, bodies, seen)
+    _print_ending(record, bodies, seen)
 
 
 def find_incident(journal: Journal, name: str) -> dict[str, Any]:
@@ -65,24 +65,24 @@ def find_incident(journal: Journal, name: str) -> dict[str, Any]:
     raise ConfigError("incident", name, allowed)
 
 
-def _print_heading(found: dict[str, Any], opened_by: dict[str, Any]) -> None:
-    status = found["status"]
+def _print_heading(record: dict[str, Any], opened_by: dict[str, Any]) -> None:
+    status = record["status"]
     colour = {"succeeded": "green", "recovered": "green", "open": "yellow"}.get(status, "red")
-    end = found["ended_at"] if found["ended_at"] is not None else found["touched_at"]
-    amount = f"{pluralize(found['attempts'], 'attempt')} in {took(end - found['opened_at'])}"
-    cost = f", {money(found['dollars'])}" if found["dollars"] else ""
+    end = record["ended_at"] if record["ended_at"] is not None else record["touched_at"]
+    amount = f"{pluralize(record['attempts'], 'attempt')} in {took(end - record['opened_at'])}"
+    cost = f", {money(record['dollars'])}" if record["dollars"] else ""
     word = click.style(status, fg=colour, bold=True)
-    click.echo(f"{click.style(found['id'], bold=True)}  {word}  {amount}{cost}")
-    models = [name for name in dict.fromkeys((found["first_model"], found["model"])) if name]
+    click.echo(f"{click.style(record['id'], bold=True)}  {word}  {amount}{cost}")
+    models = [name for name in dict.fromkeys((record["first_model"], record["model"])) if name]
     request = opened_by.get("request") or {}
     for label, text in (
-        ("opened", f"{when(found['opened_at'])} UTC"),
-        ("project", found["project"]),
-        ("session", found["session"]),
-        ("parent", found["parent"]),
-        ("agent", found["agent"]),
+        ("opened", f"{when(record['opened_at'])} UTC"),
+        ("project", record["project"]),
+        ("session", record["session"]),
+        ("parent", record["parent"]),
+        ("agent", record["agent"]),
         ("model", " → ".join(models)),
-        ("ladder", f"{found['ladder']}, policy {found['policy']}"),
+        ("ladder", f"{record['ladder']}, policy {record['policy']}"),
         ("task", _task(request)),
     ):
         if text:
@@ -126,20 +126,20 @@ def _print_event(stamp: str, event: EventText) -> None:
         click.secho(paragraph(line, indent=edge, hang=2), dim=True)
 
 
-def _print_ending(found: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str, Any] | None) -> None:
+def _print_ending(record: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str, Any] | None) -> None:
     from rung.core.domain.outcome import recommendation
 
     click.echo()
-    if found["status"] == "open":
-        print_row("now", f"open, last event at {when(found['touched_at'])} UTC", LABEL_WIDTH)
+    if record["status"] == "open":
+        print_row("now", f"open, last event at {when(record['touched_at'])} UTC", LABEL_WIDTH)
     else:
-        print_row("ended", f"{found['status']}{': ' + found['reason'] if found['reason'] else ''}", LABEL_WIDTH)
-    if found["status"] in {"partial", "blocked", "failed"}:
+        print_row("ended", f"{record['status']}{': ' + record['reason'] if record['reason'] else ''}", LABEL_WIDTH)
+    if record["status"] in {"partial", "blocked", "failed"}:
         print_row("advice", recommendation(_last_failure(bodies)), LABEL_WIDTH)
     if seen is not None:
         since = f"since {when(seen['first_at'], to='minutes')}"
         print_row(
-            "seen", f"{pluralize(int(seen['times']), 'time')} {since}, fingerprint {found['fingerprint']}", LABEL_WIDTH
+            "seen", f"{pluralize(int(seen['times']), 'time')} {since}, fingerprint {record['fingerprint']}", LABEL_WIDTH
         )
 
 

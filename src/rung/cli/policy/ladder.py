@@ -65,8 +65,8 @@ def check(file: str, *, as_json: bool) -> None:
 
     policy = load_policy(file).default
     if as_json:
-        found = {"ok": True, "file": file, "ladder": ladder_table(policy.ladder), "worst_case": worst_table(policy)}
-        print_json(found)
+        result = {"ok": True, "file": file, "ladder": ladder_table(policy.ladder), "worst_case": worst_table(policy)}
+        print_json(result)
         return
     click.echo(f"{click.style('OK', fg='green', bold=True)}  {file}: ladder {policy.ladder.name}, ", nl=False)
     click.echo(pluralize(len(policy.ladder.rungs), "rung"))

@@ -58,12 +58,12 @@ def templates(*, as_json: bool) -> None:
         print_json({"templates": [{"name": name, "about": ABOUT[name]} for name in policies]})
         return
     plain = settings_text(policies["default"])
-    words = {name: _differing(policy, plain) for name, policy in policies.items()}
-    words["default"] = {key: plain[key] for key in plain if any(key in other for other in words.values())}
+    texts = {name: _differing(policy, plain) for name, policy in policies.items()}
+    texts["default"] = {key: plain[key] for key in plain if any(key in other for other in texts.values())}
     for name in policies:
         click.secho(name, bold=True)
         click.echo(paragraph(ABOUT[name], indent=2))
-        _print_settings({key: value for key, value in words[name].items() if key != "name"})
+        _print_settings({key: value for key, value in texts[name].items() if key != "name"})
 
 
 @command.command("check", short_help="Check a policy file.")
@@ -143,8 +143,8 @@ def _model_text(model: Model) -> str:
     return f"{model.name} ({format_dollars(model.cost)})" if model.cost else model.name
 
 
-def _print_settings(words: Mapping[str, str]) -> None:
-    for key, value in words.items():
+def _print_settings(texts: Mapping[str, str]) -> None:
+    for key, value in texts.items():
         print_row(key, value, LABEL_WIDTH)
 
 

@@ -20,9 +20,9 @@ def command(name: str | None, *, as_json: bool) -> None:
     if name is None:
         _list(as_json=as_json)
         return
-    known = schemas.names()
-    if name not in known:
-        raise ConfigError("schema", name, "one of " + ", ".join(known) + suggestion(name, known))
+    names = schemas.names()
+    if name not in names:
+        raise ConfigError("schema", name, "one of " + ", ".join(names) + suggestion(name, names))
     click.echo(schemas.text(name), nl=False)
 
 

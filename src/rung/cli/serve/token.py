@@ -41,14 +41,14 @@ def show(*, journal_at: str | None, as_json: bool) -> None:
     from rung.service.auth import tokens
 
     with existing_journal(journal_at) as journal:
-        found = tokens(journal)
+        existing = tokens(journal)
     if as_json:
-        print_json({"tokens": [token._asdict() for token in found]})
+        print_json({"tokens": [token._asdict() for token in existing]})
         return
-    for one in found:
-        until = f"until {when(one.ends_at, to='minutes')}" if one.ends_at is not None else "no expiry"
-        click.echo(f"{one.name:<24} {one.role:<6} created {when(one.made_at, to='minutes')}, {until}")
-    if not found:
+    for token in existing:
+        until = f"until {when(token.ends_at, to='minutes')}" if token.ends_at is not None else "no expiry"
+        click.echo(f"{token.name:<24} {token.role:<6} created {when(token.made_at, to='minutes')}, {until}")
+    if not existing:
         click.echo("No tokens except the administrator's, which `rung serve` prints.")
 
 
