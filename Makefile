@@ -1,28 +1,28 @@
-# Two commands matter: `make run` and `make test`. Each sets up what it needs.
+# The main targets are `make run` and `make test`. Each sets up its environment.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
-# Half of the tests wait: for processes, servers and timeouts. Two workers for each core keep the cores busy.
+# Many tests wait for processes, servers and timeouts. Two workers per core keep the cores busy.
 WORKERS := $(shell expr 2 \* $(CORES))
-# All tests of the gate. The browser has a run of its own: its driver leaves an event loop running in its process.
+# All tests of the gate. Browser tests run separately: their driver leaves an event loop running in its process.
 GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/other_agents/ tests/__pycache__/, $(wildcard tests/*/))
-# Finds or installs PostgreSQL, starts a server of its own, and runs what follows beside it; without one that fails.
+# Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
 .PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
-run: $(VENV)/.ready page  ## the service with a small live world: open the address it prints
+run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
 
-demo: $(VENV)/.ready  ## five flaky agents, recovered on the five ladders in this terminal
+demo: $(VENV)/.ready  ## run five failing agents on the five ladders in this terminal
 	@$(BIN)/python -m examples.demo_world.ladders
 
-test: $(VENV)/.ready page dashboard/node_modules/.tools  ## the whole gate, as CI runs it
+test: $(VENV)/.ready page dashboard/node_modules/.tools  ## run the whole gate, as CI does
 	@$(MAKE) --no-print-directory --output-sync=target -j $(CORES) lint types wheel
 	@$(MAKE) --no-print-directory cover stress browser
 
-quick: $(VENV)/.ready  ## under a minute: lint, types, unit and property tests
+quick: $(VENV)/.ready  ## run lint, types, unit and property tests in under a minute
 	@$(MAKE) --no-print-directory --output-sync=target -j $(CORES) lint types
 	@$(MAKE) --no-print-directory unit
 
@@ -32,7 +32,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt hatch_build.py
 	else echo "setting up $(VENV) with pip"; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -U 'pip>=25.1' && $(BIN)/python -m pip install -q -c constraints.txt -e '.[all]' --group dev; fi
 	@touch $@
 
-page: $(VENV)/.ready  ## the dashboard, bundled anew if its sources changed
+page: $(VENV)/.ready  ## bundle the dashboard if its sources changed
 	@$(BIN)/python hatch_build.py build
 
 dashboard/node_modules/.tools: dashboard/package-lock.json hatch_build.py | $(VENV)/.ready
@@ -40,7 +40,7 @@ dashboard/node_modules/.tools: dashboard/package-lock.json hatch_build.py | $(VE
 	@$(BIN)/python hatch_build.py tools
 	@touch $@
 
-browser: page dashboard/node_modules/.tools  ## the dashboard in a real Chromium; installs one by apt where there is none
+browser: page dashboard/node_modules/.tools  ## test the dashboard in Chromium; installs it with apt if missing
 	@$(BIN)/python scripts/find_chromium.py --install
 	@RUNG_REQUIRE_BROWSER=1 $(BIN)/pytest -n $(CORES) --dist loadfile tests/browser
 
@@ -55,60 +55,60 @@ types: $(VENV)/.ready dashboard/node_modules/.tools
 unit: $(VENV)/.ready
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(WORKERS) -m "not stress" tests/test_exports.py tests/core tests/detectors tests/engine tests/properties
 
-# Signals at every point of the code are not measured: one may leave the lock of coverage taken.
-stress: $(VENV)/.ready  ## what coverage is not measured on: storms of signals, thousands of examples
+# Not measured by coverage: a signal at the wrong time would leave its lock held.
+stress: $(VENV)/.ready  ## run the tests without coverage: signal storms, thousands of examples
 	@$(BIN)/pytest -n $(CORES) -m "stress or uncovered" tests/core tests/engine tests/properties
 
-cover: $(VENV)/.ready  ## every test once, with branch coverage of every package
+cover: $(VENV)/.ready  ## run every test once, with branch coverage of every package
 	@rm -f .coverage .coverage.*
 	@COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml COVERAGE_FILE=$(CURDIR)/.coverage \
 	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(WORKERS) -m "not stress and not uncovered" $(GATE)
 	@$(BIN)/coverage combine -q && $(BIN)/python scripts/check_coverage.py
 
-store: $(VENV)/.ready  ## both stores, with a slice of every storm: as the gate has it
+store: $(VENV)/.ready  ## test both stores as the gate does, with a sample of every storm
 	@$(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store
 
-storm-journal: $(VENV)/.ready  ## both stores through 600 power cuts, 600 faults and kills, 200 kills of recoveries each, 10,000 races each
+storm-journal: $(VENV)/.ready  ## test both stores with 600 power cuts, 600 faults and kills, 200 killed recoveries each, 10,000 races each
 	@RUNG_STORM=1 RUNG_KILLS=$(or $(RUNG_KILLS),200) RUNG_RACES=$(or $(RUNG_RACES),10000) \
 	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) --durations=10 tests/store/faults tests/store/durable_runs tests/store/test_model.py tests/store/test_model_runs.py
 
-bench-journal: $(VENV)/.ready  ## what a journal costs: appends beside raw SQLite, callers with and without, reports over a million events
+bench-journal: $(VENV)/.ready  ## measure the journal: appends compared with raw SQLite, overhead per call, reports over a million events
 	@$(BIN)/python -m bench.journal
 	@$(BIN)/python -m bench.journal.reports $(REPORTS)
 
-storm-service: $(VENV)/.ready  ## 200 dashboards listen while 500 sessions fail and recover, and the service is killed half-way
+storm-service: $(VENV)/.ready  ## load the service: 200 dashboards, 500 failing sessions, a restart half-way
 	@$(BIN)/python -m bench.service.load
 	@$(BIN)/python -m bench.service.load --restart
 
-wheel: $(VENV)/.ready  ## what people install: built, put into an empty environment, used
+wheel: $(VENV)/.ready  ## build the wheel, install it into an empty environment, and use it
 	@$(BIN)/python scripts/try_wheel.py
 
-bench: $(VENV)/.ready  ## us and our peers in one run, as ratios to a bare loop
+bench: $(VENV)/.ready  ## measure the overhead of a guarded call and of other libraries, as ratios to a bare loop
 	@$(BIN)/python -m pip install -q --group bench 2>/dev/null || uv pip install -q --python $(BIN)/python --group bench
 	@$(BIN)/python -m bench.overhead
 
-bench-compare: $(VENV)/.ready  ## the quick benchmarks of this tree and of BASE in one run, as ratios; BENCHMARKS="overhead loops" for some
+bench-compare: $(VENV)/.ready  ## compare the quick benchmarks of this tree with BASE, as ratios; BENCHMARKS="overhead loops" selects
 	@$(BIN)/python scripts/compare_benchmarks.py $(or $(BASE),HEAD~1) $(BENCHMARKS)
 
-corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## how many real errors are named right and loops noticed, beside our peers
+corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## measure the accuracy of the classifier and the loop detectors, compared with other tools
 	@$(VENV)/corpus/bin/python -m bench.corpus $(FILE) --speed
 	@$(BIN)/python -m bench.loops $(TRAJECTORIES) --speed
 
-# LiteLLM wants an older openai than the SDKs' own tests: beside them it would take theirs away.
+# LiteLLM needs an older openai than the SDK tests, so it has its own environment.
 $(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready
 	@echo "setting up $(VENV)/corpus"
 	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/corpus && uv pip install -q --python $(VENV)/corpus/bin/python -e . --group corpus; \
 	else $(PYTHON) -m venv $(VENV)/corpus && $(VENV)/corpus/bin/python -m pip install -q -U 'pip>=25.1' && $(VENV)/corpus/bin/python -m pip install -q -e . --group corpus; fi
 	@touch $@
 
-# Other gateways, to be measured beside ours: each in an environment of its own, nothing of the gate needs them.
+# Other gateways for comparison, each in its own environment. The gate does not need them.
 $(VENV)/litellm/.ready: | $(VENV)/.ready
 	@echo "setting up $(VENV)/litellm"
 	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/litellm && uv pip install -q --python $(VENV)/litellm/bin/python 'litellm[proxy]'; \
 	else $(PYTHON) -m venv $(VENV)/litellm && $(VENV)/litellm/bin/python -m pip install -q 'litellm[proxy]'; fi
 	@touch $@
 
-# The newest release answers every stream with 500 beside a newer @hono/node-server than it was made for.
+# With a newer @hono/node-server, the latest release answers every stream with 500.
 $(VENV)/portkey/.ready: | $(VENV)/.ready
 	@echo "setting up $(VENV)/portkey"
 	@mkdir -p $(VENV)/portkey && echo '{"private": true, "overrides": {"@hono/node-server": "1.13.5"}}' > $(VENV)/portkey/package.json
@@ -117,7 +117,7 @@ $(VENV)/portkey/.ready: | $(VENV)/.ready
 
 PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_modules/@portkey-ai/gateway/build/start-server.js
 
-matrix: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## every fault of the lab by the real SDKs and plain HTTP: no gateway, ours, LiteLLM, Portkey; half an hour
+matrix: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## test every fault with the real SDKs and plain HTTP: no gateway, Rung, LiteLLM, Portkey; half an hour
 	@$(BIN)/python -m bench.gateway.matrix $(PEERS) $(MATRIX)
 
 $(VENV)/codex/.ready: | $(VENV)/.ready
@@ -126,10 +126,10 @@ $(VENV)/codex/.ready: | $(VENV)/.ready
 	@cd $(VENV)/codex && npm install --silent --no-audit --no-fund @openai/codex
 	@touch $@
 
-cli-matrix: $(VENV)/codex/.ready  ## the real Claude Code and Codex behind the gateway through every fault, beside themselves without it
+cli-matrix: $(VENV)/codex/.ready  ## test every fault with the real Claude Code and Codex, with and without the gateway
 	@RUNG_CODEX=$(CURDIR)/$(VENV)/codex/node_modules/.bin/codex $(BIN)/python -m bench.gateway.agents claude codex --bare $(CLI)
 
-storm-crew: $(VENV)/.ready  ## crews in a storm: 1,000 seeds in simulated time, three with real processes; their table against its model, and raced
+storm-crew: $(VENV)/.ready  ## test crews: 1,000 seeds in simulated time, three with real processes; the table against its model, with races
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/crew/test_simulated.py
 	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/crew/test_storm.py || exit 1; done
 	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store/crew/test_model.py tests/store/crew/test_races.py
@@ -140,33 +140,33 @@ $(VENV)/fuzz/.ready: pyproject.toml | $(VENV)/.ready
 	else $(PYTHON) -m venv $(VENV)/fuzz && $(VENV)/fuzz/bin/python -m pip install -q atheris -e '.[gateway]'; fi
 	@touch $@
 
-fuzz: $(VENV)/fuzz/.ready  ## bytes made up by atheris through every reader of a wire, a minute (SECONDS=…)
+fuzz: $(VENV)/fuzz/.ready  ## fuzz every wire parser with atheris for a minute (SECONDS=…)
 	@$(VENV)/fuzz/bin/python scripts/fuzz_wires.py $(or $(SECONDS),60)
 
-storm-gateway: $(VENV)/.ready  ## 128 clients, 30 % of the calls failing for two minutes, an outage of one, SIGTERM; STORM="--seconds 20 --outage 15" for a glance
+storm-gateway: $(VENV)/.ready  ## load the gateway: 128 clients, 30 % of calls fail for two minutes, an outage of a minute, SIGTERM; STORM="--seconds 20 --outage 15" is quicker
 	@$(BIN)/python -m bench.gateway.storm $(STORM)
 
-bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## requests per second of processor time, added latency, memory: ours, a minimal pass-through, LiteLLM, Portkey; GATEWAY=--quick for a glance
+bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## measure gateways: requests per CPU second, added latency, memory; Rung, a minimal proxy, LiteLLM, Portkey; GATEWAY=--quick is quicker
 	@$(BIN)/python -m bench.gateway $(PEERS) $(GATEWAY)
 
-bench-crew: $(VENV)/.ready  ## one conductor, 10,000 tasks, 500 workers: what its turns cost, how soon a silent worker is found; two minutes
+bench-crew: $(VENV)/.ready  ## measure a conductor with 10,000 tasks and 500 workers: CPU time, detection of silent workers; two minutes
 	@$(BIN)/python -m bench.crew.scale $(CREW)
 
-old-sdks: $(VENV)/.ready  ## the adapters against the major versions before today's, each in an environment of its own
+old-sdks: $(VENV)/.ready  ## test the adapters against the previous major versions of the SDKs, each in its own environment
 	@$(BIN)/python scripts/try_old_sdks.py
 
-agents: $(VENV)/.ready  ## hooks in the real Codex and Gemini CLI, which npm installs beside
+agents: $(VENV)/.ready  ## test the hooks with the real Codex and Gemini CLI, installed with npm
 	@command -v npm >/dev/null || { echo "make: need npm"; exit 1; }
 	@npm install --silent --global --prefix $(VENV)/agents @openai/codex @google/gemini-cli
 	@RUNG_AGENTS=$(abspath $(VENV))/agents $(BIN)/pytest tests/other_agents
 
-wire: $(VENV)/.ready  ## the dashboard's types, written anew from the API
+wire: $(VENV)/.ready  ## generate the dashboard's types from the API
 	@$(BIN)/python scripts/write_wire.py
 
-constraints: $(VENV)/.ready  ## the versions of a fresh set-up, written down: after `make clean`, without the old ones
+constraints: $(VENV)/.ready  ## write constraints.txt from a fresh environment; run `make clean` first
 	@$(BIN)/python scripts/write_constraints.py
 
-docs: $(VENV)/.ready  ## write the generated pages anew
+docs: $(VENV)/.ready  ## generate the reference pages
 	@$(BIN)/python scripts/write_docs.py
 
 clean:

@@ -1,1 +1,1 @@
-"""How many real errors are classified right."""
+"""Accuracy and speed of the classifier on labelled errors."""

@@ -1,9 +1,9 @@
-"""How many real errors are named right: rung, a table of status codes and LiteLLM, on a file of labelled errors.
+"""Accuracy of classifiers on labelled errors: rung, a table of status codes, and LiteLLM.
 
 Each line of the file is a JSON object: id, form (http, exception, tool or output), provider, status, headers,
-body, exception_type, message, exit_code, and what is right: label, also (other defensible labels), retryable,
-retry_after_s. A classifier is not shown what is right. LiteLLM is for calls of models: it is not asked about
-tools and outputs. Without FILE, the one in RUNG_CORPUS is read, or ../shared/corpus/errors_public.jsonl.
+body, exception_type, message, exit_code, and the expected answer: label, also (other acceptable labels), retryable,
+retry_after_s. Classifiers do not see the expected answer. LiteLLM only handles model calls, so it is not scored on
+tools and outputs. The default of FILE is RUNG_CORPUS, or ../shared/corpus/errors_public.jsonl.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from bench.corpus import printing as shown
 from bench.corpus.peers import Rung, StatusTable
-from bench.corpus.rows import FORMS, BadFile, read
-from bench.corpus.score import NEEDS, judge, missed, tallies
+from bench.corpus.rows import FORMS, BadFile, read_rows
+from bench.corpus.score import NEEDS, judge, tallies, unmet_needs
 from bench.corpus.speed import measure
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bench.corpus.peers import Classifier
 
 DEFAULT: Final = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "errors_public.jsonl"
-NOT_INSTALLED: Final = "not installed: `make corpus` does it, or pip install --group corpus"
+NOT_INSTALLED: Final = "not installed: run `make corpus`, or pip install --group corpus"
 
 
 def _litellm() -> Classifier:
@@ -36,21 +36,21 @@ def _litellm() -> Classifier:
     return LiteLLM()
 
 
-WHO: Final[dict[str, Callable[[], Classifier]]] = {"rung": Rung, "status": StatusTable, "litellm": _litellm}
+CLASSIFIERS: Final[dict[str, Callable[[], Classifier]]] = {"rung": Rung, "status": StatusTable, "litellm": _litellm}
 
 
-def _names(allowed: tuple[str, ...]) -> Callable[[str], list[str]]:
+def _names_parser(allowed: tuple[str, ...]) -> Callable[[str], list[str]]:
     def parse(text: str) -> list[str]:
         names = [name.strip() for name in text.split(",")]
         for name in names:
             if name not in allowed:
-                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(allowed)}")
+                raise argparse.ArgumentTypeError(f"{name!r} is invalid; must be one of {', '.join(allowed)}")
         return names
 
     return parse
 
 
-def _needs(text: str) -> dict[str, float]:
+def _parse_needs(text: str) -> dict[str, float]:
     needs = {}
     for part in text.split(","):
         name, _, percent = part.partition("=")
@@ -59,7 +59,7 @@ def _needs(text: str) -> dict[str, float]:
         except ValueError:
             raise argparse.ArgumentTypeError(f"{part!r} is not name=percent") from None
         if name.strip() not in NEEDS:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(NEEDS)}")
+            raise argparse.ArgumentTypeError(f"{name!r} is invalid; must be one of {', '.join(NEEDS)}")
     return needs
 
 
@@ -67,36 +67,46 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(os.environ.get("RUNG_CORPUS") or DEFAULT)
     parser.add_argument("file", nargs="?", type=Path, default=default, metavar="FILE")
-    parser.add_argument("--wrong", action="store_true", help="print each row that rung did not name as labelled")
+    parser.add_argument("--wrong", action="store_true", help="print each row that rung classified differently")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all figures and answers to this file")
-    parser.add_argument("--speed", action="store_true", help="measure classifications per second too")
-    parser.add_argument("--form", type=_names(FORMS), default=list(FORMS), help="only rows of these forms")
-    parser.add_argument("--who", type=_names(tuple(WHO)), default=list(WHO), help="only these: rung,status,litellm")
-    parser.add_argument("--need", type=_needs, default={}, help="strict=97,retryable=98,all=95: else exit 1")
+    parser.add_argument("--speed", action="store_true", help="also measure classifications per second")
+    parser.add_argument("--form", type=_names_parser(FORMS), default=list(FORMS), help="only rows of these forms")
+    parser.add_argument(
+        "--who",
+        type=_names_parser(tuple(CLASSIFIERS)),
+        default=list(CLASSIFIERS),
+        help="only these: rung,status,litellm",
+    )
+    parser.add_argument(
+        "--need",
+        type=_parse_needs,
+        default={},
+        help="minimum percentages, such as strict=97,retryable=98,all=95; exit 1 if missed",
+    )
     options = parser.parse_args()
     if options.need and "rung" not in options.who:
-        parser.error("--need is about rung, which --who leaves out")
+        parser.error("--need applies to rung, which --who excludes")
     return options
 
 
 def _classifiers(names: list[str]) -> tuple[list[Classifier], dict[str, str]]:
-    """Those that are there, and why another is not."""
-    there, absent = [], {}
+    """Return the available classifiers, and why others are missing."""
+    available, absent = [], {}
     for name in names:
         try:
-            there.append(WHO[name]())
+            available.append(CLASSIFIERS[name]())
         except ModuleNotFoundError as error:
             if error.name != name:
-                raise  # something else is broken
+                raise  # another package is missing
             absent[name] = NOT_INSTALLED
-    return there, absent
+    return available, absent
 
 
 def main() -> int:
-    """Score, and print."""
+    """Score the classifiers and print the result."""
     options = _options()
     try:
-        rows = [row for row in read(options.file) if row.form in options.form]
+        rows = [row for row in read_rows(options.file) if row.form in options.form]
     except BadFile as error:
         print(f"corpus: {error}", file=sys.stderr)
         return 2
@@ -115,7 +125,7 @@ def main() -> int:
         shown.print_speed(speeds)
     if options.json:
         options.json.write_text(json.dumps(shown.as_json(judged, scores, absent, speeds), indent=2) + "\n")
-    unmet = missed(options.need, scores["rung"]) if options.need else []
+    unmet = unmet_needs(options.need, scores["rung"]) if options.need else []
     for line in unmet:
         print(f"corpus: {line}", file=sys.stderr)
     return 1 if unmet else 0

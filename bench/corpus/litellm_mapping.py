@@ -1,4 +1,4 @@
-"""LiteLLM's own mapping of errors, the real package's, fed with exceptions as its callers raise them."""
+"""LiteLLM's error mapping: the real package, given exceptions as its callers raise them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rung.core.domain.failures import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Our names for providers, where LiteLLM's differ. Those it does not know speak OpenAI's protocol, it is assumed.
+# Provider names that differ in LiteLLM. Providers unknown to it are treated as OpenAI-compatible.
 _PROVIDERS: Final[Mapping[str, str]] = {
     "alibaba": "dashscope",
     "aws": "bedrock",
@@ -30,7 +30,7 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 }
 _ANY_OTHER: Final = "custom_openai"
 
-# What a row does not say, because the class said it: the SDKs' errors carry a status.
+# Status of SDK exception classes, for rows without a status.
 _STATUS_OF_CLASS: Final[Mapping[str, int]] = {
     "BadRequestError": 400,
     "InvalidRequestError": 400,
@@ -48,7 +48,7 @@ _STATUS_OF_CLASS: Final[Mapping[str, int]] = {
     "InternalServerError": 500,
 }
 
-# Its classes in our words. A class that covers several of our kinds gets them all, and the best is counted.
+# LiteLLM's classes as kinds. A class that covers several kinds gets all of them, and the best counts.
 _KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "APIConnectionError": (Kind.NETWORK, Kind.STREAM_INTERRUPTED),
     "APIResponseValidationError": (Kind.MALFORMED_OUTPUT,),
@@ -57,7 +57,7 @@ _KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "BadRequestError": (Kind.INVALID_REQUEST, Kind.CONFIGURATION),
     "ContentPolicyViolationError": (Kind.CONTENT_FILTER,),
     "ContextWindowExceededError": (Kind.CONTEXT_LIMIT,),
-    "InternalServerError": (Kind.SERVER_ERROR, Kind.OVERLOADED),  # it says so of Anthropic's 529 too
+    "InternalServerError": (Kind.SERVER_ERROR, Kind.OVERLOADED),  # also raised for Anthropic's 529
     "JSONSchemaValidationError": (Kind.MALFORMED_OUTPUT,),
     "NotFoundError": (Kind.NOT_FOUND, Kind.MODEL_UNAVAILABLE),
     "PaymentRequiredError": (Kind.QUOTA_EXHAUSTED,),
@@ -72,7 +72,7 @@ _KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
 
 
 def _load(module: str) -> Any:
-    """Import a module that need not be installed where types are checked."""
+    """Import a module that may be missing where types are checked."""
     return import_module(module)
 
 
@@ -83,7 +83,7 @@ class LiteLLM:
     forms: tuple[str, ...] = ("http", "exception")
 
     def __init__(self) -> None:
-        """Load the package; ImportError if it is not there. It must not fetch its price list."""
+        """Import the package without letting it download its price list; ImportError if missing."""
         os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
         self._litellm = _load("litellm")
         self._litellm.suppress_debug_info = True
@@ -94,7 +94,7 @@ class LiteLLM:
         self._httpx = _load("httpx")
 
     def prepare(self, seen: dict[str, Any]) -> tuple[Exception, str]:
-        """Build the exception as LiteLLM's HTTP handler or an SDK would have raised it, and name the provider."""
+        """Build the exception that LiteLLM's HTTP handler or an SDK would raise, and the provider's name."""
         provider = _PROVIDERS.get(seen.get("provider") or "", seen.get("provider") or "")
         known = {member.value for member in self._litellm.LlmProviders}
         provider = provider if provider in known else _ANY_OTHER
@@ -108,9 +108,9 @@ class LiteLLM:
             return type(class_name, (Exception,), {"message": _text(seen)})(_text(seen)), provider
         return self._http_error(status, seen), provider
 
-    def judge(self, trouble: tuple[Exception, str]) -> Exception:
-        """Let LiteLLM map it: it raises what it made of it, or gives back what is its own already."""
-        error, provider = trouble
+    def judge(self, prepared: tuple[Exception, str]) -> Exception:
+        """Let LiteLLM map the error: it raises the mapped one, or returns one of its own."""
+        error, provider = prepared
         try:
             mapped: Exception = self._map(model="model", original_exception=error, custom_llm_provider=provider)
         except Exception as raised:
@@ -118,7 +118,7 @@ class LiteLLM:
         return mapped
 
     def answer(self, verdict: Exception) -> Answer:
-        """Give the class's kinds; where the class says nothing, what the table of codes says of its status."""
+        """Return the kinds of the class; for an unknown class, those of its status."""
         class_name = type(verdict).__name__
         status = getattr(verdict, "status_code", None)
         kinds = _KINDS.get(class_name)
@@ -151,9 +151,9 @@ class LiteLLM:
     def _http_error(self, status: int, seen: dict[str, Any]) -> Exception:
         headers = {name: str(value) for name, value in (seen.get("headers") or {}).items()}
         request = self._httpx.Request("POST", "https://api.invalid/v1/chat/completions")
-        # Without the length and the encoding of a body that is not sent here.
-        harmless = {name: value for name, value in headers.items() if not name.lower().startswith("content-")}
-        response = self._httpx.Response(status, headers=harmless, text=_text(seen), request=request)
+        # Without content-length and content-encoding: they would not match this body.
+        kept_headers = {name: value for name, value in headers.items() if not name.lower().startswith("content-")}
+        response = self._httpx.Response(status, headers=kept_headers, text=_text(seen), request=request)
         error: Exception = self._raised(
             status_code=status,
             message=_text(seen),
@@ -165,9 +165,9 @@ class LiteLLM:
         return error
 
     def _would_repeat(self, error: Exception) -> bool:
-        """Ask its Router, which raises what it would not repeat: one deployment, in good health.
+        """Return whether its Router would retry with one healthy deployment.
 
-        And `should_retry`, for the Router overlooks a 403 that was mapped to a bad request.
+        `should_retry` is checked as well: the Router misses a 403 that was mapped to a bad request.
         """
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and not self._litellm.should_retry(status):
@@ -180,12 +180,12 @@ class LiteLLM:
 
 
 def _text(seen: dict[str, Any]) -> str:
-    said = seen.get("body") or seen.get("message") or ""
-    return said if isinstance(said, str) else json.dumps(said)
+    text = seen.get("body") or seen.get("message") or ""
+    return text if isinstance(text, str) else json.dumps(text)
 
 
 def _body(seen: dict[str, Any]) -> dict[str, Any] | None:
-    """The body as the SDKs keep it: what stands under "error"."""
+    """Return the body as the SDKs store it: the value of "error"."""
     body = seen.get("body")
     try:
         parsed = json.loads(body) if isinstance(body, str) else body

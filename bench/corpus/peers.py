@@ -1,4 +1,4 @@
-"""Who is scored: rung, and the table of status and exit codes that engineers write."""
+"""Classifiers to score: rung, and a typical table of status and exit codes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a classifier says.
+    """Answer of a classifier.
 
-    Several kinds where its own name for the trouble covers several of ours: the best of them is counted,
-    for every peer alike. rung always says one.
+    It has several kinds if the classifier's own category covers several of ours; the best one counts. rung always
+    answers with one.
     """
 
     kinds: tuple[Kind, ...]
@@ -27,26 +27,26 @@ class Answer:
 
 
 class Classifier(Protocol):
-    """One that is scored. Only `judge` is timed: what is before and after belongs to the benchmark."""
+    """A classifier to score. Only `judge` is timed; `prepare` and `answer` belong to the benchmark."""
 
     name: str
     forms: tuple[str, ...]
 
     def prepare(self, seen: dict[str, Any], /) -> Any:
-        """Make what it would have been handed."""
+        """Build the input of the classifier."""
         ...
 
-    def judge(self, trouble: Any, /) -> Any:
-        """Let it decide."""
+    def judge(self, prepared: Any, /) -> Any:
+        """Classify the input."""
         ...
 
     def answer(self, verdict: Any, /) -> Answer:
-        """Put what it decided into our words."""
+        """Convert the result to kinds."""
         ...
 
 
 class Rung:
-    """The subject: `rung.classify`."""
+    """Classifier under test: `rung.classify`."""
 
     name = "rung"
     forms: tuple[str, ...] = FORMS
@@ -65,50 +65,50 @@ class Rung:
         )
 
 
-def _may_pass(*kinds: Kind) -> Answer:
+def _retryable(*kinds: Kind) -> Answer:
     return Answer(kinds=kinds, retryable=True)
 
 
-def _stays(*kinds: Kind) -> Answer:
+def _permanent(*kinds: Kind) -> Answer:
     return Answer(kinds=kinds, retryable=False)
 
 
 STATUSES: Final[Mapping[int, Answer]] = {
-    400: _stays(Kind.INVALID_REQUEST, Kind.CONFIGURATION),
-    401: _stays(Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS),
-    402: _stays(Kind.QUOTA_EXHAUSTED),
-    403: _stays(Kind.PERMISSION_DENIED, Kind.AUTH_ERROR),
-    404: _stays(Kind.NOT_FOUND, Kind.MODEL_UNAVAILABLE),
-    408: _may_pass(Kind.TIMEOUT),
-    409: _may_pass(Kind.INVALID_REQUEST),  # a conflict: the SDKs repeat it
-    410: _stays(Kind.NOT_FOUND, Kind.MODEL_UNAVAILABLE),
-    413: _stays(Kind.CONTEXT_LIMIT),
-    422: _stays(Kind.INVALID_REQUEST, Kind.CONFIGURATION),
-    429: _may_pass(Kind.RATE_LIMIT),
-    500: _may_pass(Kind.SERVER_ERROR),
-    502: _may_pass(Kind.SERVER_ERROR),
-    503: _may_pass(Kind.OVERLOADED, Kind.SERVICE_DOWN),
-    504: _may_pass(Kind.TIMEOUT),
-    521: _may_pass(Kind.SERVICE_DOWN, Kind.SERVER_ERROR),  # Cloudflare: the web server is down
-    522: _may_pass(Kind.TIMEOUT),
-    524: _may_pass(Kind.TIMEOUT),
-    529: _may_pass(Kind.OVERLOADED),
+    400: _permanent(Kind.INVALID_REQUEST, Kind.CONFIGURATION),
+    401: _permanent(Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS),
+    402: _permanent(Kind.QUOTA_EXHAUSTED),
+    403: _permanent(Kind.PERMISSION_DENIED, Kind.AUTH_ERROR),
+    404: _permanent(Kind.NOT_FOUND, Kind.MODEL_UNAVAILABLE),
+    408: _retryable(Kind.TIMEOUT),
+    409: _retryable(Kind.INVALID_REQUEST),  # a conflict: the SDKs retry it
+    410: _permanent(Kind.NOT_FOUND, Kind.MODEL_UNAVAILABLE),
+    413: _permanent(Kind.CONTEXT_LIMIT),
+    422: _permanent(Kind.INVALID_REQUEST, Kind.CONFIGURATION),
+    429: _retryable(Kind.RATE_LIMIT),
+    500: _retryable(Kind.SERVER_ERROR),
+    502: _retryable(Kind.SERVER_ERROR),
+    503: _retryable(Kind.OVERLOADED, Kind.SERVICE_DOWN),
+    504: _retryable(Kind.TIMEOUT),
+    521: _retryable(Kind.SERVICE_DOWN, Kind.SERVER_ERROR),  # Cloudflare: the web server is down
+    522: _retryable(Kind.TIMEOUT),
+    524: _retryable(Kind.TIMEOUT),
+    529: _retryable(Kind.OVERLOADED),
 }
 EXITS: Final[Mapping[int, Answer]] = {
-    124: _may_pass(Kind.TIMEOUT),
-    126: _stays(Kind.PERMISSION_DENIED),
-    127: _stays(Kind.NOT_FOUND),
-    137: _stays(Kind.RESOURCE_EXHAUSTED),
-    -9: _stays(Kind.RESOURCE_EXHAUSTED),  # 137, as Python says it
+    124: _retryable(Kind.TIMEOUT),
+    126: _permanent(Kind.PERMISSION_DENIED),
+    127: _permanent(Kind.NOT_FOUND),
+    137: _permanent(Kind.RESOURCE_EXHAUSTED),
+    -9: _permanent(Kind.RESOURCE_EXHAUSTED),  # 137 as Python reports it
 }
-_OTHER_CLIENT_ERROR: Final = _stays(Kind.INVALID_REQUEST, Kind.CONFIGURATION)
-_OTHER_SERVER_ERROR: Final = _may_pass(Kind.SERVER_ERROR)
-_FAILED_COMMAND: Final = _stays(Kind.TOOL_ERROR)
-_NOTHING_KNOWN: Final = _stays(Kind.UNKNOWN)
+_OTHER_CLIENT_ERROR: Final = _permanent(Kind.INVALID_REQUEST, Kind.CONFIGURATION)
+_OTHER_SERVER_ERROR: Final = _retryable(Kind.SERVER_ERROR)
+_FAILED_COMMAND: Final = _permanent(Kind.TOOL_ERROR)
+_NOTHING_KNOWN: Final = _permanent(Kind.UNKNOWN)
 
 
 def by_status(status: int) -> Answer:
-    """What a status alone says."""
+    """Return the answer for a status code."""
     found = STATUSES.get(status)
     if found is not None:
         return found
@@ -118,7 +118,7 @@ def by_status(status: int) -> Answer:
 
 
 class StatusTable:
-    """A table of codes, and the Retry-After header: no look at the text."""
+    """Table of codes plus the Retry-After header; ignores the text."""
 
     name = "status table"
     forms: tuple[str, ...] = FORMS

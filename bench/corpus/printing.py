@@ -1,4 +1,4 @@
-"""What the corpus run found, as text for people and as JSON."""
+"""Print the scores as text, or convert them to JSON."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from bench.corpus.speed import Speed
 
 WIDTH: Final = 100
-_TEXT: Final = 160
+_MAX_TEXT_CHARS: Final = 160
 
 
 def print_scores(scores: Mapping[str, Mapping[str, Tally | None]], absent: Mapping[str, str]) -> None:
-    """One block for each classifier, one line for each group of forms; why another is not there."""
+    """Print one block per classifier with a line per group of forms, and why others are missing."""
     heads = ("strict", "lenient", "retryable", "retry_after")
     print(f"{'':<14}{'rows':<16}{'n':>5}" + "".join(f"{head:>16}" for head in heads))
     groups = [name for name in GROUPS if any(_rows(block[name]) for block in scores.values())]
@@ -29,9 +29,9 @@ def print_scores(scores: Mapping[str, Mapping[str, Tally | None]], absent: Mappi
             print(f"{who if not number else '':<14}{name:<16}{_cells(block[name])}")
     for who, why in absent.items():
         print(f"{who:<14}{why}")
-    print("\nRight answers and their share. Strict: the label; lenient: or another defensible one.")
-    print("retry_after: within 5 % of the wait, of the rows that name one. Where a peer's name for the")
-    print("trouble covers several kinds, the best is counted.")
+    print("\nCorrect answers and their share. Strict: the label; lenient: the label or another acceptable one.")
+    print("retry_after: within 5 % of the expected wait, for rows that have one. If a category of a classifier")
+    print("covers several kinds, the best one counts.")
 
 
 def _rows(score: Tally | None) -> int:
@@ -51,7 +51,7 @@ def _share(right: int, of: int) -> str:
 
 
 def print_kinds(judged: list[Judged]) -> None:
-    """Precision and recall of each kind."""
+    """Print precision and recall of each kind."""
     print(f"\n{'rung: kind':<24}{'labelled':>10}{'answered':>10}{'right':>8}{'precision':>12}{'recall':>10}")
     for one in kind_scores(judged):
         shares = [f"{100 * one.right / of:.1f}%" if of else "-" for of in (one.answered, one.labelled)]
@@ -59,29 +59,29 @@ def print_kinds(judged: list[Judged]) -> None:
 
 
 def print_confusions(judged: list[Judged]) -> None:
-    """What was taken for what, and in which rows."""
+    """Print the wrong answers by label, with their rows."""
     found = confusions(judged)
-    print("\nrung: label -> answered: count, rows" if found else "\nrung: nothing was taken for something else")
+    print("\nrung: label -> answered: count, rows" if found else "\nrung: no wrong answers")
     for one in found:
         line = f"{one.label} -> {one.answered}: {len(one.ids)}  {' '.join(one.ids)}"
         print(textwrap.fill(line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
 
 
 def print_wrong(judged: list[Judged]) -> None:
-    """Each row that rung did not name as labelled."""
+    """Print each row that rung classified differently."""
     wrong = [one for one in judged if not one.strict]
-    print(f"\nrung: {len(wrong)} rows not named as labelled")
+    print(f"\nrung: {len(wrong)} rows classified differently")
     for one in wrong:
         row, seen = one.row, one.row.seen
         also = f" (also {', '.join(sorted(row.also))})" if row.also else ""
         status = "-" if seen.get("status") is None else seen["status"]
         print(f"{row.id}  {row.form}  {seen.get('provider') or '-'}  {status}")
         print(f"    {row.label}{also} -> {one.answer.kinds[0]}, by {one.answer.rule or 'no rule'}")
-        print(f"    {row.text[:_TEXT]}")
+        print(f"    {row.text[:_MAX_TEXT_CHARS]}")
 
 
 def print_speed(speeds: Mapping[str, Speed]) -> None:
-    """Classifications per second, and what a typical row of each form takes."""
+    """Print classifications per second, and the median time of a row by form."""
     print(
         f"\n{'one core':<14}{'rows':>6}{'first sight/s':>15}{'again/s':>12}" + "".join(f"{form:>13}" for form in FORMS)
     )
@@ -98,7 +98,7 @@ def as_json(
     absent: Mapping[str, str],
     speeds: Mapping[str, Speed],
 ) -> dict[str, Any]:
-    """All figures, and each answer by the row's id; never a row's text."""
+    """Return all figures, and each answer by row id; the text of a row is not included."""
     rung = judged.get("rung", [])
     return {
         "scores": {who: {name: one and asdict(one) for name, one in block.items()} for who, block in scores.items()},

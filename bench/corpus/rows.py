@@ -1,4 +1,4 @@
-"""Labelled errors, read from a file of JSON lines: what a classifier may see, and what it should say."""
+"""Read labelled errors from a file of JSON lines: the classifier's input, and the expected answer."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMS: Final = ("http", "exception", "tool", "output")
-SEEN: Final = ("form", "provider", "status", "headers", "body", "exception_type", "message", "exit_code")
+VISIBLE_FIELDS: Final = ("form", "provider", "status", "headers", "body", "exception_type", "message", "exit_code")
 
 _NULL: Final = type(None)
-# Exact types: to isinstance() a status of `true` would be a number.
+# Exact types, because isinstance() accepts `true` as an int.
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "id": (str,),
     "form": (str,),
@@ -36,12 +36,12 @@ _REQUIRED: Final = ("id", "form", "label", "retryable")
 
 
 class BadFile(Exception):
-    """The file cannot be scored; the message says where and why."""
+    """The file is invalid; the message names the line and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One error: `seen` is all that a classifier gets, the rest is what its answer is held against."""
+    """One error: `seen` is the classifier's input, the rest is the expected answer."""
 
     id: str
     form: str
@@ -53,13 +53,13 @@ class Row:
 
     @property
     def text(self) -> str:
-        """What the error says, on one line."""
-        said = self.seen.get("body") or self.seen.get("message") or ""
-        return " ".join((said if isinstance(said, str) else json.dumps(said)).split())
+        """Return the error's text on one line."""
+        text = self.seen.get("body") or self.seen.get("message") or ""
+        return " ".join((text if isinstance(text, str) else json.dumps(text)).split())
 
 
-def read(path: Path) -> list[Row]:
-    """Give all rows, or say what is wrong with the first bad line."""
+def read_rows(path: Path) -> list[Row]:
+    """Return all rows; raise `BadFile` for the first invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except OSError as error:
@@ -71,9 +71,9 @@ def read(path: Path) -> list[Row]:
         if not line.strip():
             continue
         try:
-            row = _row(line)
+            row = _parse_row(line)
             if row.id in rows:
-                raise BadFile(f"field 'id': {row.id!r} was there before")
+                raise BadFile(f"field 'id': {row.id!r} is a duplicate")
         except BadFile as error:
             raise BadFile(f"{path}: line {number}: {error}") from None
         rows[row.id] = row
@@ -82,19 +82,19 @@ def read(path: Path) -> list[Row]:
     return list(rows.values())
 
 
-def _row(line: str) -> Row:
+def _parse_row(line: str) -> Row:
     try:
         found = json.loads(line)
     except ValueError as error:
         raise BadFile(f"not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise BadFile(f"an object is needed, not {type(found).__name__}")
+        raise BadFile(f"must be an object, not {type(found).__name__}")
     _check(found)
     wait = found.get("retry_after_s")
     return Row(
         id=found["id"],
         form=found["form"],
-        seen={name: found[name] for name in SEEN if name in found},
+        seen={name: found[name] for name in VISIBLE_FIELDS if name in found},
         label=Kind(found["label"]),
         also=frozenset(_kind("also", name) for name in found.get("also") or ()),
         retryable=found["retryable"],
@@ -111,15 +111,15 @@ def _check(found: dict[str, Any]) -> None:
             wanted = " or ".join("null" if one is _NULL else one.__name__ for one in allowed)
             raise BadFile(f"field {name!r}: {found[name]!r:.60} is not {wanted}")
     if found["form"] not in FORMS:
-        raise BadFile(f"field 'form': {found['form']!r:.60} is none of {', '.join(FORMS)}")
+        raise BadFile(f"field 'form': {found['form']!r:.60} must be one of {', '.join(FORMS)}")
     _kind("label", found["label"])
     wait = found.get("retry_after_s")
     if wait is not None and not 0 <= wait < float("inf"):
-        raise BadFile(f"field 'retry_after_s': {wait!r} is no number of seconds")
+        raise BadFile(f"field 'retry_after_s': {wait!r} is not a number of seconds")
 
 
 def _kind(field: str, name: object) -> Kind:
     try:
-        return Kind(name)  # type: ignore[arg-type]  # whatever stands in the file
+        return Kind(name)  # type: ignore[arg-type]  # checked by the call
     except ValueError:
-        raise BadFile(f"field {field!r}: {name!r:.60} is no kind of failure") from None
+        raise BadFile(f"field {field!r}: {name!r:.60} is not a kind") from None

@@ -1,4 +1,4 @@
-"""How often an answer was right: the arithmetic."""
+"""Compute scores: strict, lenient, retryable, wait, precision and recall."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ WAIT_TOLERANCE: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One row, and what a classifier said of it."""
+    """A row with the answer of a classifier."""
 
     row: Row
     answer: Answer
 
     @property
     def strict(self) -> bool:
-        """It said the label."""
+        """Return whether the answer is the label."""
         return self.row.label in self.answer.kinds
 
     @property
     def lenient(self) -> bool:
-        """It said the label, or another that a careful person could defend."""
+        """Return whether the answer is the label or another acceptable one."""
         return self.strict or not self.row.also.isdisjoint(self.answer.kinds)
 
     @property
     def retryable(self) -> bool:
-        """It is right about whether the same request may succeed later."""
+        """Return whether the answer is right about retryability."""
         return self.answer.retryable == self.row.retryable
 
     @property
     def wait(self) -> bool:
-        """It found the wait that the error names."""
-        wanted, found = self.row.retry_after, self.answer.retry_after
-        return wanted is not None and found is not None and abs(found - wanted) <= WAIT_TOLERANCE * wanted
+        """Return whether the answer has the expected wait."""
+        expected, found = self.row.retry_after, self.answer.retry_after
+        return expected is not None and found is not None and abs(found - expected) <= WAIT_TOLERANCE * expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many of a group's rows were answered right; `waits` are those whose error names a wait."""
+    """Correct answers in a group of rows; `waits` counts rows with an expected wait."""
 
     rows: int
     strict: int
@@ -66,7 +66,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindScore:
-    """How one kind fared: rows labelled with it, answers that said it, and both."""
+    """Score of one kind: rows with this label, answers with it, and correct ones."""
 
     kind: Kind
     labelled: int
@@ -76,7 +76,7 @@ class KindScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confusion:
-    """Rows of one label that were given the same wrong kind."""
+    """Rows of one label with the same wrong answer."""
 
     label: Kind
     answered: Kind
@@ -84,7 +84,7 @@ class Confusion:
 
 
 def judge(classifier: Classifier, rows: Iterable[Row]) -> list[Judged]:
-    """Put every row it can take to a classifier."""
+    """Classify every row whose form the classifier supports."""
     return [
         Judged(row=row, answer=classifier.answer(classifier.judge(classifier.prepare(row.seen))))
         for row in rows
@@ -93,7 +93,7 @@ def judge(classifier: Classifier, rows: Iterable[Row]) -> list[Judged]:
 
 
 def tally(judged: Iterable[Judged]) -> Tally:
-    """Count."""
+    """Count the correct answers."""
     found = list(judged)
     return Tally(
         rows=len(found),
@@ -106,7 +106,7 @@ def tally(judged: Iterable[Judged]) -> Tally:
 
 
 def tallies(classifier: Classifier, judged: list[Judged]) -> dict[str, Tally | None]:
-    """Count each group of forms; None for one that has forms the classifier does not take."""
+    """Return a tally per group of forms; None if the classifier does not support one of the forms."""
     return {
         name: tally(one for one in judged if one.row.form in forms) if set(forms) <= set(classifier.forms) else None
         for name, forms in GROUPS.items()
@@ -114,7 +114,7 @@ def tallies(classifier: Classifier, judged: list[Judged]) -> dict[str, Tally | N
 
 
 def kind_scores(judged: list[Judged]) -> list[KindScore]:
-    """How each kind fared that was labelled or answered, the frequent ones first."""
+    """Return the score of each kind, most frequent first."""
     labelled = Counter(one.row.label for one in judged)
     answered = Counter(one.answer.kinds[0] for one in judged)
     right = Counter(one.row.label for one in judged if one.strict)
@@ -123,16 +123,16 @@ def kind_scores(judged: list[Judged]) -> list[KindScore]:
 
 
 def confusions(judged: list[Judged]) -> list[Confusion]:
-    """What was taken for what, the frequent ones first."""
+    """Return the wrong answers by label, most frequent first."""
     ids: dict[tuple[Kind, Kind], list[str]] = {}
     for one in judged:
         if not one.strict:
             ids.setdefault((one.row.label, one.answer.kinds[0]), []).append(one.row.id)
-    found = [Confusion(label=label, answered=said, ids=tuple(rows)) for (label, said), rows in ids.items()]
+    found = [Confusion(label=label, answered=answered, ids=tuple(rows)) for (label, answered), rows in ids.items()]
     return sorted(found, key=lambda one: (-len(one.ids), one.label, one.answered))
 
 
-# What `--need` may ask for: the group and the figure.
+# Names of `--need`: the group and the figure.
 NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "strict": (CALLS, "strict"),
     "retryable": (CALLS, "retryable"),
@@ -140,8 +140,8 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def missed(needs: Mapping[str, float], scores: Mapping[str, Tally | None]) -> list[str]:
-    """Say which of the needed percentages were not reached; without rows none is."""
+def unmet_needs(needs: Mapping[str, float], scores: Mapping[str, Tally | None]) -> list[str]:
+    """Return a message for each required percentage that was missed; without rows all are."""
     found = []
     for name, percent in needs.items():
         group, figure = NEEDS[name]

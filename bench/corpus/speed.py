@@ -1,7 +1,6 @@
-"""How fast classifiers are, on one core and on these rows: what each is handed is made beforehand.
+"""Speed of classifiers on one core, on the given rows; inputs are prepared in advance.
 
-The time of this process counts, not that of a clock. What was seen before is remembered by its evidence: both figures
-are printed, at first sight and again.
+Measured in CPU time. rung caches results by evidence, so both figures are printed: first sight, and again.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
     from bench.corpus.peers import Classifier
     from bench.corpus.rows import Row
 
-ROUNDS: Final = 15  # a round takes milliseconds: one of them falls between what else the machine does
-_CALLS: Final = 10  # of one row in a block: a single fast call is lost in the clock's own cost
+ROUNDS: Final = 15  # the best round is the least disturbed by other processes
+_CALLS_PER_BLOCK: Final = 10  # a single fast call is below the resolution of the clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """Classifications per second, at first sight and when seen before, and a row's median µs at first sight by form."""
+    """Classifications per second, uncached and cached, and the uncached median µs per row by form."""
 
     rows: int
     first: float
@@ -34,36 +33,36 @@ class Speed:
 
 
 def measure(classifier: Classifier, rows: list[Row]) -> Speed:
-    """Time whole rounds, then each row alone."""
-    mine = [row for row in rows if row.form in classifier.forms]
-    troubles = [classifier.prepare(row.seen) for row in mine]
-    first = max(_rate(classifier, troubles, anew=True) for _ in range(ROUNDS))
-    again = max(_rate(classifier, troubles, anew=False) for _ in range(ROUNDS))
+    """Time whole rounds, then each row by itself."""
+    supported = [row for row in rows if row.form in classifier.forms]
+    inputs = [classifier.prepare(row.seen) for row in supported]
+    first = max(_rate(classifier, inputs, anew=True) for _ in range(ROUNDS))
+    again = max(_rate(classifier, inputs, anew=False) for _ in range(ROUNDS))
     alone: dict[str, list[float]] = {}
-    for row, trouble in zip(mine, troubles, strict=True):
-        best = min(_alone(classifier, trouble) for _ in range(ROUNDS))
+    for row, prepared in zip(supported, inputs, strict=True):
+        best = min(_row_nanoseconds(classifier, prepared) for _ in range(ROUNDS))
         alone.setdefault(row.form, []).append(best / 1e3)
     medians = {form: median(times) for form, times in alone.items()}
-    return Speed(rows=len(mine), first=first, again=again, medians=medians)
+    return Speed(rows=len(supported), first=first, again=again, medians=medians)
 
 
-def _rate(classifier: Classifier, troubles: list[Any], *, anew: bool) -> float:
+def _rate(classifier: Classifier, inputs: list[Any], *, anew: bool) -> float:
     if anew:
         clear_cache()
-    return len(troubles) * 1e9 / _round(classifier.judge, troubles)
+    return len(inputs) * 1e9 / _round_nanoseconds(classifier.judge, inputs)
 
 
-def _alone(classifier: Classifier, trouble: Any) -> float:
-    """Nanoseconds of one, seen for the first time each time."""
+def _row_nanoseconds(classifier: Classifier, prepared: Any) -> float:
+    """Return the uncached nanoseconds of one row."""
     spent = 0
-    for _ in range(_CALLS):
+    for _ in range(_CALLS_PER_BLOCK):
         clear_cache()
-        spent += _round(classifier.judge, [trouble])
-    return spent / _CALLS
+        spent += _round_nanoseconds(classifier.judge, [prepared])
+    return spent / _CALLS_PER_BLOCK
 
 
-def _round(judge: Callable[[Any], Any], troubles: list[Any]) -> int:
+def _round_nanoseconds(judge: Callable[[Any], Any], inputs: list[Any]) -> int:
     start = process_time_ns()
-    for trouble in troubles:
-        judge(trouble)
+    for prepared in inputs:
+        judge(prepared)
     return max(1, process_time_ns() - start)

@@ -1,1 +1,1 @@
-"""Cost of a conductor at scale."""
+"""CPU time of a conductor at scale."""

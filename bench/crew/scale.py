@@ -1,11 +1,10 @@
-"""One conductor, 10,000 tasks and 500 workers: what its turns cost, and how soon a silent worker is found.
+"""One conductor, 10,000 tasks and 500 workers: CPU time of its turns, and time to detect a silent worker.
 
-The table is a real file, its time is real time. The workers are simulated by a process of their own that beats, errs,
-asks for reviews and completes through the same table as real ones would; the conductor looks every poll, exactly as the
-real one does (`Conductor.handle` for what waits, `Conductor.care` for who is in trouble and what can begin), with
-processes that are numbers. Counted is the processor time of those turns in their own thread (time.thread_time), as a
-share of the time that passed. Then some workers fall silent, and the first turn after their time is up must take
-their tasks away.
+The database is a real file, in real time. A separate process simulates the workers: it sends heartbeats, errors, review
+requests and completions through the same table. The conductor polls as in production (`Conductor.handle`,
+`Conductor.care`), with simulated processes. Measured is the CPU time of the turns (time.thread_time) as a share of the
+elapsed time. Then some workers become silent, and the first poll after their heartbeat timeout must reassign their
+tasks.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from rung.store.crew.table import CrewTable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SHARE = 5.0  # per cent of one core
+MAX_CPU_PERCENT = 5.0  # of one core
 REVIEW = ReviewRequest(
     checkpoint=1, context=20.0, self_correction=False, deviations="none", agents_remaining="0", proposal="N/A",
     summary="done", files_modified="1", tests="12 passed", smoothness=2, reason="as planned", key_outputs="none",
@@ -48,45 +47,45 @@ REVIEW = ReviewRequest(
 
 
 @dataclass
-class Numbers:
-    """Processes that are only numbers: those of workers live until they are ended."""
+class SimulatedProcesses:
+    """Simulated processes; a worker's process is alive until it is ended."""
 
     started: set[str] = field(default_factory=set)
 
     def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None) -> Any:
-        """Somebody begins; the simulated workers find the task in the table."""
+        """Mark a process as started; the simulated workers find the task in the table."""
         self.started.add(name)
 
     def alive(self, name: str) -> bool:
-        """Until it is ended."""
+        """Return whether the process was started and not ended."""
         return name in self.started
 
     def end(self, name: str, grace: float = 5.0) -> None:
-        """No more."""
+        """Mark a process as ended."""
         self.started.discard(name)
 
     def known(self) -> list[str]:
-        """Who was started."""
+        """Return the names of the started processes."""
         return sorted(self.started)
 
     def stands_still(self, name: str) -> bool:
-        """Never."""
+        """Return false: simulated processes do not hang."""
         return False
 
     def output(self, name: str) -> str:
-        """It said nothing."""
+        """Return no output."""
         return ""
 
 
 def crew_at(place: str, workers: int) -> ConductorContext:
-    """A crew as `rung crew run` has it, but for its processes."""
+    """Return the context of a crew as in `rung crew run`, with simulated processes."""
     settings = ConductorSettings(
         workers=workers, command=("worker",), claim_within=1e9,
         limits=RestartLimits(redispatches=10**6, restarts=RestartIntensity(restarts=10**6, seconds=1.0), deaths=RestartIntensity(restarts=10**6, seconds=1.0)),
     )  # fmt: skip
     table = CrewTable.open(place)
     return ConductorContext(
-        table=table, place=place, runtime=Path(place).with_suffix(".d"), settings=settings, processes=Numbers(),
+        table=table, place=place, runtime=Path(place).with_suffix(".d"), settings=settings, processes=SimulatedProcesses(),
         judgement=RuleJudgement(), stories=TaskRecoveries(policy("crew"), time.time), now=time.time,
     )  # fmt: skip
 
@@ -95,9 +94,9 @@ def crew_at(place: str, workers: int) -> ConductorContext:
 
 
 def work(place: str, workers: int, beat: float, seconds: float, silent: int, stale: float, seed: int) -> None:
-    """Beat for everybody, spread over the beat's seconds; now and then an error, a review, a completion.
+    """Send heartbeats for all workers, spread over the interval, with some errors, reviews and completions.
 
-    At the end some fall silent: their names are printed, and when they were last heard.
+    At the end some workers become silent; their names are printed.
     """
     chance = random.Random(seed)
     held: dict[str, TaskLease] = {}
@@ -108,14 +107,14 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
         due = time.monotonic()
         while time.monotonic() < until:
             due += beat / workers
-            _one(table, held, chance)
+            _worker_step(table, held, chance)
             time.sleep(max(0.0, due - time.monotonic()))
         quiet = set(chance.sample(sorted(held), min(silent, len(held))))
         for name in quiet:
             table.change(name, stale_after=stale)
             _beat(table, held, name, held[name])
         print("silent", *sorted(quiet), flush=True)
-        while True:  # the others go on until this process is ended
+        while True:  # the others continue until this process is killed
             for name, claim in list(held.items()):
                 if name not in quiet:
                     _beat(table, held, name, claim)
@@ -125,17 +124,17 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
 def _beat(table: CrewTable, held: dict[str, TaskLease], name: str, claim: TaskLease) -> TaskState | None:
     try:
         return table.beat(claim, progress=f"{time.monotonic():.0f}")
-    except RungError:  # it is another's by now
+    except RungError:  # the lease has expired
         held.pop(name, None)
         return None
 
 
-def _one(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) -> None:
-    """One thing that one worker does."""
+def _worker_step(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) -> None:
+    """Run one step of a random worker."""
     new = table.unclaimed() if not held or chance.random() < 0.1 else ()
     for process in table.processes() if new else ():
         if process.session_id in new:
-            with suppress(RungError):  # it was given to another meanwhile
+            with suppress(RungError):  # claimed by another worker
                 held[process.task_id] = table.claim(process.task_id, process.session_id)
     if not held:
         return
@@ -157,7 +156,7 @@ def _one(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) ->
 
 
 def fill(place: str, tasks: int) -> None:
-    """So many tasks; one in three waits for the one before."""
+    """Create the tasks; one in three depends on the previous one."""
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {tasks - 1})"
     with CrewTable.open(place, create=True) as table:
         table.connection.begin()
@@ -173,19 +172,21 @@ def fill(place: str, tasks: int) -> None:
 
 
 @dataclass
-class Found:
-    """What was measured."""
+class Measurement:
+    """Results of the benchmark."""
 
-    share: float = 0.0  # per cent of a core, by the turns
+    share: float = 0.0  # per cent of a core
     turns: int = 0
     slowest: float = 0.0
     middle: float = 0.0
     done: int = 0
-    late: list[float] = field(default_factory=list)  # polls after its time was up, in which each silent one was found
+    late: list[float] = field(
+        default_factory=list
+    )  # polls from the heartbeat timeout to the detection, per silent worker
 
 
-def measure(place: str, options: argparse.Namespace) -> Found:
-    """Warm up until everybody has a task, then count the turns; then wait for the silent."""
+def measure(place: str, options: argparse.Namespace) -> Measurement:
+    """Let every worker claim a task, measure the turns, then wait until silent workers are detected."""
     crew = crew_at(place, options.workers)
     conductor = Conductor(crew)
     print(f"filling {options.tasks:,} tasks, launching {options.workers} workers", file=sys.stderr)
@@ -194,7 +195,7 @@ def measure(place: str, options: argparse.Namespace) -> Found:
     command = [sys.executable, "-m", "bench.crew.scale", "--work", place, *(f"--{name}={getattr(options, name)}" for name in ("workers", "beat", "seconds", "silent", "stale", "seed"))]  # fmt: skip
     workers = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        return _watched(conductor, options, workers)
+        return _measure_turns(conductor, options, workers)
     finally:
         workers.kill()
         workers.wait()
@@ -207,8 +208,8 @@ def _claim_all(place: str) -> None:
             table.claim(process.task_id, process.session_id)
 
 
-def _watched(conductor: Conductor, options: argparse.Namespace, workers: subprocess.Popen[str]) -> Found:
-    found, costs = Found(), list[float]()
+def _measure_turns(conductor: Conductor, options: argparse.Namespace, workers: subprocess.Popen[str]) -> Measurement:
+    found, costs = Measurement(), list[float]()
     began, cpu = time.monotonic(), 0.0
     while time.monotonic() - began < options.seconds:
         used = time.thread_time()
@@ -221,12 +222,12 @@ def _watched(conductor: Conductor, options: argparse.Namespace, workers: subproc
     found.turns, found.slowest, found.middle = len(costs), max(costs), median(costs)
     assert workers.stdout is not None
     silent = set(workers.stdout.readline().split()[1:])
-    found.late = _until_found(conductor, silent, options)
+    found.late = _wait_for_detection(conductor, silent, options)
     return found
 
 
-def _until_found(conductor: Conductor, silent: set[str], options: argparse.Namespace) -> list[float]:
-    """How many polls after its time was up each silent worker's task was taken away."""
+def _wait_for_detection(conductor: Conductor, silent: set[str], options: argparse.Namespace) -> list[float]:
+    """Return, per silent worker, the polls from the heartbeat timeout to the reassignment."""
     table, late = conductor.crew.table, dict[str, float]()
     until = time.monotonic() + options.stale + 20 * options.poll
     while len(late) < len(silent) and time.monotonic() < until:
@@ -242,17 +243,17 @@ def _until_found(conductor: Conductor, silent: set[str], options: argparse.Names
 
 
 def main() -> int:
-    """Measure, print, and say whether the goals are met."""
+    """Measure, print, and return 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=500)
     parser.add_argument("--beat", type=float, default=60.0)
     parser.add_argument("--poll", type=float, default=5.0)
-    parser.add_argument("--stale", type=float, default=30.0, help="seconds that the silent ones are allowed")
+    parser.add_argument("--stale", type=float, default=30.0, help="heartbeat timeout of the silent workers, in seconds")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--silent", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--profile", action="store_true", help="where the turns spend their time")
+    parser.add_argument("--profile", action="store_true", help="profile the turns")
     parser.add_argument("--work", metavar="PLACE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
@@ -265,7 +266,7 @@ def main() -> int:
     return report(found, options)
 
 
-def _profiled(place: str, options: argparse.Namespace) -> Found:
+def _profiled(place: str, options: argparse.Namespace) -> Measurement:
     import cProfile
     import pstats
 
@@ -275,8 +276,8 @@ def _profiled(place: str, options: argparse.Namespace) -> Found:
     return found
 
 
-def report(found: Found, options: argparse.Namespace) -> int:
-    """Figure, goal, met or missed."""
+def report(found: Measurement, options: argparse.Namespace) -> int:
+    """Print each figure with its goal; return 1 if one was missed."""
     worst = max(found.late, default=float("inf"))
     print(
         f"{options.tasks:,} tasks, {options.workers} workers, a turn every {options.poll:g} s for {options.seconds:g} s;"
@@ -284,7 +285,7 @@ def report(found: Found, options: argparse.Namespace) -> int:
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"{found.turns} turns, {found.done} things done; a turn took {found.middle * 1e3:.1f} ms of processor time, at most {found.slowest * 1e3:.1f}")  # fmt: skip
     goals = (
-        ("processor time of the turns, per cent of a core", found.share, SHARE),
+        ("processor time of the turns, per cent of a core", found.share, MAX_CPU_PERCENT),
         (f"polls after which the last of {len(found.late)} silent workers was found", worst, 1.0),
     )
     for name, measured, goal in goals:

@@ -1,8 +1,8 @@
-"""Real coding agents and every fault of the lab, with the gateway (their own tries off) and without (their own tries on).
+"""Test real coding agents with every fault of the lab, with the gateway (their retries off) and without (their retries on).
 
     python -m bench.gateway.agents claude [codex] [--case cut] [--bare]
 
-Codex is the program that RUNG_CODEX names. A task of three commands and a last word; every second request of it fails.
+RUNG_CODEX is the path of Codex. A task has three commands and a final answer; every second request fails.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from tests.gateway.agents import SAID, Task, as_good_as_can_be, rules, task
 from tests.gateway.cells import CASES
 
-LEFT_OUT = ("loop", "refusal", "refusal half-way")  # what the model itself wants is not the provider's fault
+SKIPPED_CASES = ("loop", "refusal", "refusal half-way")  # behaviour of the model, not a fault of the provider
 
 
-def shown(found: Task) -> str:
-    """A cell as a table has it."""
+def format_task(found: Task) -> str:
+    """Return a result as a table cell."""
     if found.done:
         got = "done"
     elif found.exit < 0:
@@ -31,7 +31,7 @@ def shown(found: Task) -> str:
     return f"{got}{ran} · {found.struck} faults, {found.attempts} att. · {found.seconds:.0f} s"
 
 
-def one(agent: str, name: str, *, gateway: bool) -> Task:
+def run_task(agent: str, name: str, *, gateway: bool) -> Task:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
         return task(agent, Path(root), rules(agent, CASES.get(name)), gateway=gateway)
 
@@ -40,21 +40,21 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("agents", nargs="+", choices=("claude", "codex"))
     parser.add_argument("--case", choices=("no fault", *CASES))
-    parser.add_argument("--bare", action="store_true", help="also without the gateway")
+    parser.add_argument("--bare", action="store_true", help="also run without the gateway")
     options = parser.parse_args()
-    names = [options.case] if options.case else ["no fault", *(name for name in CASES if name not in LEFT_OUT)]
+    names = [options.case] if options.case else ["no fault", *(name for name in CASES if name not in SKIPPED_CASES)]
     bad = 0
     print(f"{'agent':8}{'fault':32}{'rung':58}{'no gateway' if options.bare else ''}".rstrip())
     for agent in options.agents:
         for name in names:
             with ThreadPoolExecutor(2) as pool:
-                ours = pool.submit(one, agent, name, gateway=True)
-                bare = pool.submit(one, agent, name, gateway=False) if options.bare else None
+                ours = pool.submit(run_task, agent, name, gateway=True)
+                bare = pool.submit(run_task, agent, name, gateway=False) if options.bare else None
                 good = as_good_as_can_be(name, ours.result())
                 bad += not good
                 mark = "" if good else "  WORSE THAN IT COULD BE: " + ours.result().said[:200]
-                beside = shown(bare.result()) if bare is not None else ""
-                print(f"{agent:8}{name:32}{shown(ours.result()):58}{beside}{mark}".rstrip(), flush=True)
+                beside = format_task(bare.result()) if bare is not None else ""
+                print(f"{agent:8}{name:32}{format_task(ours.result()):58}{beside}{mark}".rstrip(), flush=True)
     print(f"\n{bad} of {len(names) * len(options.agents)} are worse than they could be")
     return 1 if bad else 0
 

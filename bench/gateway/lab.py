@@ -1,4 +1,4 @@
-"""How fast the lab answers: requests per second and per second of its own CPU, over plain sockets.
+"""Throughput of the lab: requests per second and per CPU second, over plain sockets.
 
 python -m bench.gateway.lab [--requests 20000] [--connections 32]
 """
@@ -25,7 +25,7 @@ CASES = (
 
 
 def main() -> None:
-    """Start a lab of its own, load it, print a table."""
+    """Start a lab, load it, print a table."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--requests", type=int, default=20_000)
     options.add_argument("--connections", type=int, default=32)

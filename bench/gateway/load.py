@@ -1,4 +1,4 @@
-"""A closed loop of keep-alive connections: how long each request took, and how long its first byte."""
+"""Load generator: keep-alive connections in a closed loop; measures duration and time to first byte."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Measured:
-    """What one run came to."""
+    """Result of a run."""
 
     took: list[float] = field(default_factory=list)
     first: list[float] = field(default_factory=list)
@@ -23,26 +23,26 @@ class Measured:
     wrong: int = 0
 
     def add(self, other: Measured) -> None:
-        """One more round of the same."""
+        """Add the result of another round."""
         self.took += other.took
         self.first += other.first
         self.seconds += other.seconds
         self.cpu += other.cpu
         self.wrong += other.wrong
 
-    def at(self, percent: float, times: list[float] | None = None) -> float:
-        """Milliseconds at this percentile."""
+    def percentile_ms(self, percent: float, times: list[float] | None = None) -> float:
+        """Return a percentile in milliseconds."""
         ordered = sorted(self.took if times is None else times)
         return 1_000 * ordered[min(len(ordered) - 1, int(percent / 100 * len(ordered)))] if ordered else 0.0
 
     @property
     def per_cpu_second(self) -> float:
-        """Requests for each second of the gateway's processor time."""
+        """Return requests per CPU second of the gateway."""
         return len(self.took) / self.cpu if self.cpu else 0.0
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of processor time a process has used, in all its threads and those of its children."""
+    """Return the CPU seconds of a process, with all its threads and children."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         total += int((task / "schedstat").read_text().split()[0])
@@ -51,7 +51,7 @@ def cpu_of(pid: int) -> float:
 
 
 def memory_of(pid: int) -> float:
-    """Megabytes a process has in memory."""
+    """Return the resident memory of a process in megabytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1_024
@@ -59,13 +59,13 @@ def memory_of(pid: int) -> float:
 
 
 class Loader(asyncio.Protocol):
-    """One connection, one request after another."""
+    """One connection that sends requests one after another."""
 
     def __init__(self, request: bytes, more: Callable[[], bool], measured: Measured, ending: bytes) -> None:
         self.request, self.more, self.measured, self.ending = request, more, measured, ending
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.data = bytearray()
-        self.sent = self.came = 0.0
+        self.sent_at = self.first_byte_at = 0.0
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -73,19 +73,19 @@ class Loader(asyncio.Protocol):
 
     def send(self) -> None:
         self.data.clear()
-        self.came = 0.0
-        self.sent = time.perf_counter()
+        self.first_byte_at = 0.0
+        self.sent_at = time.perf_counter()
         self.transport.write(self.request)
 
     def data_received(self, data: bytes) -> None:
-        if not self.came:
-            self.came = time.perf_counter()
+        if not self.first_byte_at:
+            self.first_byte_at = time.perf_counter()
         self.data += data
         if not self.complete():
             return
         now = time.perf_counter()
-        self.measured.took.append(now - self.sent)
-        self.measured.first.append(self.came - self.sent)
+        self.measured.took.append(now - self.sent_at)
+        self.measured.first.append(self.first_byte_at - self.sent_at)
         if self.ending not in self.data or not self.data.startswith(b"HTTP/1.1 200"):
             self.measured.wrong += 1
         if self.more():
@@ -106,39 +106,41 @@ class Loader(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is not None:
             self.measured.wrong += 1
-        if not self.over.done():
-            self.over.set_result(None)
+        if not self.done.done():
+            self.done.set_result(None)
 
 
 async def load(port: int, request: bytes, ending: bytes, connections: int, seconds: float, pid: int | None) -> Measured:
-    """Load a port for so long with so many connections; `pid` is whose processor time is measured."""
+    """Load a port for `seconds` with `connections`; measures the CPU time of `pid`."""
     measured = Measured()
     before = cpu_of(pid) if pid else 0.0
     began = time.perf_counter()
     until = began + seconds
-    await _all(port, connections, lambda: Loader(request, lambda: time.perf_counter() < until, measured, ending))
+    await _run_loaders(
+        port, connections, lambda: Loader(request, lambda: time.perf_counter() < until, measured, ending)
+    )
     measured.seconds = time.perf_counter() - began
     measured.cpu = cpu_of(pid) - before if pid else 0.0
     return measured
 
 
 async def send(port: int, request: bytes, ending: bytes, connections: int, number: int) -> int:
-    """Send so many requests; how many of the answers were wrong."""
+    """Send `number` requests; return the number of wrong answers."""
     measured = Measured()
     left = number - connections
 
     def more() -> bool:
         nonlocal left
         left -= 1
-        measured.took.clear()  # nobody asks how long: a hundred thousand times would only be kept
+        measured.took.clear()  # durations are not needed; keeping them would use memory
         measured.first.clear()
         return left >= 0
 
-    await _all(port, connections, lambda: Loader(request, more, measured, ending))
+    await _run_loaders(port, connections, lambda: Loader(request, more, measured, ending))
     return measured.wrong
 
 
-async def _all(port: int, connections: int, make: Callable[[], Loader]) -> None:
+async def _run_loaders(port: int, connections: int, make: Callable[[], Loader]) -> None:
     loop = asyncio.get_running_loop()
     loaders = [(await loop.create_connection(make, "127.0.0.1", port))[1] for _ in range(connections)]
-    await asyncio.gather(*(loader.over for loader in loaders))
+    await asyncio.gather(*(loader.done for loader in loaders))

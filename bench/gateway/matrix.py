@@ -1,11 +1,11 @@
-"""The recovery matrix: every fault of the lab, streamed and not, over each wire, with and without a gateway.
+"""Recovery matrix: every fault of the lab, streamed and not, over each wire, with and without a gateway.
 
     python -m bench.gateway.matrix [--wire messages] [--case cut] [--driver sdk] [--litellm PYTHON] [--portkey SCRIPT] [--json FILE]
 
-Each cell is one request against a lab that fails once, or for good where the fault never goes away by itself: by the
-real SDK of the wire (its own retries off) and by plain HTTP, read strictly. A cell says what the client got (the whole
-answer, a well-formed error, or something worse), what was lost or said twice, the attempts the lab counted and the
-seconds it took. The columns run beside one another, each before a lab of its own.
+Each cell is one request to a lab that fails once, or always for faults that do not go away: with the real SDK of the
+wire (retries off) and with plain HTTP, parsed strictly. A cell has what the client got (the complete answer, a
+well-formed error, or something worse), lost and duplicated words, the attempts that the lab counted, and the seconds.
+Columns run in parallel, each with its own lab.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rung.gateway.serve import RunningGateway
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
 
-WIDEST = 26
+MAX_RESULT_CHARS = 26
 
 
 class Bare:
@@ -46,7 +46,7 @@ class Bare:
 
 
 class Ours:
-    """Rung's; a fresh one for each cell: no circuit, budget or session of another."""
+    """Rung's gateway; a new one per cell, so that no breaker, budget or session is shared."""
 
     name = "rung"
 
@@ -67,15 +67,15 @@ class Ours:
             thread.join(10)
 
 
-def shown(found: Found) -> str:
-    """A cell as a table has it."""
+def format_result(found: Found) -> str:
+    """Return a result as a table cell."""
     worse = "".join(f", {n} {word}" for n, word in ((found.lost, "lost"), (found.doubled, "twice")) if n)
-    got = found.got if len(found.got) <= WIDEST else found.got[: WIDEST - 1] + "…"
+    got = found.got if len(found.got) <= MAX_RESULT_CHARS else found.got[: MAX_RESULT_CHARS - 1] + "…"
     return f"{got}{worse} · {found.attempts} · {found.seconds:.1f} s"
 
 
 def run(columns: list[Any], cells: list[Cell]) -> dict[str, dict[Cell, Found]]:
-    """All cells of all columns, each column in a thread of its own; rows are shown when they are complete."""
+    """Run all cells, each column in its own thread; print a row when it is complete."""
     results: dict[str, dict[Cell, Found]] = {column.name: {} for column in columns}
     print(f"{'fault':24}{'wire':11}{'':8}{'by':6}" + "".join(f"{column.name:42}" for column in columns))
     lock = threading.Lock()
@@ -86,7 +86,7 @@ def run(columns: list[Any], cells: list[Cell]) -> dict[str, dict[Cell, Found]]:
             with lock:
                 results[column.name][cell] = found
                 if all(cell in done for done in results.values()):
-                    row = "".join(f"{shown(done[cell]):42}" for done in results.values())
+                    row = "".join(f"{format_result(done[cell]):42}" for done in results.values())
                     how = "stream" if cell.stream else "whole"
                     print(f"{cell.case[:23]:24}{cell.wire:11}{how:8}{cell.driver:6}{row}".rstrip(), flush=True)
 
@@ -95,11 +95,11 @@ def run(columns: list[Any], cells: list[Cell]) -> dict[str, dict[Cell, Found]]:
     return results
 
 
-def summary(results: dict[str, dict[Cell, Found]], cells: list[Cell]) -> int:
-    """How each column did; the number of our cells that are worse than they could be."""
+def print_summary(results: dict[str, dict[Cell, Found]], cells: list[Cell]) -> int:
+    """Print a summary per column; return the number of rung's cells that are worse than possible."""
     bare = results["no gateway"]
     bad: list[Cell] = []
-    print(f"\n{'':14}{'as good as can be':>20}{'worse':>8}   of which: told an error, something cut or doubled, no end")
+    print(f"\n{'':14}{'as good as can be':>20}{'worse':>8}   of which: error, truncated or duplicated, no end")
     for name, found in results.items():
         good = [cell for cell in cells if as_good_as_can_be(cell, found[cell], bare[cell])]
         rest = [cell for cell in cells if cell not in good]
@@ -109,7 +109,7 @@ def summary(results: dict[str, dict[Cell, Found]], cells: list[Cell]) -> int:
         if name == "rung":
             bad = rest
     for cell in bad:
-        print(f"rung, worse than it could be: {cell}: {shown(results['rung'][cell])}")
+        print(f"rung, worse than possible: {cell}: {format_result(results['rung'][cell])}")
     return len(bad)
 
 
@@ -118,9 +118,9 @@ def main() -> int:
     parser.add_argument("--wire", choices=WIRES)
     parser.add_argument("--case", choices=tuple(CASES))
     parser.add_argument("--driver", choices=DRIVERS)
-    parser.add_argument("--litellm", type=Path, help="the python of an environment that has LiteLLM's proxy")
-    parser.add_argument("--portkey", type=Path, help="the script that starts Portkey's gateway")
-    parser.add_argument("--json", type=Path, help="also write all cells there")
+    parser.add_argument("--litellm", type=Path, help="Python interpreter with litellm[proxy]")
+    parser.add_argument("--portkey", type=Path, help="start-server.js of @portkey-ai/gateway")
+    parser.add_argument("--json", type=Path, help="also write all cells to this file")
     options = parser.parse_args()
     cells = [
         cell
@@ -146,7 +146,7 @@ def main() -> int:
             for cell in cells
         ]
         options.json.write_text(json.dumps(rows, indent=1))
-    return 1 if summary(results, cells) else 0
+    return 1 if print_summary(results, cells) else 0
 
 
 if __name__ == "__main__":

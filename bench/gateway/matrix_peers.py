@@ -1,4 +1,4 @@
-"""Other gateways before a lab, set up as well as their documentation says: retries on, a second model to fall back to."""
+"""Other gateways in front of a lab, configured as documented: retries on, with a fallback model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 from tests.gateway.cells import Cell, Found, measure
 
 RETRIES = 3
-SECONDS = 2.0  # what they may wait for an answer, as ours
+TIMEOUT_SECONDS = 2.0  # upstream timeout, the same as for rung
 
 
 def free_port() -> int:
@@ -30,11 +30,11 @@ def free_port() -> int:
 
 
 class Peer:
-    """A gateway in a process of its own."""
+    """A gateway in its own process."""
 
     name = ""
     path = "/"
-    env: dict[str, str] = {}  # noqa: RUF012  # read only
+    env: dict[str, str] = {}  # noqa: RUF012  # never modified
 
     def __init__(self, lab: Lab, program: Path) -> None:
         self.lab, self.program = lab, program
@@ -53,7 +53,7 @@ class Peer:
         log = Path(self.home.name, "log").open("wb")
         self._process = subprocess.Popen(self.command(), stdout=log, stderr=log, env=env, cwd=self.home.name)
         log.close()
-        ends = time.monotonic() + 90
+        deadline = time.monotonic() + 90
         while True:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{self.path}", timeout=2):
@@ -61,10 +61,10 @@ class Peer:
             except OSError as error:
                 if isinstance(error, urllib.error.HTTPError):
                     return self
-                if time.monotonic() > ends or self._process.poll() is not None:
-                    words = Path(self.home.name, "log").read_text(errors="replace")[-2_000:]
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    log_tail = Path(self.home.name, "log").read_text(errors="replace")[-2_000:]
                     self.__exit__()
-                    raise SystemExit(f"{self.name} does not start:\n{words}") from None
+                    raise SystemExit(f"{self.name} did not start:\n{log_tail}") from None
                 time.sleep(0.3)
 
     def __exit__(self, *_: object) -> None:
@@ -82,7 +82,7 @@ class Peer:
 
 
 class LiteLLM:
-    """Its proxy, one for each sort of upstream: a client asks for the same names over both."""
+    """LiteLLM's proxy, one per provider, so that clients use the same model names for both."""
 
     name = "LiteLLM"
 
@@ -103,11 +103,11 @@ class LiteLLM:
 
 
 class Proxy(Peer):
-    """LiteLLM's proxy: each model retried and then handed over, without a cool-down from cell to cell."""
+    """LiteLLM's proxy: retries, then falls back; without a cooldown between cells."""
 
     name = "LiteLLM"
     path = "/health/liveliness"
-    env = {  # noqa: RUF012  # as above; no key of its own, on loopback alone
+    env = {  # noqa: RUF012  # never modified; no master key, loopback only
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
     }
@@ -125,8 +125,8 @@ class Proxy(Peer):
                         "model": f"{self.provider}/{model}",
                         "api_base": self.lab.url + ("" if self.provider == "anthropic" else "/v1"),
                         "api_key": "sk-lab",
-                        "timeout": SECONDS,
-                        "stream_timeout": SECONDS,
+                        "timeout": TIMEOUT_SECONDS,
+                        "stream_timeout": TIMEOUT_SECONDS,
                     },
                 }
             ]
@@ -135,7 +135,7 @@ class Proxy(Peer):
             "model_list": [*of("small"), *of("large")],
             "litellm_settings": {
                 "num_retries": RETRIES,
-                "request_timeout": SECONDS,
+                "request_timeout": TIMEOUT_SECONDS,
                 "fallbacks": [{"small": ["large"]}],
                 "context_window_fallbacks": [{"small": ["large"]}],
                 "telemetry": False,
@@ -143,7 +143,7 @@ class Proxy(Peer):
             "router_settings": {"num_retries": RETRIES, "fallbacks": [{"small": ["large"]}], "disable_cooldowns": True},
         }
         file = Path(self.home.name, "config.yaml")
-        file.write_text(json.dumps(settings))  # which is YAML, too
+        file.write_text(json.dumps(settings))  # JSON is valid YAML
         start = "import sys; from litellm import run_server; sys.argv[0] = 'litellm'; run_server()"
         return [
             str(self.program), "-c", start,
@@ -152,7 +152,7 @@ class Proxy(Peer):
 
 
 class Portkey(Peer):
-    """Its gateway, told with each request: retried, then handed over to the other model."""
+    """Portkey's gateway, configured per request: retries, then falls back."""
 
     name = "Portkey"
 
@@ -160,13 +160,13 @@ class Portkey(Peer):
         return ["node", str(self.program), f"--port={self.port}", "--headless"]
 
     def headers(self, cell: Cell) -> dict[str, str]:
-        ours = cell.wire == "messages"
+        is_anthropic = cell.wire == "messages"
         target = {
-            "provider": "anthropic" if ours else "openai",
+            "provider": "anthropic" if is_anthropic else "openai",
             "custom_host": f"{self.lab.url}/v1",
-            "api_key": "sk-ant-lab" if ours else "sk-lab",
+            "api_key": "sk-ant-lab" if is_anthropic else "sk-lab",
             "retry": {"attempts": RETRIES, "on_status_codes": [408, 429, 500, 502, 503, 504, 522, 529, 599]},
-            "request_timeout": int(SECONDS * 1_000),
+            "request_timeout": int(TIMEOUT_SECONDS * 1_000),
         }
         both = [{**target, "override_params": {"model": model}} for model in ("small", "large")]
         return {"x-portkey-config": json.dumps({"strategy": {"mode": "fallback"}, "targets": both})}

@@ -1,4 +1,4 @@
-"""The least a gateway could do: uvicorn, plain ASGI and the aiohttp client; nothing is read, nothing recovered."""
+"""Minimal proxy for comparison: uvicorn, plain ASGI and the aiohttp client, without parsing or recovery."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import uvicorn
 from yarl import URL
 
 UPSTREAM = sys.argv[1] if len(sys.argv) > 1 else ""
-LEFT_OUT = {b"host", b"content-length", b"connection", b"transfer-encoding", b"accept-encoding"}
+DROPPED_HEADERS = {b"host", b"content-length", b"connection", b"transfer-encoding", b"accept-encoding"}
 session: aiohttp.ClientSession
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    """Pass one request on and its answer back."""
-    global session  # noqa: PLW0603  # one for the process
+    """Forward a request and return the response."""
+    global session  # noqa: PLW0603  # one per process
     if scope["type"] == "lifespan":
         while True:
             message = await receive()
@@ -34,10 +34,10 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         body += message.get("body", b"")
         if not message.get("more_body"):
             break
-    headers = [(name.decode(), value.decode()) for name, value in scope["headers"] if name not in LEFT_OUT]
+    headers = [(name.decode(), value.decode()) for name, value in scope["headers"] if name not in DROPPED_HEADERS]
     url = URL(UPSTREAM + scope["path"], encoded=True)
     async with session.request(scope["method"], url, data=body, headers=headers) as response:
-        kept = [(name, value) for name, value in response.raw_headers if name.lower() not in LEFT_OUT]
+        kept = [(name, value) for name, value in response.raw_headers if name.lower() not in DROPPED_HEADERS]
         if response.headers.get("content-type", "").startswith("text/event-stream"):
             await send({"type": "http.response.start", "status": response.status, "headers": kept})
             async for chunk in response.content.iter_any():

@@ -1,10 +1,10 @@
-"""A storm: many clients, a provider that fails by chance, then an outage, then good weather again, then the end.
+"""Load test of the gateway: random faults, then an outage, then recovery, then SIGTERM, with many clients.
 
     python -m bench.gateway.storm [--seconds 120] [--connections 128] [--rate 0.3] [--outage 60] [--no-journal]
 
-What must hold: no client sees a failure the ladder could have prevented, the upstream's load stays near the number of
-requests (at most 1.5 of it in the storm, 1.2 in the outage), service is normal within seconds of the outage's end, and a
-gateway that is told to end answers what is under way first.
+Requirements: no client gets a failure that the ladder could have prevented; upstream attempts stay below 1.5 per request
+in the storm and 1.2 in the outage; service is normal within seconds after the outage; on SIGTERM the gateway drains
+the requests in flight.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ import aiohttp
 import uvloop
 
 from bench.gateway.load import memory_of
-from bench.gateway.subjects import end, free_port, start
+from bench.gateway.subjects import free_port, start, stop_all
 
-# Faults a repeat, a splice or a resume can mend.
+# Faults that a retry, a splice or a resume can repair.
 FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]
 WHOLE = " ".join(f"apple{n}" for n in range(1, 41))
-STORM_LOAD, OUTAGE_LOAD, BACK = 1.5, 1.2, 10.0
-UNDER_WAY = 20
+MAX_STORM_LOAD, MAX_OUTAGE_LOAD, RECOVERY_SECONDS = 1.5, 1.2, 10.0
+IN_FLIGHT = 20
 
 
 class Storm:
-    """The clients, and what they got."""
+    """The clients and their results."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/v1/messages"
         self.got: Counter[str] = Counter()
         self.until = 0.0
         self.pause = 0.0
-        self.worst = 0.0  # seconds a client waited
-        self.failed_at = 0.0  # when a client last got something else than its answer
+        self.longest_seconds = 0.0  # longest request
+        self.failed_at = 0.0  # time of the last failed request
 
     async def client(self, session: aiohttp.ClientSession, number: int) -> None:
         while time.perf_counter() < self.until:
@@ -52,18 +52,18 @@ class Storm:
             began = time.perf_counter()
             try:
                 async with session.post(self.url, json=body, headers={"x-api-key": "k"}) as answer:
-                    got = self.read(answer.status, await answer.read(), stream=stream)
+                    got = self.classify_answer(answer.status, await answer.read(), stream=stream)
             except (aiohttp.ClientError, TimeoutError) as error:
                 got = type(error).__name__
             self.got[got] += 1
             now = time.perf_counter()
-            self.worst = max(self.worst, now - began)
+            self.longest_seconds = max(self.longest_seconds, now - began)
             if got != "whole":
                 self.failed_at = now
             await asyncio.sleep(self.pause)
 
     @staticmethod
-    def read(status: int, data: bytes, *, stream: bool) -> str:
+    def classify_answer(status: int, data: bytes, *, stream: bool) -> str:
         if status != 200:
             return f"status {status}"
         if not stream:
@@ -76,14 +76,14 @@ class Storm:
         return "whole" if text == WHOLE else "wrong text"
 
     async def run(self, connections: int, seconds: float) -> Counter[str]:
-        self.got, self.worst, self.until = Counter(), 0.0, time.perf_counter() + seconds
+        self.got, self.longest_seconds, self.until = Counter(), 0.0, time.perf_counter() + seconds
         timeout = aiohttp.ClientTimeout(total=180)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as session:
             await asyncio.gather(*(self.client(session, number) for number in range(connections)))
         return self.got
 
 
-async def script(lab: int, **table: Any) -> None:
+async def set_script(lab: int, **table: Any) -> None:
     async with (
         aiohttp.ClientSession() as session,
         session.put(f"http://127.0.0.1:{lab}/lab/script", json=table) as done,
@@ -91,56 +91,54 @@ async def script(lab: int, **table: Any) -> None:
         assert done.status == 200, await done.text()
 
 
-async def attempts(lab: int) -> int:
+async def count_attempts(lab: int) -> int:
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{lab}/lab/requests?last=1") as found:
         return int((await found.json())["attempts"])
 
 
-def say(name: str, words: str, *, good: bool) -> int:
+def print_result(name: str, words: str, *, good: bool) -> int:
     print(f"{name:8} {words}; load {os.getloadavg()[0]:.1f}: {'met' if good else 'MISSED'}", flush=True)
     return not good
 
 
-async def bad_weather(storm: Storm, lab: int, options: Any) -> int:
-    """Faults by chance: every client gets its whole answer."""
-    await script(lab, rate=options.rate, seed=1, faults=FAULTS, delay=0.02)
+async def random_faults(storm: Storm, lab: int, options: Any) -> int:
+    """Random faults: every client must get its complete answer."""
+    await set_script(lab, rate=options.rate, seed=1, faults=FAULTS, delay=0.02)
     got = await storm.run(options.connections, options.seconds)
     asked = sum(got.values())
-    load = await attempts(lab) / asked
-    words = (
-        f"{options.seconds:g} s: {asked} requests, {dict(got)}, longest {storm.worst:.1f} s, upstream load {load:.2f}x"
-    )
-    return say("storm", words, good=got["whole"] == asked and load <= STORM_LOAD)
+    load = await count_attempts(lab) / asked
+    words = f"{options.seconds:g} s: {asked} requests, {dict(got)}, longest {storm.longest_seconds:.1f} s, upstream load {load:.2f}x"
+    return print_result("storm", words, good=got["whole"] == asked and load <= MAX_STORM_LOAD)
 
 
 async def outage(storm: Storm, lab: int, options: Any) -> int:
-    """Nothing works: the upstream is not asked much more than the clients ask; then it works again."""
-    await script(lab, rules=[{"fault": "overloaded"}])
+    """Outage: upstream attempts stay close to the number of requests; then the upstream recovers."""
+    await set_script(lab, rules=[{"fault": "overloaded"}])
     storm.pause = 0.05
     got = await storm.run(options.connections, options.outage)
     asked = sum(got.values())
-    load = await attempts(lab) / asked
+    load = await count_attempts(lab) / asked
     words = f"{options.outage:g} s: {asked} requests, {dict(got)}, upstream load {load:.2f}x"
-    bad = say("outage", words, good=load <= OUTAGE_LOAD and set(got) <= {"status 529", "status 503"})
-    await script(lab)
+    bad = print_result("outage", words, good=load <= MAX_OUTAGE_LOAD and set(got) <= {"status 529", "status 503"})
+    await set_script(lab)
     began = storm.failed_at = time.perf_counter()
-    got = await storm.run(options.connections, BACK)
+    got = await storm.run(options.connections, RECOVERY_SECONDS)
     took = storm.failed_at - began
     words = f"{dict(got)}, normal {took:.1f} s after the outage"
-    return bad + say("after it", words, good=took < BACK / 2 and got["whole"] > 0)
+    return bad + print_result("after it", words, good=took < RECOVERY_SECONDS / 2 and got["whole"] > 0)
 
 
-async def last_call(storm: Storm, lab: int, gateway: Any) -> int:
-    """Told to end: what is under way is answered first."""
-    await script(lab, delay=0.5)
-    work = asyncio.create_task(storm.run(UNDER_WAY, 0.1))
-    while await attempts(lab) < UNDER_WAY:  # noqa: ASYNC110  # another process counts
+async def drain_on_sigterm(storm: Storm, lab: int, gateway: Any) -> int:
+    """SIGTERM: requests in flight are answered before the gateway exits."""
+    await set_script(lab, delay=0.5)
+    work = asyncio.create_task(storm.run(IN_FLIGHT, 0.1))
+    while await count_attempts(lab) < IN_FLIGHT:  # noqa: ASYNC110  # counted in another process
         await asyncio.sleep(0.01)
     gateway.process.terminate()
     got = await work
     code = await asyncio.to_thread(gateway.process.wait, 60)
-    words = f"with {UNDER_WAY} under way: {dict(got)}, exit code {code}"
-    return say("SIGTERM", words, good=got["whole"] == UNDER_WAY and code == 0)
+    words = f"with {IN_FLIGHT} under way: {dict(got)}, exit code {code}"
+    return print_result("SIGTERM", words, good=got["whole"] == IN_FLIGHT and code == 0)
 
 
 async def main(options: Any) -> int:
@@ -151,15 +149,15 @@ async def main(options: Any) -> int:
         started = [start("lab", lab, *rung, "lab", "--port", str(lab))]
         try:
             journal = ("--no-journal",) if options.no_journal else ("--journal", str(Path(scratch, "journal.db")))
-            told = ("--port", str(port), "--anthropic", url, "--openai", url, *journal)
-            started.append(start("rung", port, *rung, "gateway", *told, path="/readyz"))
+            flags = ("--port", str(port), "--anthropic", url, "--openai", url, *journal)
+            started.append(start("rung", port, *rung, "gateway", *flags, path="/readyz"))
             storm = Storm(port)
-            bad = await bad_weather(storm, lab, options)
+            bad = await random_faults(storm, lab, options)
             bad += await outage(storm, lab, options)
             print(f"memory   {memory_of(started[1].process.pid):.1f} MB")
-            bad += await last_call(storm, lab, started[1])
+            bad += await drain_on_sigterm(storm, lab, started[1])
         finally:
-            end(started)
+            stop_all(started)
     return 1 if bad else 0
 
 

@@ -1,4 +1,4 @@
-"""What is measured: nothing in between, the least a gateway could do, ours, LiteLLM's and Portkey's, each a process."""
+"""Start the subjects, each as a process: direct, minimal proxy, rung, LiteLLM, Portkey."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 DIRECT, MINIMAL, OURS, LITELLM, PORTKEY = "direct", "minimal", "rung", "LiteLLM", "Portkey"
-PATIENCE = 300.0  # seconds for the slowest to start, on a machine that has other things to do
+START_TIMEOUT_SECONDS = 300.0  # for the slowest subject on a busy machine
 
 
 class Subject(NamedTuple):
-    """Something that listens."""
+    """A running server."""
 
     name: str
     port: int
     process: subprocess.Popen[bytes]
-    ready: float  # seconds until it first said so
-    headers: str = ""  # lines it wants with each request
+    ready: float  # seconds until it was ready
+    headers: str = ""  # header lines to add to each request
 
 
 def free_port() -> int:
@@ -41,11 +41,11 @@ def free_port() -> int:
 def start(
     name: str, port: int, *command: str, path: str = "", env: Mapping[str, str] | None = None, headers: str = ""
 ) -> Subject:
-    """Start it, and wait until it answers a path with 200; without one, until it takes connections."""
+    """Start a server, and wait until `path` returns 200; without a path, until it accepts connections."""
     began = time.perf_counter()
-    told = None if env is None else {"PATH": os.environ["PATH"], **env}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=None if env is None else subprocess.DEVNULL, env=told)  # fmt: skip
-    while time.perf_counter() - began < PATIENCE and process.poll() is None:
+    process_env = None if env is None else {"PATH": os.environ["PATH"], **env}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=None if env is None else subprocess.DEVNULL, env=process_env)  # fmt: skip
+    while time.perf_counter() - began < START_TIMEOUT_SECONDS and process.poll() is None:
         with contextlib.suppress(OSError):
             if path:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=2):
@@ -59,7 +59,7 @@ def start(
 
 
 def lab(delay: float, scratch: Path) -> Subject:
-    """The upstream."""
+    """Start the lab, which is the upstream."""
     port = free_port()
     script = scratch / f"lab{port}.json"
     script.write_text(json.dumps({"delay": delay}))
@@ -72,14 +72,14 @@ def minimal(url: str) -> Subject:
 
 
 def ours(url: str, scratch: Path) -> Subject:
-    """As people run it: with its journal, circuits, budgets and two models."""
+    """Start rung's gateway with its defaults and two models."""
     port = free_port()
-    told = ("--anthropic", url, "--openai", url, "--models", "small,large", "--journal", str(scratch / f"j{port}.db"))
-    return start(OURS, port, sys.executable, "-m", "rung", "gateway", "--port", str(port), *told, path="/readyz")
+    flags = ("--anthropic", url, "--openai", url, "--models", "small,large", "--journal", str(scratch / f"j{port}.db"))
+    return start(OURS, port, sys.executable, "-m", "rung", "gateway", "--port", str(port), *flags, path="/readyz")
 
 
 def litellm(url: str, scratch: Path, program: Path) -> Subject:
-    """Its proxy, as lean as it gets: no key, no database, one worker, no price list from afar."""
+    """Start LiteLLM's proxy in its leanest form: no key, no database, one worker, local price list."""
     port = free_port()
     params = {"model": "anthropic/small", "api_base": url, "api_key": "sk-test"}
     settings = {
@@ -87,7 +87,7 @@ def litellm(url: str, scratch: Path, program: Path) -> Subject:
         "litellm_settings": {"telemetry": False},
     }
     file = scratch / f"litellm{port}.yaml"
-    file.write_text(json.dumps(settings))  # which is YAML, too
+    file.write_text(json.dumps(settings))  # JSON is valid YAML
     run = "import sys; from litellm import run_server; sys.argv[0] = 'litellm'; run_server()"
     flags = ("--config", str(file), "--host", "127.0.0.1", "--port", str(port), "--telemetry", "False")
     env = {
@@ -110,7 +110,7 @@ def portkey(url: str, scratch: Path, program: Path) -> Subject:
 
 @contextlib.contextmanager
 def running(delay: float, scratch: Path, peers: Mapping[str, Path | None]) -> Iterator[list[Subject]]:
-    """All of them before one lab; ended with the block."""
+    """Start all subjects in front of one lab; stop them at the end of the block."""
     found: list[Subject] = []
     try:
         found.append(lab(delay, scratch))
@@ -123,11 +123,11 @@ def running(delay: float, scratch: Path, peers: Mapping[str, Path | None]) -> It
                 found.append(make(url, scratch, program.absolute()))
         yield found
     finally:
-        end(found)
+        stop_all(found)
 
 
-def end(found: list[Subject]) -> None:
-    """End what was started."""
+def stop_all(found: list[Subject]) -> None:
+    """Stop all subjects."""
     for subject in found:
         subject.process.terminate()
     for subject in found:

@@ -1,1 +1,1 @@
-"""Cost of a hook."""
+"""Latency of hooks."""

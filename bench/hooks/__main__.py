@@ -1,7 +1,7 @@
-"""What a hook costs an agent: the whole command, as the agent's shell runs it.
+"""Latency of a hook: the whole command, as the agent's shell runs it.
 
-From a cold interpreter, and asking a process that is already there: by the same command, and posted as some agents do
-themselves. Beside them, in the same run, the same shell and interpreter doing nothing: what no hook in Python can be faster than.
+Measures a cold interpreter, the same command with a resident server, and events posted over HTTP. The lower bound for a
+hook in Python, a shell with an idle interpreter, is measured in the same run.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rung.hooks.install import InstallTarget, command_for
-from rung.hooks.resident_client import OFF
+from rung.hooks.resident_client import RESIDENT_VARIABLE
 from rung.hooks.resident_server import ResidentServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TIMES = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-COLD, WARM = 60.0, 15.0  # milliseconds at the 95th percentile
-SAME = [{"tool_name": "Bash", "tool_input": {"command": "ls /nope"}, "tool_response": "Exit code 2\nno such file"}]
+REPETITIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+COLD_LIMIT_MS, WARM_LIMIT_MS = 60.0, 15.0  # at the 95th percentile
+REPEATED_CALL = [
+    {"tool_name": "Bash", "tool_input": {"command": "ls /nope"}, "tool_response": "Exit code 2\nno such file"}
+]
 Timed = tuple[float, float]
 
 
-def timed(command: str, told: bytes) -> Timed:
-    """Milliseconds until it had answered, and of work: the second is the same on a busy machine."""
+def run_command(command: str, told: bytes) -> Timed:
+    """Return elapsed and CPU milliseconds; the CPU time does not depend on other load."""
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(["/bin/sh", "-c", command], input=told, stdout=subprocess.PIPE, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -40,7 +42,7 @@ def timed(command: str, told: bytes) -> Timed:
     return (time.perf_counter() - began) * 1_000, work * 1_000
 
 
-def posted(server: ResidentServer, told: bytes) -> Timed:
+def post_event(server: ResidentServer, told: bytes) -> Timed:
     began = time.perf_counter()
     link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     link.request("POST", "/claude-code", told, {"x-rung-token": server.token})
@@ -49,17 +51,17 @@ def posted(server: ResidentServer, told: bytes) -> Timed:
     return (time.perf_counter() - began) * 1_000, 0.0
 
 
-def told(name: str, session: str = "bench", **facts: Any) -> bytes:
+def hook_event(name: str, session: str = "bench", **facts: Any) -> bytes:
     return json.dumps({"session_id": session, "cwd": "/", "hook_event_name": name, **facts}).encode()
 
 
 def batch(number: int) -> bytes:
     outcome = "".join(chr(97 + (number * 7 + place) % 26) for place in range(400))
     calls = [{"tool_name": "Bash", "tool_input": {"command": f"cat {number}"}, "tool_response": outcome}]
-    return told("PostToolBatch", tool_calls=calls)
+    return hook_event("PostToolBatch", tool_calls=calls)
 
 
-def row(name: str, found: list[Timed], limit: float | None = None) -> None:
+def print_row(name: str, found: list[Timed], limit: float | None = None) -> None:
     times, work = sorted(one for one, _ in found), sorted(one for _, one in found)
     at = min(len(times) - 1, int(len(times) * 0.95))
     waited = f"median {times[len(times) // 2]:6.1f} ms, p95 {times[at]:6.1f} ms"
@@ -68,44 +70,48 @@ def row(name: str, found: list[Timed], limit: float | None = None) -> None:
     print(f"{name:<40} {waited}; {worked}; n {len(times)}{verdict}")
 
 
-def events(ask: Callable[[bytes], Timed], title: str, limit: float, *, closely: float | None) -> None:
-    """Every kind of event in a session's loop."""
+def measure_events(ask: Callable[[bytes], Timed], title: str, limit: float, *, check_limit: float | None) -> None:
+    """Measure every kind of event of a session."""
     before, after, looping, stops = [], [], [], []
-    for number in range(TIMES):
-        before.append(ask(told("PreToolUse", tool_name="Bash", tool_input={"command": "x"})))
+    for number in range(REPETITIONS):
+        before.append(ask(hook_event("PreToolUse", tool_name="Bash", tool_input={"command": "x"})))
         after.append(ask(batch(number)))
-    for number in range(max(1, TIMES // 10)):
+    for number in range(max(1, REPETITIONS // 10)):
         for _ in range(8):
-            looping.append(ask(told("PostToolBatch", f"{title}{number}", tool_calls=SAME)))
-        stops.append(ask(told("Stop", f"{title}s{number}", last_assistant_message="It is 7.")))
-    row(f"{title}: before a call", before, limit)
-    row(f"{title}: after a batch, nothing new", after, limit)
-    row(f"{title}: after a batch, in a loop", looping, closely)
-    row(f"{title}: it wants to finish", stops, closely)
+            looping.append(ask(hook_event("PostToolBatch", f"{title}{number}", tool_calls=REPEATED_CALL)))
+        stops.append(ask(hook_event("Stop", f"{title}s{number}", last_assistant_message="It is 7.")))
+    print_row(f"{title}: before a call", before, limit)
+    print_row(f"{title}: after a batch, nothing new", after, limit)
+    print_row(f"{title}: after a batch, in a loop", looping, check_limit)
+    print_row(f"{title}: it wants to finish", stops, check_limit)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
-        command = command_for(InstallTarget(agent="claude-code", settings=data / "s.json", data=data), "after")
-        os.environ |= {OFF: "0", "RUNG_JOURNAL": str(data / "journal.db")}
+        command = command_for(InstallTarget(agent="claude-code", settings=data / "s.json", data_dir=data), "after")
+        os.environ |= {RESIDENT_VARIABLE: "0", "RUNG_JOURNAL": str(data / "journal.db")}
         load = os.getloadavg()[0]
-        row("a bare interpreter", [timed(f"{sys.executable} -I -S -c pass", b"") for _ in range(TIMES)])
-        events(lambda event: timed(command, event), "cold", COLD, closely=None)
+        print_row(
+            "a bare interpreter", [run_command(f"{sys.executable} -I -S -c pass", b"") for _ in range(REPETITIONS)]
+        )
+        measure_events(lambda event: run_command(command, event), "cold", COLD_LIMIT_MS, check_limit=None)
         with ResidentServer(data) as server:
             thread = threading.Thread(target=server.serve_forever, daemon=True)
             thread.start()
-            events(lambda event: timed(command, event), "asked", WARM, closely=WARM)
-            events(lambda event: posted(server, event), "posted", WARM, closely=WARM)
+            measure_events(lambda event: run_command(command, event), "asked", WARM_LIMIT_MS, check_limit=WARM_LIMIT_MS)
+            measure_events(lambda event: post_event(server, event), "posted", WARM_LIMIT_MS, check_limit=WARM_LIMIT_MS)
             server.shutdown()
-        os.environ[OFF] = "1"
-        session = [timed(command, told("UserPromptSubmit", "all", prompt="do it"))]
-        for number in range(TIMES):
-            time.sleep(0.02)  # a model thinks longer; the process that was started then is there for what comes
-            session.append(timed(command, told("PreToolUse", "all", tool_name="Bash", tool_input={"command": "x"})))
-            event = batch(number) if number % 4 else told("PostToolBatch", "all", tool_calls=SAME)
-            session.append(timed(command, event))
-        row("a session as installed, every event", session, COLD)
+        os.environ[RESIDENT_VARIABLE] = "1"
+        session = [run_command(command, hook_event("UserPromptSubmit", "all", prompt="do it"))]
+        for number in range(REPETITIONS):
+            time.sleep(0.02)  # models take longer; the resident server is up by then
+            session.append(
+                run_command(command, hook_event("PreToolUse", "all", tool_name="Bash", tool_input={"command": "x"}))
+            )
+            event = batch(number) if number % 4 else hook_event("PostToolBatch", "all", tool_calls=REPEATED_CALL)
+            session.append(run_command(command, event))
+        print_row("a session as installed, every event", session, COLD_LIMIT_MS)
         print(f"load {load:.1f} at the start, {os.getloadavg()[0]:.1f} at the end, {os.cpu_count()} processors")
 
 

@@ -1,12 +1,12 @@
-"""What a journal costs: durable appends beside raw SQLite's best in the same run, and what a caller pays.
+"""Cost of the journal: durable appends compared with raw SQLite in the same run, and the overhead for a caller.
 
-An append is what the engine hands over: three events when an attempt has failed, one when the call is over. Raw
-SQLite writes the very rows that our run wrote, ready made, in the very same transactions, with the same settings
-(WAL, every commit synced): once the events alone, once with everything that is read off them. "Naive" commits each
-event by itself. Each round runs all of them in turns; shown are medians, of ratios too.
+An append is what the engine sends: three events after a failed attempt, one at the end of the call. Raw SQLite writes
+the rows of our run, prepared in advance, in the same transactions and with the same settings (WAL, every commit
+synced): once only the events, once with the read models. "Naive" commits each event separately. Each round runs all
+subjects in turn; the table shows medians, also of ratios.
 
-A caller pays processor time of its own thread (time.thread_time): guarded calls with a journal and without, waits
-between attempts left out; and all its time: of a good call, and from a failed attempt to the next one.
+The overhead for a caller is the CPU time of its thread (time.thread_time) for guarded calls with and without a
+journal, without waits between attempts; and the elapsed time of a successful call and between two attempts.
 """
 
 from __future__ import annotations
@@ -20,56 +20,67 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from bench.journal.work import Speed, alone, by_tasks, by_threads, handing_over, naively, paid, work_of
+from bench.journal.work import (
+    Speed,
+    append_by_tasks,
+    append_by_threads,
+    append_cost,
+    caller_cost,
+    make_work,
+    raw_sqlite,
+    raw_sqlite_naive,
+)
 from rung.store.backends.sqlite import SqliteBackend
 from rung.store.journal.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bench.journal.work import Part, Write
+    from bench.journal.work import EventBatch, Write
 
-WAYS: dict[str, tuple[Callable[[Path, list[list[Part]]], tuple[Speed, list[list[Write]]]], int]] = {
-    "1 thread": (by_threads, 1),
-    "50 threads": (by_threads, 50),
-    "1 task": (by_tasks, 1),
-    "50 tasks": (by_tasks, 50),
+SCENARIOS: dict[str, tuple[Callable[[Path, list[list[EventBatch]]], tuple[Speed, list[list[Write]]]], int]] = {
+    "1 thread": (append_by_threads, 1),
+    "50 threads": (append_by_threads, 50),
+    "1 task": (append_by_tasks, 1),
+    "50 tasks": (append_by_tasks, 50),
 }
 SUBJECTS = ("ours", "SQLite, same writes", "SQLite, events only", "naive")
 
 
 class Goal(NamedTuple):
-    """A limit, and what was measured."""
+    """A limit and the measured value."""
 
     name: str
     limit: float
     measured: float
     unit: str
-    least: bool = False
+    is_minimum: bool = False
 
     @property
     def met(self) -> bool:
-        return self.measured >= self.limit if self.least else self.measured <= self.limit
+        return self.measured >= self.limit if self.is_minimum else self.measured <= self.limit
 
 
 def measure(rounds: int, appends: int, directory: Path) -> dict[str, dict[str, list[Speed]]]:
-    """Every way, all subjects in turns."""
-    found: dict[str, dict[str, list[Speed]]] = {way: {name: [] for name in SUBJECTS} for way in WAYS}
+    """Run every scenario, all subjects in turn."""
+    found: dict[str, dict[str, list[Speed]]] = {way: {name: [] for name in SUBJECTS} for way in SCENARIOS}
     for number in range(rounds):
-        for way, (run, writers) in WAYS.items():
+        for way, (run, writers) in SCENARIOS.items():
             print(f"round {number + 1} of {rounds}: {way}", file=sys.stderr)
             where = directory / f"{way}-{number}"
-            work = work_of(writers, max(1, appends // 2 // writers) if writers > 1 else appends // 8)
+            work = make_work(writers, max(1, appends // 2 // writers) if writers > 1 else appends // 8)
             ours, transactions = run(where / "ours.db", work)
             found[way]["ours"].append(ours)
-            found[way]["SQLite, same writes"].append(alone(where / "all.db", transactions))
-            found[way]["SQLite, events only"].append(alone(where / "events.db", transactions, only="INTO event "))
-            found[way]["naive"].append(naively(where / "naive.db", transactions[: max(50, len(transactions) // 20)]))
+            found[way]["SQLite, same writes"].append(raw_sqlite(where / "all.db", transactions))
+            found[way]["SQLite, events only"].append(raw_sqlite(where / "events.db", transactions, only="INTO event "))
+            found[way]["naive"].append(
+                raw_sqlite_naive(where / "naive.db", transactions[: max(50, len(transactions) // 20)])
+            )
     return found
 
 
 def print_speeds(found: dict[str, dict[str, list[Speed]]]) -> list[Goal]:
-    """A table, and the goals."""
+    """Print the table of speeds; return the goals."""
     head = f"{'':<14}{'':<24}{'events/s':>10}{'spread':>9}{'a commit':>10}{'p50 ms':>9}{'p99 ms':>9}{'ours':>8}"
     print(head)
     goals = []
@@ -86,20 +97,20 @@ def print_speeds(found: dict[str, dict[str, list[Speed]]]) -> list[Goal]:
                 + (f"{'':>8}" if name == "ours" else f"{ratio:>8.0%}")
             )
             if name == "SQLite, same writes":
-                goals.append(Goal(f"{way}: of SQLite's best, same writes", 70, 100 * ratio, " %", least=True))
+                goals.append(Goal(f"{way}: of SQLite's best, same writes", 70, 100 * ratio, " %", is_minimum=True))
             if name == "SQLite, events only" and way.startswith("50"):
-                goals.append(Goal(f"{way}: of SQLite's best, events only", 70, 100 * ratio, " %", least=True))
+                goals.append(Goal(f"{way}: of SQLite's best, events only", 70, 100 * ratio, " %", is_minimum=True))
         print()
     return goals
 
 
 def print_callers(calls: int, directory: Path) -> list[Goal]:
-    """What the caller's own thread pays."""
-    without = paid(calls)
+    """Print the overhead for a caller; return the goals."""
+    without = caller_cost(calls)
     with Journal(SqliteBackend(directory / "callers.db")) as journal:
-        having = paid(calls, journal=journal)
-        failed, quietly = handing_over(journal, calls)
-        journal.flush(600)  # on a busy machine it has a lot to catch up with
+        having = caller_cost(calls, journal=journal)
+        failed, quietly = append_cost(journal, calls)
+        journal.flush(600)  # a busy machine may have a long backlog
     print(f"{'a call, µs of the caller':<40}{'without':>10}{'journal':>10}{'added':>10}")
     for name, before, after in (
         ("goes well", without.good, having.good),
@@ -121,9 +132,9 @@ def print_callers(calls: int, directory: Path) -> list[Goal]:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a smoke run: rough, but done in seconds")
+    parser.add_argument("--quick", action="store_true", help="rough results within seconds")
     options = parser.parse_args()
     rounds, appends, calls = (1, 1_000, 400) if options.quick else (5, 20_000, 5_000)
     print(f"{__doc__}\nPython {sys.version.split()[0]}, SQLite {apsw.sqlite_lib_version()}\n")
@@ -132,7 +143,7 @@ def main() -> None:
         goals += print_callers(calls, Path(made))
     print(f"{'goal':<44}{'limit':<12}{'measured':>12}   met")
     for goal in goals:
-        limit = f"{'>=' if goal.least else '<='} {goal.limit:.0f}{goal.unit}"
+        limit = f"{'>=' if goal.is_minimum else '<='} {goal.limit:.0f}{goal.unit}"
         print(f"{goal.name:<44}{limit:<12}{goal.measured:>10.1f}{goal.unit}   {'yes' if goal.met else 'NO'}")
 
 

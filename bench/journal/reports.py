@@ -1,10 +1,10 @@
-"""How long every report takes over a large journal: `python -m bench.journal.reports [--quick | --big]`.
+"""Duration of every report over a large journal: `python -m bench.journal.reports [--quick | --big]`.
 
-What is generated: a block of realistic incidents over 90 days (three projects, six models, a session for every
-25 incidents; 70 % succeed at once, the rest fail by Zipf's law in one of 900 ways and climb up to three rungs),
-made as events and read off by the journal's own projection. The block is then laid down again and again, each
-time some days later and under other ids, until there are as many events as asked for: rows are copied, counts
-are added up, exactly as if each had been projected. The events' own table holds the block alone: no report reads it.
+Generates a block of realistic incidents over 90 days (three projects, six models, a session per 25 incidents; 70 %
+succeed at once, the rest fail in one of 900 ways by Zipf's law and use up to three rungs) as events, and projects it
+with the journal's own code. The block is then copied, each time some days later and with other ids, until the
+requested number of events is reached: rows are copied and counts added, as if each copy had been projected. The event
+table only holds the first block, because no report reads it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 DAYS = 90
 ROUNDS = 5
 GOALS = {1_000_000: 100, 10_000_000: 120}  # milliseconds
-LISTED = 1_000_000  # events up to which a list must be as quick as a report
+MAX_LIST_EVENTS = 1_000_000  # events; larger journals have no goal for lists
 LISTS = ("sessions", "incidents")
 PROJECTS = ("web", "api", "research")
 MODELS = ("haiku", "sonnet", "opus", "gpt-mini", "gpt-large", "gemini")
@@ -62,7 +62,7 @@ PROMPTS = ("nudge.general", "nudge.missing", "nudge.format")
 
 
 def failures(chance: random.Random) -> list[Failure]:
-    """900 ways to fail; each keeps its fingerprint."""
+    """Return 900 different failures, each with its own fingerprint."""
     made = []
     for number in range(900):
         kind = chance.choice(KINDS)
@@ -75,15 +75,15 @@ def failures(chance: random.Random) -> list[Failure]:
 
 
 def block(size: int, origin: float) -> Iterator[SequencedEvent]:
-    """About so many events, in the order of time."""
+    """Yield about `size` events in order of time."""
     chance = random.Random(7)
     ways = failures(chance)
     weights = [1 / rank for rank in range(1, len(ways) + 1)]
     requests = {(model, what): Request(prompt=what, model=model) for model in MODELS for what in PATTERNS}
     step = DAYS * DAY / (size / 3.2)  # 3.2 events an incident
-    told = 0
+    yielded = 0
     for number in count(1):
-        if told >= size:
+        if yielded >= size:
             return
         at = origin + (number * step) % (DAYS * DAY)
         session = f"s{number // 25}"
@@ -100,7 +100,7 @@ def block(size: int, origin: float) -> Iterator[SequencedEvent]:
                 weights,
             )
         ):
-            told += 1
+            yielded += 1
             yield SequencedEvent(f"b-{number}", n, event)
 
 
@@ -140,49 +140,49 @@ def _incident(
 
 
 def generate(path: Path, size: int, origin: float) -> tuple[Journal, int]:
-    """A journal with about so many events' worth of rows and counts; how many exactly."""
+    """Return a journal with rows and counts of about `size` events, and the exact number."""
     journal = open_journal(path)
     piece = min(size, 250_000)
-    told = list(block(piece, origin))
-    copies = max(1, round(size / len(told)))
+    events = list(block(piece, origin))
+    copies = max(1, round(size / len(events)))
     connection = journal.backend.connect(write=True)
     connection.execute("PRAGMA journal_mode=MEMORY")
     connection.execute("PRAGMA synchronous=OFF")
     connection.execute("PRAGMA cache_size=-500000")
     connection.begin()
-    replay(told, lambda *_: None).write(connection)
+    replay(events, lambda *_: None).write(connection)
     for table in (*ROWS, *COUNTS, "session", "failure_group"):
         connection.execute(f"CREATE TEMP TABLE base_{table} AS SELECT * FROM main.{table}")
     indexes = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
-    for name, _ in indexes:  # made again at the end: a hundred times quicker than kept while rows come in
+    for name, _ in indexes:  # recreated at the end, which is a hundred times faster
         connection.execute(f"DROP INDEX {name}")
     for copy in range(1, copies):
-        _again(connection, copy, int(origin // DAY))
+        _copy_block(connection, copy, int(origin // DAY))
     for _, made in indexes:
         connection.execute(made)
     connection.commit()
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
-    return journal, len(told) * copies
+    return journal, len(events) * copies
 
 
-MOMENTS = (
+TIME_COLUMNS = (
     "at", "opened_at", "ended_at", "failed_at", "touched_at", "began_at", "answered_at", "first_at", "last_at",
     "entered_at", "left_at", "due_at", "tried_at",
 )  # fmt: skip
 
 
-def _again(connection: Any, copy: int, first_day: int) -> None:
-    """Lay the block down once more, so many days later; what falls off the end comes in at the beginning."""
+def _copy_block(connection: Any, copy: int, first_day: int) -> None:
+    """Copy the block, `copy` days later; what exceeds the 90 days wraps around."""
 
     def later(column: str, unit: int) -> str:
         begin = first_day * DAY // unit
         period, shift = DAYS * DAY // unit, copy * DAY // unit
-        # Whole periods are taken off: a moment keeps its fraction, which a remainder of floats would lose.
+        # Subtracts whole periods, because a floating-point remainder would lose the fraction.
         return f"{column} + {shift} - {period} * (CAST({column} - {begin} + {shift} AS INTEGER) / {period})"
 
     def value(table: str, column: str) -> str:
-        if column in MOMENTS:
+        if column in TIME_COLUMNS:
             return later(column, 1)
         if column in {"day", "hour"}:
             return later(column, DAY if column == "day" else 3_600)
@@ -208,7 +208,7 @@ def _again(connection: Any, copy: int, first_day: int) -> None:
 
 
 def questions(now: float) -> dict[str, Ask]:
-    """Every report, over all 90 days and over the last 30."""
+    """Return every report with its query, over all 90 days and over the last 30."""
     everything, month, week, day = (ReportFilter(), *(ReportFilter(since=now - days * DAY) for days in (30, 7, 1)))
     one = ReportFilter(project="web")
     asked: dict[str, Ask] = {
@@ -273,7 +273,7 @@ def _hint(journal: Journal) -> object:
 
 
 def _page(journal: Journal, fetch: Callable[..., Any]) -> object:
-    """A page deep in the list, by a mark in the middle of it."""
+    """Fetch a page deep in the list."""
     mark = _MARKS.get(journal.backend.url)
     if mark is None:
         mark = ""
@@ -291,7 +291,7 @@ def _by(by: GroupBy, where: ReportFilter) -> Ask:
 
 
 def measure(journal: Journal, ask: Ask) -> tuple[float, float]:
-    """Milliseconds on the clock and of the processor: the best of some rounds, as others may be at work here."""
+    """Return elapsed and CPU milliseconds: the best of some rounds, which is the least disturbed."""
     times = []
     for _ in range(ROUNDS):
         began, used = perf_counter(), process_time()
@@ -302,9 +302,9 @@ def measure(journal: Journal, ask: Ask) -> tuple[float, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="50,000 events: does it run?")
-    parser.add_argument("--big", action="store_true", help="10 million as well")
-    parser.add_argument("--keep", type=Path, help="a directory to leave the journals in")
+    parser.add_argument("--quick", action="store_true", help="50,000 events, as a smoke test")
+    parser.add_argument("--big", action="store_true", help="also run with 10 million events")
+    parser.add_argument("--keep", type=Path, help="directory in which to keep the journals")
     options = parser.parse_args()
     sizes = [50_000] if options.quick else [1_000_000, *([10_000_000] if options.big else [])]
     now = float(int(time() // DAY) * DAY)
@@ -327,7 +327,7 @@ def main() -> int:
             print(f"{'report':<30}{'ms':>9}{'cpu ms':>9}{'goal':>7}  met")
             for name, ask in questions(now).items():
                 took, used = measure(journal, ask)
-                judged = size <= LISTED or not name.startswith(LISTS)
+                judged = size <= MAX_LIST_EVENTS or not name.startswith(LISTS)
                 missed += judged and took > goal
                 met = ("yes" if took <= goal else "NO") if judged else "(a list: no goal)"
                 print(f"{name:<30}{took:>9.1f}{used:>9.1f}{goal:>7}  {met}", flush=True)

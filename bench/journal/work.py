@@ -1,4 +1,4 @@
-"""What `journal.py` measures: appends by many writers, the same writes by SQLite alone, and what a caller pays."""
+"""Workloads of the journal benchmark: concurrent appends, the same writes with raw SQLite, the overhead for a caller."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ Write: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
 
 
 class Speed(NamedTuple):
-    """How fast it went."""
+    """Throughput and latency of appends."""
 
-    events: float  # each second
-    each: float = 0.0  # events in a commit
+    events: float  # per second
+    each: float = 0.0  # events per commit
     p50: float = 0.0  # milliseconds until an append is durable
     p99: float = 0.0
 
 
-class Part(NamedTuple):
-    """Events that are handed over together."""
+class EventBatch(NamedTuple):
+    """Events that are appended together."""
 
     incident: str
     first: int
     events: tuple[ev.Event, ...]
 
 
-def recovery() -> list[Part]:
-    """What a call that fails once hands over: three events when it has failed, one when it is over."""
+def recovery() -> list[EventBatch]:
+    """Return the appends of a call that fails once: three events after the failure, one at the end."""
     number = next(NUMBERS)
     incident, at = f"bench-{number}", time.time()
     failure = failure_of(ERROR)
     return [
-        Part(
+        EventBatch(
             incident,
             0,
             (
@@ -71,20 +71,20 @@ def recovery() -> list[Part]:
                 ev.Decided(at, ev.Repeat(0, 0.457, "the service said when to come back")),
             ),
         ),
-        Part(incident, 3, (ev.AttemptSucceeded(at, 2.5, 0.004),)),
+        EventBatch(incident, 3, (ev.AttemptSucceeded(at, 2.5, 0.004),)),
     ]
 
 
-def work_of(writers: int, recoveries: int) -> list[list[Part]]:
-    """For each writer what it hands over, one after the other."""
+def make_work(writers: int, recoveries: int) -> list[list[EventBatch]]:
+    """Return the appends of each writer."""
     return [[part for _ in range(recoveries) for part in recovery()] for _ in range(writers)]
 
 
 # -- ours -----------------------------------------------------------------------------------------------
 
 
-class Recorded(SqliteConnection):
-    """Notes what is written in each transaction, so that the same can be done without us."""
+class RecordingConnection(SqliteConnection):
+    """Connection that records the writes of each transaction, to repeat them with raw SQLite."""
 
     noted: list[list[Write]]
 
@@ -103,27 +103,27 @@ class Recorded(SqliteConnection):
         self.noted.append([])
 
 
-class RecordedBackend(SqliteBackend):
-    """A backend whose connections note what they write."""
+class RecordingBackend(SqliteBackend):
+    """Backend whose connections record their writes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.noted: list[list[Write]] = []
+        self.transactions: list[list[Write]] = []
 
     def connect(self, *, write: bool) -> SqliteConnection:
         connection = super().connect(write=write)
         if write:
-            connection.__class__ = Recorded
-            connection.noted = self.noted  # type: ignore[attr-defined]
+            connection.__class__ = RecordingConnection
+            connection.noted = self.transactions  # type: ignore[attr-defined]
         return connection
 
 
-def by_threads(path: Path, work: list[list[Part]]) -> tuple[Speed, list[list[Write]]]:
-    """Each writer is a thread that waits until its part is durable."""
-    with Journal(backend := RecordedBackend(path)) as journal, ThreadPoolExecutor(len(work)) as pool:
+def append_by_threads(path: Path, work: list[list[EventBatch]]) -> tuple[Speed, list[list[Write]]]:
+    """Append from threads; each waits until its append is durable."""
+    with Journal(backend := RecordingBackend(path)) as journal, ThreadPoolExecutor(len(work)) as pool:
         ready = threading.Barrier(len(work) + 1)
 
-        def write(parts: list[Part]) -> list[float]:
+        def write(parts: list[EventBatch]) -> list[float]:
             ready.wait()
             waits = []
             for part in parts:
@@ -136,13 +136,13 @@ def by_threads(path: Path, work: list[list[Part]]) -> tuple[Speed, list[list[Wri
         ready.wait()
         began = time.perf_counter()
         waits = [wait for future in running for wait in future.result()]
-        return _speed(work, time.perf_counter() - began, waits, backend), backend.noted
+        return _speed(work, time.perf_counter() - began, waits, backend), backend.transactions
 
 
-def by_tasks(path: Path, work: list[list[Part]]) -> tuple[Speed, list[list[Write]]]:
-    """Each writer is a task in one loop."""
+def append_by_tasks(path: Path, work: list[list[EventBatch]]) -> tuple[Speed, list[list[Write]]]:
+    """Append from tasks of one event loop."""
 
-    async def write(journal: Journal, parts: list[Part]) -> list[float]:
+    async def write(journal: Journal, parts: list[EventBatch]) -> list[float]:
         waits = []
         for part in parts:
             began = time.perf_counter()
@@ -155,24 +155,24 @@ def by_tasks(path: Path, work: list[list[Part]]) -> tuple[Speed, list[list[Write
         waits = await asyncio.gather(*(write(journal, parts) for parts in work))
         return time.perf_counter() - began, [wait for each in waits for wait in each]
 
-    with Journal(backend := RecordedBackend(path)) as journal:
-        return _speed(work, *asyncio.run(main(journal)), backend), backend.noted
+    with Journal(backend := RecordingBackend(path)) as journal:
+        return _speed(work, *asyncio.run(main(journal)), backend), backend.transactions
 
 
-def _speed(work: list[list[Part]], seconds: float, waits: list[float], backend: RecordedBackend) -> Speed:
+def _speed(work: list[list[EventBatch]], seconds: float, waits: list[float], backend: RecordingBackend) -> Speed:
     events = sum(len(part.events) for parts in work for part in parts)
     cuts = quantiles(waits, n=100)
-    return Speed(events / seconds, events / max(1, len(backend.noted)), cuts[49] * 1e3, cuts[98] * 1e3)
+    return Speed(events / seconds, events / max(1, len(backend.transactions)), cuts[49] * 1e3, cuts[98] * 1e3)
 
 
 # -- SQLite alone ---------------------------------------------------------------------------------------
 
 
-def alone(path: Path, transactions: list[list[Write]], *, only: str = "") -> Speed:
-    """Raw SQLite's best: the same rows in the same transactions, ready made, with nothing else to do."""
+def raw_sqlite(path: Path, transactions: list[list[Write]], *, only: str = "") -> Speed:
+    """Write the same rows in the same transactions with raw SQLite."""
     if only:
         transactions = [[write for write in writes if only in write[0]] for writes in transactions]
-    connection = _ready(path)
+    connection = _open_empty(path)
     events = sum(len(rows) for writes in transactions for sql, rows in writes if "INTO event " in sql)
     began = time.perf_counter()
     for writes in transactions:
@@ -185,9 +185,9 @@ def alone(path: Path, transactions: list[list[Write]], *, only: str = "") -> Spe
     return Speed(events / seconds, events / len(transactions))
 
 
-def naively(path: Path, transactions: list[list[Write]]) -> Speed:
-    """The events alone, ready made, with a commit for each."""
-    connection = _ready(path)
+def raw_sqlite_naive(path: Path, transactions: list[list[Write]]) -> Speed:
+    """Write only the events with raw SQLite, with a commit per event."""
+    connection = _open_empty(path)
     writes = [(sql, row) for writes in transactions for sql, rows in writes if "INTO event " in sql for row in rows]
     began = time.perf_counter()
     for sql, row in writes:
@@ -199,8 +199,8 @@ def naively(path: Path, transactions: list[list[Write]]) -> Speed:
     return Speed(len(writes) / seconds, 1)
 
 
-def _ready(path: Path) -> apsw.Connection:
-    """An empty journal, open as ours is."""
+def _open_empty(path: Path) -> apsw.Connection:
+    """Create an empty journal and return its raw connection."""
     Journal(SqliteBackend(path)).close()
     raw: apsw.Connection = SqliteBackend(path).connect(write=True).raw
     return raw
@@ -209,8 +209,8 @@ def _ready(path: Path) -> apsw.Connection:
 # -- what a caller pays ---------------------------------------------------------------------------------
 
 
-class Paid(NamedTuple):
-    """Microseconds of the caller's own processor time for a call; of all its time for a good one, and between two attempts."""
+class CallerCost(NamedTuple):
+    """Microseconds of a caller: CPU time per call; elapsed time of successful calls, and between two attempts."""
 
     good: float
     failed: float
@@ -218,8 +218,8 @@ class Paid(NamedTuple):
     between: list[float]
 
 
-def paid(calls: int, **ports: Any) -> Paid:
-    """What a guarded call costs its caller: one that goes well, and one that fails once. Nobody waits."""
+def caller_cost(calls: int, **ports: Any) -> CallerCost:
+    """Measure a guarded call that succeeds, and one that fails once, without backoff."""
     attempts = count()
     ends: list[float] = []
     begins: list[float] = []
@@ -239,17 +239,17 @@ def paid(calls: int, **ports: Any) -> Paid:
         ends.append(time.perf_counter())
         raise ConnectionResetError("x")
 
-    good, failed = _spent(fine, calls), _spent(fails_once, calls)
+    good, failed = _thread_microseconds(fine, calls), _thread_microseconds(fails_once, calls)
     whole = []
     for _ in range(calls // 2):
         began = time.perf_counter()
         fine()
         whole.append((time.perf_counter() - began) * 1e6)
-    return Paid(good, failed, whole, [(begin - end) * 1e6 for end, begin in zip(ends, begins, strict=True)])
+    return CallerCost(good, failed, whole, [(begin - end) * 1e6 for end, begin in zip(ends, begins, strict=True)])
 
 
-def _spent(call: Callable[[], object], calls: int) -> float:
-    """Microseconds of thread time for one call: the median of ten turns."""
+def _thread_microseconds(call: Callable[[], object], calls: int) -> float:
+    """Return the CPU microseconds of one call: the median of ten turns."""
     turns = []
     for _ in range(10):
         began = time.thread_time()
@@ -259,12 +259,12 @@ def _spent(call: Callable[[], object], calls: int) -> float:
     return median(turns)
 
 
-def handing_over(journal: Journal, calls: int) -> tuple[float, float]:
-    """Microseconds of thread time to hand over what failed, and to hand over what nobody waits for."""
+def append_cost(journal: Journal, calls: int) -> tuple[float, float]:
+    """Return the CPU microseconds of an append after a failure, and of a final append that nobody awaits."""
     parts = [recovery() for _ in range(calls)]
     first = iter([one for one, _ in parts])
     last = iter([two for _, two in parts])
     return (
-        _spent(lambda: journal.append(*next(first)), calls),
-        _spent(lambda: journal.append_final(*next(last)), calls),
+        _thread_microseconds(lambda: journal.append(*next(first)), calls),
+        _thread_microseconds(lambda: journal.append_final(*next(last)), calls),
     )

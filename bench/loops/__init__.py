@@ -1,1 +1,1 @@
-"""How well loops are told from work."""
+"""Accuracy and speed of the loop detectors."""

@@ -1,8 +1,7 @@
-"""How well loops are told from work on labelled trajectories: rung beside the rules that shipped agents use.
+"""Accuracy of loop detectors on labelled trajectories: rung, and the rules of other agents.
 
-Each line of the file is a JSON object: id, steps (i, tool, args, result, error), and what is right: loop
-(null: left out), loop_at. Without FILE, the one in RUNG_TRAJECTORIES is read, or
-../shared/corpus/traj_public.jsonl.
+Each line of the file is a JSON object: id, steps (i, tool, args, result, error), and the expected answer: loop
+(null: not scored), loop_at. The default of FILE is RUNG_TRAJECTORIES, or ../shared/corpus/traj_public.jsonl.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.loops.peers import DETECTORS
-from bench.loops.score import BadFile, Score, read, score
+from bench.loops.score import BadFile, Score, read_trajectories, score
 from bench.loops.speed import measure
 
 DEFAULT: Final = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "traj_public.jsonl"
@@ -25,10 +24,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(os.environ.get("RUNG_TRAJECTORIES") or DEFAULT)
     parser.add_argument("file", nargs="?", type=Path, default=default, metavar="FILE")
-    parser.add_argument("--wrong", action="store_true", help="name each trajectory that rung got wrong")
+    parser.add_argument("--wrong", action="store_true", help="list the trajectories that rung got wrong")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all figures to this file")
-    parser.add_argument("--speed", action="store_true", help="measure steps a second, memory and large results too")
-    parser.add_argument("--need", metavar="P,R", help="precision and recall in percent, such as 95,80: else exit 1")
+    parser.add_argument("--speed", action="store_true", help="also measure steps per second, memory and large results")
+    parser.add_argument(
+        "--need", metavar="P,R", help="minimum precision and recall in percent, such as 95,80; exit 1 if missed"
+    )
     return parser.parse_args()
 
 
@@ -41,7 +42,7 @@ def _line(name: str, found: Score) -> str:
 def main() -> int:
     options = _options()
     try:
-        rows = read(options.file)
+        rows = read_trajectories(options.file)
     except BadFile as error:
         print(f"loops: {error}", file=sys.stderr)
         return 2
@@ -73,7 +74,7 @@ def main() -> int:
     if options.need:
         precision, recall = (float(part) / 100 for part in options.need.split(","))
         if ours.precision < precision or ours.recall < recall:
-            print(f"loops: {ours.precision:.3f} / {ours.recall:.3f} where {options.need} % are needed", file=sys.stderr)
+            print(f"loops: {ours.precision:.3f} / {ours.recall:.3f} but {options.need} % are required", file=sys.stderr)
             return 1
     return 0
 

@@ -1,7 +1,7 @@
-"""Loop detectors side by side: ours, and the rules that shipped agents use, each asked after every step.
+"""Loop detectors to compare: rung, and the rules of other agents, each run after every step.
 
-The peers' rules are written down from their sources: what is compared, how many, in which window. They get
-what they get in their own homes: the call, and the outcome where they look at it.
+The other rules follow their sources: what is compared, how often, in which window. They get the same input as in
+their agents: the call, and the outcome if they use it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Detector(Protocol):
-    def see(self, step: Step) -> str | None: ...
+    def check(self, step: Step) -> str | None: ...
 
 
 def _call(step: Step) -> str:
@@ -26,20 +26,20 @@ def _call(step: Step) -> str:
 
 class Ours:
     def __init__(self) -> None:
-        self.watch = SessionMonitor()
+        self.monitor = SessionMonitor()
 
-    def see(self, step: Step) -> str | None:
-        found = self.watch.check(step)
-        return None if found is None else found.rule
+    def check(self, step: Step) -> str | None:
+        finding = self.monitor.check(step)
+        return None if finding is None else finding.rule
 
 
 class OpenHands:
-    """Of the last 20: 4 equal pairs of action and observation, 3 equal actions that end in errors, 6 of an alternation."""
+    """In the last 20 steps: 4 equal pairs of action and observation, 3 equal actions with errors, or 6 alternating steps."""
 
     def __init__(self) -> None:
         self.steps: deque[tuple[str, str, bool]] = deque(maxlen=20)
 
-    def see(self, step: Step) -> str | None:
+    def check(self, step: Step) -> str | None:
         self.steps.append((_call(step), str(step.result), bool(step.error)))
         last = list(self.steps)
         if len(last) >= 4 and len(set(last[-4:])) == 1:
@@ -52,12 +52,12 @@ class OpenHands:
 
 
 class GeminiCli:
-    """The last 25 calls: any cycle of 1 to 5 of them, 5 times over; outcomes are not looked at."""
+    """In the last 25 calls: any cycle of 1 to 5 calls, repeated 5 times; outcomes are ignored."""
 
     def __init__(self) -> None:
         self.calls: deque[str] = deque(maxlen=25)
 
-    def see(self, step: Step) -> str | None:
+    def check(self, step: Step) -> str | None:
         self.calls.append(_call(step))
         last = list(self.calls)
         for size in range(1, 6):
@@ -73,7 +73,7 @@ class ThreeInARow:
     def __init__(self) -> None:
         self.calls: deque[str] = deque(maxlen=3)
 
-    def see(self, step: Step) -> str | None:
+    def check(self, step: Step) -> str | None:
         self.calls.append(_call(step))
         return "row" if len(self.calls) == 3 and len(set(self.calls)) == 1 else None
 
@@ -84,7 +84,7 @@ class CallThreeTimes:
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
 
-    def see(self, step: Step) -> str | None:
+    def check(self, step: Step) -> str | None:
         self.calls[_call(step)] += 1
         return "calls" if self.calls[_call(step)] >= 3 else None
 
@@ -95,7 +95,7 @@ class PairThreeTimes:
     def __init__(self) -> None:
         self.pairs: Counter[tuple[str, str]] = Counter()
 
-    def see(self, step: Step) -> str | None:
+    def check(self, step: Step) -> str | None:
         pair = (_call(step), str(step.result))
         self.pairs[pair] += 1
         return "pairs" if self.pairs[pair] >= 3 else None

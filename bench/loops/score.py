@@ -1,4 +1,4 @@
-"""How well a detector tells loops from work: precision, recall, and how late it is."""
+"""Score a loop detector: precision, recall, and delay."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class BadFile(Exception):
-    """The file cannot be scored; the message says where and why."""
+    """The file is invalid; the message names the line and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
-    """One run of an agent, and what is right: `loop` is None where people would not agree."""
+    """One run of an agent with the expected answer; `loop` is None where people disagree."""
 
     id: str
     steps: tuple[Step, ...]
@@ -36,7 +36,7 @@ class Trajectory:
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """What a detector got right and wrong."""
+    """Result of a detector."""
 
     right: int = 0
     false: list[str] = field(default_factory=list)
@@ -46,21 +46,21 @@ class Score:
 
     @property
     def precision(self) -> float:
-        said = self.right + len(self.false)
-        return self.right / said if said else 1.0
+        reported = self.right + len(self.false)
+        return self.right / reported if reported else 1.0
 
     @property
     def recall(self) -> float:
-        there = self.right + len(self.missed)
-        return self.right / there if there else 1.0
+        loops = self.right + len(self.missed)
+        return self.right / loops if loops else 1.0
 
     @property
     def median_late(self) -> float | None:
         return median(self.late) if self.late else None
 
 
-def read(path: Path) -> list[Trajectory]:
-    """All trajectories of a file, or what is wrong with the first bad line."""
+def read_trajectories(path: Path) -> list[Trajectory]:
+    """Return all trajectories of a file; raise `BadFile` for the first invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -83,7 +83,7 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
     return Trajectory(
         id=row["id"],
         steps=tuple(step_from(step) for step in row["steps"]),
-        numbers=tuple(step.get("i", place) for place, step in enumerate(row["steps"])),
+        numbers=tuple(step.get("i", index) for index, step in enumerate(row["steps"])),
         loop=row["loop"],
         loop_at=row.get("loop_at"),
         kind=row.get("kind") or "",
@@ -92,7 +92,7 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
 
 
 def score(make: Callable[[], Detector], rows: Iterable[Trajectory]) -> Score:
-    """Ask after every step, as if live; the first alarm counts."""
+    """Run the detector after every step; the first finding counts."""
     found = Score()
     for row in rows:
         if row.loop is None:
@@ -100,7 +100,7 @@ def score(make: Callable[[], Detector], rows: Iterable[Trajectory]) -> Score:
         detector = make()
         at = rule = None
         for number, step in zip(row.numbers, row.steps, strict=True):
-            rule = detector.see(step)
+            rule = detector.check(step)
             if rule is not None:
                 at = number
                 break

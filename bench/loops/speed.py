@@ -1,4 +1,4 @@
-"""Steps a second on one core, the memory of a long session, and what a large result costs."""
+"""Measure steps per second on one core, memory of a long session, and the cost of a large result."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ STEPS = 50_000
 
 
 class Speed(NamedTuple):
-    steps: float  # a second, of ordinary ones
+    steps: float  # ordinary steps per second
     short: int  # bytes after a short session
     long: int  # bytes after a long one
-    state: int  # bytes of its JSON
+    state: int  # bytes of the state as JSON
     small_result: float  # seconds for a result of 2 kB
     large_result: float  # seconds for one of 10 MB
 
 
-def ordinary(count: int) -> list[Step]:
-    """Steps as agents make them: reads, commands, edits, each about something else."""
+def ordinary_steps(count: int) -> list[Step]:
+    """Return typical steps of an agent: reads, commands, edits, all different."""
     chance = random.Random(7)
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(4_000)]
     return [
@@ -38,8 +38,8 @@ def ordinary(count: int) -> list[Step]:
 
 
 def measure() -> Speed:
-    """Best of five: other work on the machine only ever slows it down."""
-    steps = ordinary(STEPS)
+    """Return the best of five runs, which is the least disturbed by other processes."""
+    steps = ordinary_steps(STEPS)
     best = min(_seconds(steps) for _ in range(5))
     state, long = _memory(steps)
     return Speed(
@@ -47,20 +47,20 @@ def measure() -> Speed:
         short=_memory(steps[:500])[1],
         long=long,
         state=state,
-        small_result=_one(2_000),
-        large_result=_one(10_000_000),
+        small_result=_seconds_per_step(2_000),
+        large_result=_seconds_per_step(10_000_000),
     )
 
 
 def _seconds(steps: list[Step]) -> float:
-    watch = SessionMonitor()
+    monitor = SessionMonitor()
     start = time.process_time()
     for step in steps:
-        watch.check(step)
+        monitor.check(step)
     return time.process_time() - start
 
 
-def _one(size: int) -> float:
+def _seconds_per_step(size: int) -> float:
     texts = [letter * size for letter in "pqrst"]
     steps = [Step("read", {"path": f"a{number}"}, text) for number, text in enumerate(texts)]
     return min(_seconds(steps) for _ in range(20)) / len(steps)
@@ -68,9 +68,9 @@ def _one(size: int) -> float:
 
 def _memory(steps: list[Step]) -> tuple[int, int]:
     tracemalloc.start()
-    watch = SessionMonitor()
+    monitor = SessionMonitor()
     for step in steps:
-        watch.check(Step(step.tool, dict(step.args), step.result.encode().decode(), step.error))
-    held = tracemalloc.get_traced_memory()[0]
+        monitor.check(Step(step.tool, dict(step.args), step.result.encode().decode(), step.error))
+    memory = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    return len(json.dumps(watch.to_json())), held
+    return len(json.dumps(monitor.to_json())), memory

@@ -1,15 +1,14 @@
-"""What a guarded call costs, in rung and in its peers: ratios to a bare try/except loop, within one run.
+"""Overhead of a guarded call in rung and other libraries: ratios to a bare try/except loop, within one run.
 
-Each (library, mode, scenario) is measured in a process of its own, in turns with a bare loop of its own, so
-that noise hits both: process CPU time, best of 7 loops of 40 ms, garbage collection on. Rounds of all are
-repeated; shown is the median of the ratios, and how far they lay apart. Nobody sleeps: `time.sleep` and
-`asyncio.sleep` are replaced by functions that do nothing, for every library alike.
+Each (library, mode, scenario) is measured in its own process, in turns with a bare loop, so that noise affects
+both: process CPU time, best of 7 loops of 40 ms, garbage collection on. All rounds are repeated; the table shows
+the median of the ratios and their spread. `time.sleep` and `asyncio.sleep` are replaced by no-ops for every library.
 
-One failure: the first attempt raises ConnectionResetError("x"), the second succeeds. rung remembers what
-it made of an equal exception; in the rows "never seen before" each has another message.
+One failure: the first attempt raises ConnectionResetError("x"), the second succeeds. rung caches the classification
+of equal exceptions; in the rows "never seen before" each exception has a different message.
 
-Imports: wall time of `python -I -c`, and its CPU time, which the goal is held against: wall time is also the
-neighbours'. Bytes: tracemalloc, which does not see what Python's free lists reuse.
+Imports: wall time of `python -I -c`, and its CPU time, which the goal refers to because it does not depend on other
+processes. Bytes: tracemalloc, which does not see memory reused from free lists.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ IMPORTS_EACH_ROUND = 4
 
 
 def measure(rounds: int) -> Results:
-    """Everything, one process at a time."""
+    """Measure everything, one process at a time."""
     results = Results()
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
@@ -56,7 +55,7 @@ def _worker(name: str, mode: str, scenario: str) -> dict[str, float]:
 
 def _time_imports(into: dict[str, list[tuple[float, float]]]) -> None:
     snippets = {"": "pass", **IMPORTS}
-    for number in range(1 + IMPORTS_EACH_ROUND):  # not counting the first, which may have to compile
+    for number in range(1 + IMPORTS_EACH_ROUND):  # the first run is not counted: it may compile bytecode
         for name, snippet in snippets.items():
             wall, cpu = perf_counter(), _children_cpu()
             _run("-I", "-c", snippet)
@@ -71,7 +70,7 @@ def _children_cpu() -> float:
 
 
 def _run(*arguments: str) -> str:
-    """Give what a Python process printed; one that fails ends the benchmark, for a missing row would be a lie."""
+    """Return the output of a Python process; exit if it fails, because a missing row would be misleading."""
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(arguments)} failed:\n{done.stderr}")
@@ -79,10 +78,10 @@ def _run(*arguments: str) -> str:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: rougher, but done in a minute")
-    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: rough results within a minute")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:

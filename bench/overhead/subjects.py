@@ -1,8 +1,8 @@
-"""How each library is set up for the benchmark.
+"""Configuration of each library.
 
-Every peer gets the leanest settings that still retry: four attempts, no wait, no logging, no time
-limit where it can be left out. redress and pyresilience have a breaker, so they get retry and breaker.
-rung has no lean form: ladder, breaker, deadline and the record in memory are always there.
+Other libraries get the leanest settings that still retry: four attempts, no wait, no logging, no timeout where it is
+optional. redress and pyresilience have a breaker, so they use retry and breaker. rung always has its ladder, breaker,
+deadline and in-memory record.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from bench.overhead.work import Call, Mode, Scenario, adecorated, aloop, decorat
 Decorator: TypeAlias = Callable[[Call], Call]
 
 YARDSTICK = "bare loop"
-MEMORY = "memory"  # in the place of a scenario
+MEMORY = "memory"  # used instead of a scenario
 
 
 def bare_loop(mode: Mode, _scenario: Scenario) -> Decorator:
-    """No library: the yardstick."""
+    """Return the baseline: a loop without a library."""
     return aloop if mode is Mode.ASYNC else loop
 
 
 def bare_decorator(mode: Mode, _scenario: Scenario) -> Decorator:
-    """No library, but a decorator."""
+    """Return a hand-written decorator."""
     return adecorated if mode is Mode.ASYNC else decorated
 
 
 def with_rung(_mode: Mode, scenario: Scenario) -> Decorator:
-    """Plain for success. Where half of all attempts fail for ever, what would rightly stop that is held off."""
+    """Return `rung.guarded`; for failures with a breaker and a budget that do not trip."""
     import rung
 
     if scenario is Scenario.SUCCESS:
         return rung.guarded(rung.policy("call"))
-    # The breaker opens at half of the calls failed, and the retry budget runs dry while so little
-    # succeeds: both would do their job after some twenty calls, and nothing would be left to measure.
+    # With half of all attempts failing, the default breaker would open and the retry budget would be
+    # exhausted after some twenty calls, and nothing would be left to measure.
     breakers = rung.BreakerRegistry(rung.BreakerSettings(rate=1.0, minimum=1000))
     policy = rung.policy("call", backoff={"base": 0})
     return rung.guarded(policy, retry_budget=None, breakers=breakers)

@@ -1,4 +1,4 @@
-"""What the benchmark found: the figures, the goals they are held against, and how they are shown."""
+"""Results of the overhead benchmark: figures, goals, and tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.overhead.work import Mode, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A limit, and what was measured."""
+    """A limit and the measured value."""
 
     name: str
     limit: float
@@ -23,45 +23,45 @@ class Goal:
 
     @property
     def met(self) -> bool:
-        """Whether it is within the limit."""
+        """Return whether the value is within the limit."""
         return self.measured <= self.limit
 
 
 @dataclass(slots=True)
 class Results:
-    """All that was measured: of calls the nanoseconds in each round, by mode, scenario and name."""
+    """All measurements; calls are nanoseconds per round, by mode, scenario and name."""
 
     calls: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     imports: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     memory: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def ratios(self, mode: Mode, scenario: Scenario, name: str) -> list[float]:
-        """How many times as long as its bare loop it took, in each round."""
+        """Return the ratio to the bare loop in each round."""
         return [found["ns"] / found["bare"] for found in self.calls[cell(mode, scenario, name)]]
 
     def between(self, mode: Mode, scenario: Scenario, one: str, other: str) -> float:
-        """How many times as long as another one it took, in the middle of all rounds."""
+        """Return the median ratio between two subjects."""
         pairs = zip(self.ratios(mode, scenario, one), self.ratios(mode, scenario, other), strict=True)
         return median(mine / theirs for mine, theirs in pairs)
 
     def import_times(self, name: str) -> list[float]:
-        """Milliseconds of an import: best and median wall time, best CPU time."""
+        """Return the milliseconds of an import: best and median wall time, best CPU time."""
         wall, cpu = zip(*self.imports[name], strict=True)
         return [min(wall), median(wall), min(cpu)]
 
     def over_empty(self, name: str) -> list[float]:
-        """Take an empty interpreter's milliseconds off."""
+        """Return the milliseconds of an import minus those of an empty interpreter."""
         pairs = zip(self.import_times(name), self.import_times(""), strict=True)
         return [own - empty for own, empty in pairs]
 
 
 def cell(mode: str, scenario: str, name: str) -> str:
-    """The key of one figure."""
+    """Return the key of one figure."""
     return f"{mode}/{scenario}/{name}"
 
 
 def goals(results: Results) -> list[Goal]:
-    """Hold the figures against what rung promises itself."""
+    """Return the goals with the measured values."""
     found = []
     for mode in Mode:
         for scenario, bare, peer in ((Scenario.SUCCESS, 2.5, 1 / 20), (Scenario.ONE_FAILURE, 15.0, 1 / 3)):
@@ -77,7 +77,7 @@ def goals(results: Results) -> list[Goal]:
 
 
 def print_text(results: Results, method: str) -> None:
-    """Tables for people."""
+    """Print the tables."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("rung", *PEERS))
     print(f"{method}\nPython {sys.version.split()[0]}, {versions}\n")
     for mode in Mode:
@@ -132,7 +132,7 @@ def _print_memory(results: Results) -> None:
 
 
 def print_json(results: Results) -> None:
-    """All figures, for machines."""
+    """Print all figures as JSON."""
     ratios = {
         key: median(results.ratios(Mode(mode), Scenario(scenario), name))
         for key in results.calls

@@ -1,4 +1,4 @@
-"""The work that all subjects guard, and the loops people write around it by hand."""
+"""The guarded work, and hand-written retry loops around it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ATTEMPTS = count()
 
 
 class Mode(StrEnum):
-    """How the work is called."""
+    """Whether the work is called synchronously or awaited."""
 
     SYNC = "sync"
     ASYNC = "async"
 
 
 class Scenario(StrEnum):
-    """What the work does. FRESH is ONE_FAILURE with a different message each time."""
+    """Behaviour of the work. FRESH is ONE_FAILURE with a different message each time."""
 
     SUCCESS = "success"
     ONE_FAILURE = "one-failure"
@@ -77,7 +77,7 @@ WORKS: dict[tuple[Mode, Scenario], Call] = {
 
 
 def copies(work: Call) -> Iterator[Call]:
-    """The same work under many names, for libraries that keep something for each name."""
+    """Yield copies of the work under different names, for libraries that keep state per name."""
     for number in count():
         copy = FunctionType(work.__code__, work.__globals__)
         copy.__qualname__ = f"work_{number}"
@@ -98,7 +98,7 @@ def disable_sleep() -> None:
 
 
 def loop(work: Call) -> Call:
-    """What people write by hand."""
+    """Return a hand-written retry loop."""
 
     def call() -> Any:
         for attempt in range(4):
@@ -113,7 +113,7 @@ def loop(work: Call) -> Call:
 
 
 def aloop(work: Call) -> Call:
-    """The same, awaiting."""
+    """Return a hand-written retry loop for a coroutine function."""
 
     async def call() -> Any:
         for attempt in range(4):
@@ -128,7 +128,7 @@ def aloop(work: Call) -> Call:
 
 
 def decorated(work: Call) -> Call:
-    """The same as a decorator that passes arguments on: what any library must pay."""
+    """Return a hand-written decorator that forwards arguments: the minimum cost of any library."""
 
     @functools.wraps(work)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -144,7 +144,7 @@ def decorated(work: Call) -> Call:
 
 
 def adecorated(work: Call) -> Call:
-    """The same, awaiting."""
+    """Return a hand-written decorator for a coroutine function."""
 
     @functools.wraps(work)
     async def call(*args: Any, **kwargs: Any) -> Any:

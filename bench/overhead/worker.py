@@ -1,4 +1,4 @@
-"""Measures one subject in the process it is called in: time or memory of a guarded call."""
+"""Measure one subject in this process: time or memory of a guarded call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PEAKS = 21
 
 
 class Caller:
-    """Calls one subject, many times over, and counts."""
+    """Calls one subject repeatedly, and counts the calls."""
 
     def __init__(self, call: Call, mode: Mode) -> None:
         self.call = call
@@ -31,7 +31,7 @@ class Caller:
         self.runner = asyncio.Runner()
 
     def seconds(self, calls: int) -> float:
-        """CPU seconds of this process for so many calls."""
+        """Return the CPU seconds of `calls` calls."""
         self.calls += calls
         if self.mode is Mode.ASYNC:
             return self.runner.run(self._await_all(calls))
@@ -42,12 +42,12 @@ class Caller:
         return process_time() - start
 
     def value(self) -> Any:
-        """Call it once."""
+        """Call the subject once."""
         self.calls += 1
         return self.runner.run(self.call()) if self.mode is Mode.ASYNC else self.call()
 
     def peak(self) -> int:
-        """Bytes one call needs at most, by tracemalloc."""
+        """Return the peak bytes of one call, by tracemalloc."""
         return self.runner.run(self._await_peak()) if self.mode is Mode.ASYNC else self._peak()
 
     async def _await_all(self, calls: int) -> float:
@@ -73,28 +73,28 @@ class Caller:
 
 
 def measure(name: str, mode: str, scenario: str) -> dict[str, float]:
-    """The figures of one subject."""
+    """Return the figures of one subject."""
     if scenario == MEMORY:
         return memory_of(name, Mode(mode))
     return time_of(name, Mode(mode), Scenario(scenario))
 
 
 def time_of(name: str, mode: Mode, scenario: Scenario) -> dict[str, float]:
-    """Nanoseconds of one guarded call, and of the bare loop at the same time: the best of some turns each."""
+    """Return the nanoseconds of one guarded call and of the bare loop, each the best of some turns."""
     disable_sleep()
     work = WORKS[mode, scenario]
     subject, bare = (Caller(SETUPS[each](mode, scenario)(work), mode) for each in (name, YARDSTICK))
     many, many_bare = _calls_for(subject, LOOP), _calls_for(bare, BARE_LOOP)
     turns = [(subject.seconds(many) / many, bare.seconds(many_bare) / many_bare) for _ in range(TURNS)]
     best, best_bare = (min(times) for times in zip(*turns, strict=True))
-    # Had a breaker opened or a budget run dry on the way, there would be fewer attempts than two for each call.
+    # If a breaker had opened or a budget had been exhausted, there would be fewer than two attempts per call.
     made = 0 if scenario is Scenario.SUCCESS else 2 * (subject.calls + bare.calls)
     _expect(next(ATTEMPTS), made)
     return {"ns": best * 1e9, "bare": best_bare * 1e9}
 
 
 def _calls_for(caller: Caller, wanted: float) -> int:
-    """How many calls take so many seconds; looks first whether a call does what it should."""
+    """Return how many calls take `wanted` seconds, after checking that a call returns the right value."""
     _expect(caller.value(), VALUE)
     calls = 1
     while (seconds := caller.seconds(calls)) < wanted / 4:
@@ -103,7 +103,7 @@ def _calls_for(caller: Caller, wanted: float) -> int:
 
 
 def memory_of(name: str, mode: Mode) -> dict[str, float]:
-    """Bytes of a policy, of a function guarded by it, and the peak of one good call."""
+    """Return the bytes of a policy, of a guarded function, and the peak of one successful call."""
     setup, works = SETUPS[name], copies(WORKS[mode, Scenario.SUCCESS])
     first = setup(mode, Scenario.SUCCESS)(next(works))
     policies: list[Any] = list(repeat(None, OBJECTS))
@@ -135,7 +135,7 @@ def _traced() -> int:
 
 def _peak_of(call: Call, mode: Mode) -> float:
     caller = Caller(call, mode)
-    caller.seconds(WARM_CALLS)  # what fills up is full now
+    caller.seconds(WARM_CALLS)  # fills the caches
     gc.collect()
     tracemalloc.start()
     peak = median(caller.peak() for _ in range(PEAKS))
@@ -145,4 +145,4 @@ def _peak_of(call: Call, mode: Mode) -> float:
 
 def _expect(found: object, wanted: object) -> None:
     if found != wanted:
-        raise RuntimeError(f"the subject does not do its work: {found!r} instead of {wanted!r}")
+        raise RuntimeError(f"the subject returned {found!r} instead of {wanted!r}")

@@ -1,1 +1,1 @@
-"""The service under load."""
+"""Load test of the service."""

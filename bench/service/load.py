@@ -1,6 +1,6 @@
-"""The service under load: dashboards that listen while sessions fail and recover, and a restart in between.
+"""Load test of the service: dashboards listen while sessions fail and recover, optionally with a restart.
 
-Prints what was heard by each listener against what is in the journal, the API's times meanwhile, and memory.
+Prints how many listeners received every event of the journal, the latency of the API, and memory.
 """
 
 from __future__ import annotations
@@ -29,45 +29,45 @@ from rung.testing import HttpError, Script
 
 TOKEN: Final = "a-token-for-the-load-test"
 HEADERS: Final = {"authorization": f"Bearer {TOKEN}"}
-GOAL: Final = 50.0  # milliseconds: the API's 99th percentile
+MAX_P99_MS: Final = 50.0  # of the API
 
 
 class Listener:
-    """A dashboard: hears every event, and comes back after a break where it left off."""
+    """A dashboard that receives every event, and resumes after a disconnect."""
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.heard: list[int] = []
-        self.breaks = 0
+        self.received: list[int] = []
+        self.disconnects = 0
 
     async def listen(self, client: aiohttp.ClientSession, ended: asyncio.Event) -> None:
-        """Until it is over."""
+        """Receive events until `ended` is set."""
         while not ended.is_set():
-            headers = {**HEADERS, "last-event-id": str(self.heard[-1] if self.heard else 0)}
+            headers = {**HEADERS, "last-event-id": str(self.received[-1] if self.received else 0)}
             try:
                 async with client.get(self.url + "api/events", headers=headers) as answer:
                     async for line in answer.content:
                         if line.startswith(b"id: "):
-                            self.heard.append(int(line[4:]))
+                            self.received.append(int(line[4:]))
             except (aiohttp.ClientError, OSError):
-                self.breaks += 1
+                self.disconnects += 1
                 await asyncio.sleep(0.2)
 
 
 def start(port: int, journal: Path) -> subprocess.Popen[bytes]:
-    """The service, in a process of its own."""
+    """Start the service as a process."""
     command = [sys.executable, "-m", "rung.cli.main", "serve", "--port", str(port), "--journal", str(journal)]
     return subprocess.Popen([*command, "--token", TOKEN], stdout=subprocess.DEVNULL)
 
 
 def fail_and_recover(place: Path, sessions: int, seconds: float) -> int:
-    """Sessions that fail and recover, from a few threads of this process; how many recoveries."""
+    """Run failing sessions in a few threads; return the number of recoveries."""
     made = [0] * 8
     until = time.monotonic() + seconds
     with open_journal(place) as journal:
 
         def work(number: int) -> None:
-            chance = random.Random(number)  # a play, not a lock
+            chance = random.Random(number)  # not for security
             while time.monotonic() < until:
                 rung.recover_sync(
                     Script(*[HttpError(529, "overloaded")] * chance.randint(0, 3), "fine"),
@@ -89,8 +89,8 @@ def fail_and_recover(place: Path, sessions: int, seconds: float) -> int:
     return sum(made)
 
 
-def ask_again_and_again(url: str, seconds: float) -> list[float]:
-    """What a page asks for, one after the other; how many milliseconds each took."""
+def poll_api(url: str, seconds: float) -> list[float]:
+    """Send the requests of a page repeatedly; return the sorted milliseconds of each."""
     times = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -102,20 +102,20 @@ def ask_again_and_again(url: str, seconds: float) -> list[float]:
                 ) as answer:  # our own
                     answer.read()
                 times.append((time.perf_counter() - asked) * 1e3)
-            except OSError:  # it is being restarted
+            except OSError:  # the service is restarting
                 time.sleep(0.1)
         time.sleep(0.05)
     return sorted(times)
 
 
-def memory(process: subprocess.Popen[bytes]) -> float:
-    """Megabytes of a process."""
+def memory_megabytes(process: subprocess.Popen[bytes]) -> float:
+    """Return the resident memory of a process in megabytes."""
     pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-async def up(url: str, client: aiohttp.ClientSession) -> None:
-    """Wait until it answers."""
+async def wait_until_up(url: str, client: aiohttp.ClientSession) -> None:
+    """Wait until the service answers."""
     for _ in range(300):
         try:
             async with client.get(url + "healthz"):
@@ -125,19 +125,19 @@ async def up(url: str, client: aiohttp.ClientSession) -> None:
     raise SystemExit("the service did not start")
 
 
-async def _all_heard(dashboards: list[Listener], place: Path) -> list[int]:
-    """What there is to hear, when all have heard it or had half a minute to."""
+async def _wait_for_listeners(dashboards: list[Listener], place: Path) -> list[int]:
+    """Return all events of the journal, after the listeners had up to 30 seconds to receive them."""
     with open_journal(place) as journal:
         kept = [seq for (seq,) in journal.read("SELECT seq FROM event ORDER BY seq")]
     for _ in range(300):
-        if all(one.heard and one.heard[-1] >= kept[-1] for one in dashboards):
+        if all(one.received and one.received[-1] >= kept[-1] for one in dashboards):
             break
         await asyncio.sleep(0.1)
     return kept
 
 
 async def measure(listeners: int, sessions: int, seconds: float, *, restart: bool) -> dict[str, Any]:
-    """One run."""
+    """Run the load test once."""
     place = Path(tempfile.mkdtemp(prefix="rung-load-")) / "journal.db"
     port = 20_000 + os.getpid() % 20_000
     url = f"http://127.0.0.1:{port}/"
@@ -146,22 +146,22 @@ async def measure(listeners: int, sessions: int, seconds: float, *, restart: boo
     loop = asyncio.get_running_loop()
     with ProcessPoolExecutor(2, get_context("spawn")) as others:
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as client:
-            await up(url, client)
+            await wait_until_up(url, client)
             dashboards, ended = [Listener(url) for _ in range(listeners)], asyncio.Event()
             tasks = [asyncio.create_task(one.listen(client, ended)) for one in dashboards]
             await asyncio.sleep(1)
-            before = memory(service)
+            before = memory_megabytes(service)
             work = loop.run_in_executor(others, fail_and_recover, place, sessions, seconds)
-            asking = loop.run_in_executor(others, ask_again_and_again, url, seconds)
+            asking = loop.run_in_executor(others, poll_api, url, seconds)
             if restart:
                 await asyncio.sleep(seconds / 2)
                 service.send_signal(signal.SIGKILL)
                 service.wait()
                 service = start(port, place)
-                await up(url, client)
+                await wait_until_up(url, client)
             recoveries, times = await work, await asking
-            kept = await _all_heard(dashboards, place)
-            after = memory(service)
+            kept = await _wait_for_listeners(dashboards, place)
+            after = memory_megabytes(service)
             ended.set()
             service.send_signal(signal.SIGINT)
             stopping = time.monotonic()
@@ -173,9 +173,9 @@ async def measure(listeners: int, sessions: int, seconds: float, *, restart: boo
     return {
         "recoveries": recoveries,
         "events": len(kept),
-        "whole": sum(one.heard == kept for one in dashboards),
+        "whole": sum(one.received == kept for one in dashboards),
         "listeners": listeners,
-        "breaks": sum(one.breaks for one in dashboards),
+        "breaks": sum(one.disconnects for one in dashboards),
         "median": times[len(times) // 2],
         "p99": times[int(len(times) * 0.99)],
         "calls": len(times),
@@ -185,7 +185,7 @@ async def measure(listeners: int, sessions: int, seconds: float, *, restart: boo
 
 
 def main() -> None:
-    """Run it and print it."""
+    """Run the load test, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--listeners", type=int, default=200)
     parser.add_argument("--sessions", type=int, default=500)
@@ -194,10 +194,10 @@ def main() -> None:
     options = parser.parse_args()
     found = asyncio.run(measure(options.listeners, options.sessions, options.seconds, restart=options.restart))
     print(f"{found['recoveries']} recoveries, {found['events']} events, {options.sessions} sessions")
-    print(f"listeners that heard every event once, in order: {found['whole']} of {found['listeners']}", end="")
-    print(f" ({found['breaks']} came back after a break)")
+    print(f"listeners that received every event once, in order: {found['whole']} of {found['listeners']}", end="")
+    print(f" ({found['breaks']} reconnects)")
     print(
-        f"API over {found['calls']} calls: median {found['median']:.1f} ms, p99 {found['p99']:.1f} ms (goal {GOAL:.0f})"
+        f"API over {found['calls']} calls: median {found['median']:.1f} ms, p99 {found['p99']:.1f} ms (goal {MAX_P99_MS:.0f})"
     )
     print(f"memory {found['memory'][0]:.0f} MB, at the end {found['memory'][1]:.0f} MB")
     print(f"Ctrl-C with {found['listeners']} streams open: ended after {found['stopped']:.2f} s")

@@ -1,4 +1,4 @@
-"""The demo's crew: tasks that are worked on, err, are reviewed and ask, on a real table, with nobody but a script."""
+"""Crew of the demo: a script plays the conductor and the workers on a real crew database."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from rung.store.crew.rows import TaskLease, TaskRow
 
-AT_ONCE: Final = 4
-STEPS: Final = 8
-MOST: Final = 120  # tasks; then the crew rests
-EVERY: Final = 1.5  # seconds
-WORK: Final = (
+MAX_WORKERS: Final = 4
+STEPS_PER_TASK: Final = 8
+MAX_TASKS: Final = 120  # afterwards the crew is idle
+TURN_SECONDS: Final = 1.5
+TITLES: Final = (
     "Read the old importer",
     "List what the new format cannot say",
     "Write the reader",
@@ -37,35 +37,38 @@ ERRORS: Final = (
     "FileNotFoundError: fixtures/large.bin",
     "ImportError: cannot import name 'Reader'",
 )
-QUESTIONS: Final = ("the two formats disagree about empty fields: which one is right?", "may the old importer go?")
+QUESTIONS: Final = (
+    "the two formats disagree about empty fields: which one is right?",
+    "may the old importer be deleted?",
+)
 
 
 class DemoCrew:
-    """A conductor and its workers, played; a person's words on the page are heard."""
+    """A scripted conductor with its workers. Replies from the dashboard take effect."""
 
-    def __init__(self, place: Path, random: Random) -> None:
-        self.place = str(place)
+    def __init__(self, path: Path, random: Random) -> None:
+        self.path = str(path)
         self._random = random
         self._claims: dict[str, TaskLease] = {}
         self._steps: dict[str, int] = {}
         self._added = 0
-        with CrewTable.open(self.place, create=True) as table:
+        with CrewTable.open(self.path, create=True) as table:
             self._add(table)
 
     def play(self, ended: threading.Event) -> None:
-        """Until the curtain falls."""
-        with CrewTable.open(self.place) as table:
+        """Run until the demo ends."""
+        with CrewTable.open(self.path) as table:
             table.own_state(WATCHDOG, TaskState.CONFIRMED)
-            while not ended.wait(EVERY):
-                with suppress(RungError):  # a person was quicker, or the table is busy
+            while not ended.wait(TURN_SECONDS):
+                with suppress(RungError):  # an operator was quicker, or the database is locked
                     self.turn(table)
 
     def turn(self, table: CrewTable) -> None:
-        """One look of the conductor, one step of each worker."""
-        for who in (CONDUCTOR, WATCHDOG):
-            table.own_state(who)
+        """Run one poll of the conductor and one step of each worker."""
+        for name in (CONDUCTOR, WATCHDOG):
+            table.own_state(name)
         open_ = table.tasks(*(state for state in TaskState if state is not TaskState.COMPLETE))
-        if not any(row.state is TaskState.WATCHING for row in open_) and self._added < MOST:
+        if not any(row.state is TaskState.WATCHING for row in open_) and self._added < MAX_TASKS:
             self._add(table)
         for row in open_:
             if row.state in (TaskState.ERROR, TaskState.NEEDS_REVIEW):
@@ -74,9 +77,12 @@ class DemoCrew:
                 with suppress(RungError):
                     self._step(table, self._claims[row.task_id], row)
             elif row.state is TaskState.EXITED and not row.outcome:
-                table.change(row.task_id, outcome="escalated", note="a person ended it")
+                table.change(row.task_id, outcome="escalated", note="stopped by an operator")
         at_work = sum(row.state not in (TaskState.WATCHING, TaskState.EXITED) for row in open_)
-        if at_work < AT_ONCE and (claim := table.claim_next(f"demo-{self._random.getrandbits(32):08x}")) is not None:
+        if (
+            at_work < MAX_WORKERS
+            and (claim := table.claim_next(f"demo-{self._random.getrandbits(32):08x}")) is not None
+        ):
             self._claims[claim.task_id], self._steps[claim.task_id] = claim, 0
 
     def _step(self, table: CrewTable, claim: TaskLease, row: TaskRow) -> None:
@@ -87,21 +93,21 @@ class DemoCrew:
         if row.state is TaskState.REVIEW_APPROVED:
             table.complete(claim, "TASK COMPLETE")
             del self._claims[row.task_id]
-        elif done > STEPS:
+        elif done > STEPS_PER_TASK:
             table.ask_review(claim, "Summary: done as asked\nTests: 43 passed", checkpoint=1)
-        elif self._random.random() < 0.08:  # noqa: PLR2004  # of the steps go wrong
+        elif self._random.random() < 0.08:  # noqa: PLR2004  # share of steps that fail
             table.error(claim, self._random.choice(ERRORS))
         else:
             if row.state is not TaskState.WORKING:
                 table.resume(claim)
-            table.beat(claim, progress=f"step {done} of {STEPS}")
+            table.beat(claim, progress=f"step {done} of {STEPS_PER_TASK}")
 
     def _answer(self, table: CrewTable, row: TaskRow) -> None:
-        """What the conductor says; now and then only a person can."""
-        if row.needs_person or self._random.random() < 0.6:  # noqa: PLR2004  # it takes a moment
+        """Answer as the conductor does; sometimes only an operator can."""
+        if row.needs_person or self._random.random() < 0.6:  # noqa: PLR2004  # so that replies take some polls
             return
         asking = len([one for one in table.tasks(TaskState.ERROR, TaskState.NEEDS_REVIEW) if one.needs_person])
-        if asking < len(QUESTIONS) and self._random.random() < 0.25:  # noqa: PLR2004  # of the answers
+        if asking < len(QUESTIONS) and self._random.random() < 0.25:  # noqa: PLR2004  # share of the answers
             table.change(row.task_id, note=f"{ASKS} {QUESTIONS[asking]}")
         elif row.state is TaskState.ERROR:
             body = f"FIX PROPOSAL\nRoot cause: {row.last_error}\nFix: look at what changed last, and undo it"
@@ -111,7 +117,7 @@ class DemoCrew:
 
     def _add(self, table: CrewTable) -> None:
         first = self._added
-        for title in WORK:
+        for title in TITLES:
             self._added += 1
             before = (f"task-{self._added - 1:02}",) if self._added - first in (2, 5, 9) else ()
             table.add(NewTask(task_id=f"task-{self._added:02}", title=title, instruction=title, depends_on=before))

@@ -1,4 +1,4 @@
-"""Five flaky agents, recovered on the five ladders while you watch: `python -m examples.demo_world.ladders`."""
+"""Run five failing agents on the five ladders, with progress: `python -m examples.demo_world.ladders`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.output import count
+from rung.cli.output import pluralize
 
 if TYPE_CHECKING:
     from rung.core.domain.request import Request
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """One story: an agent that fails so, on this ladder."""
+    """One example: an agent's scripted failures, and the ladder that recovers it."""
 
     ladder: str
     story: str
@@ -30,7 +30,7 @@ class Scene:
 @click.command()
 @click.option("--fast", is_flag=True, help="Do not pause for reading.")
 def command(*, fast: bool) -> None:
-    """Flaky agents, recovered on all five ladders. Nothing is called, nothing is written."""
+    """Run failing agents on all five ladders. No provider is called, no file is written."""
     from rich.console import Console
     from rich.rule import Rule
 
@@ -41,7 +41,7 @@ def command(*, fast: bool) -> None:
     from rung.testing import Script
 
     console = Console(highlight=False)
-    console.print("[bold]Rung[/] catches an agent when it falls. Five agents fail; watch what happens.\n")
+    console.print("[bold]Rung[/] recovers agents from failures. Five agents fail; here is what happens.\n")
     for number, scene in enumerate(scenes(), 1):
         backoff = {"base": 0.05, "cap": 0.2} if fast else {"base": 0.6, "cap": 2.0}
         chosen = policy(scene.ladder, backoff=backoff, report="", **scene.settings)
@@ -57,7 +57,7 @@ def command(*, fast: bool) -> None:
             **scene.ports,
         )
         colour = "green" if outcome.ok else "magenta"
-        console.print(f"\n[bold {colour}]{outcome.status}[/] after {count(outcome.attempts, 'attempt')}.", end=" ")
+        console.print(f"\n[bold {colour}]{outcome.status}[/] after {pluralize(outcome.attempts, 'attempt')}.", end=" ")
         console.print(_ending(outcome, chosen), markup=False)
         console.print()
     console.print("Use it: [bold]rung run -- your-agent[/], or [bold]@rung.guarded[/] in Python. See README.md.")
@@ -67,7 +67,7 @@ def _ending(outcome: Any, policy: Policy) -> str:
     if outcome.ok:
         return f"Result: {outcome.value}"
     names = [policy.ladder.rungs[level - policy.ladder.base_level].name for level in outcome.path]
-    return f"It went up {' → '.join(names)}. For you: {outcome.recommendation}"
+    return f"Rungs used: {' → '.join(names)}. Recommendation: {outcome.recommendation}"
 
 
 def _line(console: Any, pause: float) -> Any:
@@ -84,7 +84,7 @@ def _line(console: Any, pause: float) -> Any:
 
 
 def scenes() -> list[Scene]:
-    """The five stories."""
+    """Return the five examples."""
     from rung.core.domain.errors import AttemptError
     from rung.core.domain.request import Request
     from rung.testing import HttpError
@@ -92,7 +92,7 @@ def scenes() -> list[Scene]:
     return [
         Scene(
             ladder="task",
-            story="An agent meets an overloaded API, then a wrong path, then its plan leads nowhere.",
+            story="An agent gets an overloaded API, then a wrong path, then a plan that fails.",
             request=Request(prompt="Fix the failing test", model="small"),
             script=(
                 HttpError(529, "Overloaded"),
@@ -104,7 +104,7 @@ def scenes() -> list[Scene]:
         ),
         Scene(
             ladder="call",
-            story="A model call is rate-limited, then cut off twice. The caller gets one whole answer.",
+            story="A model call is rate-limited, then truncated twice. The caller gets one complete answer.",
             request=Request(prompt="Write the report", model="small", max_tokens=8_000),
             script=(
                 HttpError(429, "slow down", {"retry-after": "0.4"}),
@@ -115,7 +115,7 @@ def scenes() -> list[Scene]:
         ),
         Scene(
             ladder="pipeline",
-            story="A stage forgets a section, then three fresh agents run out of turns. Nobody is there to ask.",
+            story="A stage omits a section, then three new agents run out of turns. No operator is available.",
             request=Request(prompt="Review the design", model="small", max_turns=10),
             script=(
                 AttemptError("a section is missing", finding="partial_output", missing=("risks",), output="…"),
@@ -124,14 +124,14 @@ def scenes() -> list[Scene]:
         ),
         Scene(
             ladder="model",
-            story="A small model answers badly. The next one up takes over, priced and announced.",
+            story="A small model answers badly. The next model takes over, and its price is announced.",
             request=Request(prompt="Prove it", model="small"),
             script=(AttemptError("step 3 does not follow", finding="low_quality"),) * 2 + ("QED, checked",),
             settings={"models": [{"name": "small", "cost": 0.01}, {"name": "large", "cost": 0.12}]},
         ),
         Scene(
             ladder="crew",
-            story="A worker's fixes do not hold. The conductor has the cause looked for, and that helps.",
+            story="A worker's fixes fail. The conductor has the cause investigated, which helps.",
             request=Request(prompt="Port the parser", agent="worker-3"),
             script=(AttemptError("TypeError in parse()", finding="tool_error"),) * 6 + ("cause found: stale cache",),
         ),

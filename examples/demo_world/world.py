@@ -1,4 +1,4 @@
-"""A small live world for newcomers: scripted agents that fail and recover, and two weeks of their past."""
+"""Demo world: scripted agents that fail and recover live, and two weeks of past incidents."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 DAYS: Final = 14
-PAST: Final = 420  # recoveries of those days
+PAST_INCIDENTS: Final = 420
 MODELS: Final = (
     {"name": "swift-1", "cost": 0.002},
     {"name": "steady-2", "cost": 0.011},
     {"name": "grand-3", "cost": 0.06},
 )
 COSTS: Final = {model["name"]: float(str(model["cost"])) for model in MODELS}
-FAILS: Final = 0.42  # of the attempts
+FAILURE_RATE: Final = 0.42  # of the attempts
 
 
 class Agent(NamedTuple):
-    """Somebody at work: where, on what, on which ladder."""
+    """A scripted agent: its project, ladder and task."""
 
     name: str
     project: str
     ladder: str
-    work: str
+    task: str
 
 
 AGENTS: Final = (
@@ -63,8 +63,8 @@ AGENTS: Final = (
 )
 
 
-def _troubles(random: Random) -> tuple[tuple[float, Exception], ...]:
-    """What goes wrong, and how often compared with the rest."""
+def _weighted_errors(random: Random) -> tuple[tuple[float, Exception], ...]:
+    """Return the possible errors with their relative frequencies."""
     return (
         (9, HttpError(529, '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')),
         (8, HttpError(429, "Rate limit reached: 200000 tokens per minute", {"retry-after": str(random.randint(1, 4))})),
@@ -88,19 +88,19 @@ def _troubles(random: Random) -> tuple[tuple[float, Exception], ...]:
 
 
 class World:
-    """The demo's agents, their journal, and their policy."""
+    """The agents of the demo, their journal, and their policy."""
 
     def __init__(self, seed: int = 7) -> None:
-        self.place = Path(tempfile.mkdtemp(prefix="rung-demo-")) / "journal.db"
+        self.journal_path = Path(tempfile.mkdtemp(prefix="rung-demo-")) / "journal.db"
         self.settings: dict[str, Any] = {"policy": {"ladder": "model", "models": [dict(model) for model in MODELS]}}
-        self._random = Random(seed)  # noqa: S311  # a play, not a lock
+        self._random = Random(seed)  # noqa: S311  # not for security
         self._ended = threading.Event()
-        self._crew = DemoCrew(self.place.with_name("import.db"), Random(seed))  # noqa: S311
-        self.crews: tuple[str, ...] = (self._crew.place,)
+        self._crew = DemoCrew(self.journal_path.with_name("import.db"), Random(seed))  # noqa: S311
+        self.crews: tuple[str, ...] = (self._crew.path,)
 
     def begin(self, journal: Journal) -> None:
-        """Write the past, then let the agents work."""
-        self._past(journal)
+        """Write past incidents, then start the agents."""
+        self._write_past(journal)
         threading.Thread(target=self._crew.play, args=(self._ended,), name="demo-crew", daemon=True).start()
         for number, agent in enumerate(AGENTS):
             random = Random(self._random.random())  # noqa: S311
@@ -109,42 +109,38 @@ class World:
             ).start()
 
     def end(self) -> None:
-        """Stop."""
+        """Stop the agents."""
         self._ended.set()
 
     def clear(self) -> None:
-        """Throw the journal away."""
+        """Delete the journal."""
         with suppress(OSError):
-            shutil.rmtree(self.place.parent)
-
-    # -- a retry from the dashboard -------------------------------------------------------------------
+            shutil.rmtree(self.journal_path.parent)
 
     def reaches(self, request: Request) -> bool:
-        """The demo's models are played here."""
+        """Return whether the request is for one of the demo's models."""
         return request.model in COSTS
 
     def __call__(self, request: Request) -> str:
-        """One attempt, which mostly goes well."""
-        return self._attempt(request, self._random, fails=0.25, pause=1.0)
+        """Make an attempt that mostly succeeds."""
+        return self._attempt(request, self._random, failure_rate=0.25, pause=1.0)
 
-    # -- at work --------------------------------------------------------------------------------------
-
-    def _attempt(self, request: Request, random: Random, *, fails: float, pause: float) -> str:
+    def _attempt(self, request: Request, random: Random, *, failure_rate: float, pause: float) -> str:
         if pause:
             self._ended.wait(pause * random.uniform(0.4, 2.0))
         report_cost(COSTS.get(request.model, 0.004) * random.uniform(0.5, 2.0))
-        if random.random() < fails:
-            weights, errors = zip(*_troubles(random), strict=True)
+        if random.random() < failure_rate:
+            weights, errors = zip(*_weighted_errors(random), strict=True)
             raise random.choices(errors, weights)[0]
         return f"{request.prompt[:60]}: done, {random.randint(2, 40)} files looked at"
 
-    def _attempt_then(self, clock: FakeClock, request: Request) -> str:
-        """The same, long ago."""
+    def _past_attempt(self, clock: FakeClock, request: Request) -> str:
+        """Make an attempt on a clock in the past."""
         clock.advance(self._random.uniform(0.5, 9.0))
-        return self._attempt(request, self._random, fails=FAILS * 0.8, pause=0)
+        return self._attempt(request, self._random, failure_rate=FAILURE_RATE * 0.8, pause=0)
 
     def _live(self, journal: Journal, agent: Agent, random: Random, number: int) -> None:
-        view = View(journal, agent.project, self._ended)
+        view = LiveJournal(journal, agent.project, self._ended)
         for turn in range(1, 1_000_000):
             session = Session("swift-1", f"{agent.name}-{number}{turn:03}")
             asks = agent.ladder == "model"
@@ -153,25 +149,25 @@ class World:
                 if self._ended.wait(random.uniform(0.5, 4.0)):
                     return
                 ports: dict[str, Any] = {"ask": journal.operator_prompt(90.0)} if asks else {}
-                with suppress(Exception):  # the stage must not fall down
+                with suppress(Exception):  # an agent's failure must not end its thread
                     recover_sync(
-                        lambda request: self._attempt(request, random, fails=FAILS, pause=1.5),
-                        Request(prompt=agent.work, model="swift-1", agent=agent.name, idempotent=True),
+                        lambda request: self._attempt(request, random, failure_rate=FAILURE_RATE, pause=1.5),
+                        Request(prompt=agent.task, model="swift-1", agent=agent.name, idempotent=True),
                         policy=chosen, journal=view, session=session, breakers=BreakerRegistry(), retry_budget=None, **ports,
                     )  # fmt: skip
 
-    def _past(self, journal: Journal) -> None:
-        """Two weeks, in a second: the same recoveries on a clock that can be moved."""
+    def _write_past(self, journal: Journal) -> None:
+        """Write two weeks of incidents within a second, on a fake clock."""
         now = time.time()
-        for number in range(PAST):
+        for number in range(PAST_INCIDENTS):
             agent = self._random.choice(AGENTS)
-            at = now - 60 - DAYS * 86_400 * (1 - number / PAST) ** 1.2
+            at = now - 60 - DAYS * 86_400 * (1 - number / PAST_INCIDENTS) ** 1.2
             clock = FakeClock(at)
             recover_sync(
-                partial(self._attempt_then, clock),
-                Request(prompt=agent.work, model="swift-1", agent=agent.name, idempotent=True),
+                partial(self._past_attempt, clock),
+                Request(prompt=agent.task, model="swift-1", agent=agent.name, idempotent=True),
                 policy=_policy(agent, confirm="never", live=False),
-                journal=Past(journal, agent.project),
+                journal=PastJournal(journal, agent.project),
                 session=Session("swift-1", f"{agent.name}-{number // 5:03}"),
                 breakers=BreakerRegistry(),
                 retry_budget=None,
@@ -179,26 +175,26 @@ class World:
             )
 
 
-class Past(ProjectJournal):
-    """What is over: nobody orders anything there."""
+class PastJournal(ProjectJournal):
+    """Journal of the past incidents, which have no interventions."""
 
     def intervention(self, incident: str) -> None:  # the port's signature
-        """Nobody does."""
+        """Return no intervention."""
 
     def model_for(self, session: str) -> str:  # noqa: ARG002  # the port's signature
-        """Nobody did."""
+        """Return no model override."""
         return ""
 
 
-class View(ProjectJournal):
-    """The present, until the curtain falls."""
+class LiveJournal(ProjectJournal):
+    """Journal of the live agents; drops events once the demo has ended."""
 
     def __init__(self, journal: Journal, project: str, ended: threading.Event) -> None:
         super().__init__(journal, project)
         self._ended = ended
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
-        """Keep these events."""
+        """Append events, unless the demo has ended."""
         return None if self._ended.is_set() else super().append(incident, first, events)
 
 

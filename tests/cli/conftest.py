@@ -1,4 +1,4 @@
-"""No test writes into the journal of whoever runs it."""
+"""Fixtures: tests never write to the user's journal."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def _own_journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _measured(measured_processes: None) -> None:
-    """The commands run in processes of their own: measure those."""
+    """Measure coverage of the commands, which run as processes."""

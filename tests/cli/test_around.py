@@ -1,4 +1,4 @@
-"""What stands around the attempts of `rung run`: hooks, the form of an answer, a judge; and what the journal says of stalls."""
+"""Hooks, completion checks and judge of `rung run`; `rung detect output` and `rung detect stalls`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ print("fine")
 
 
 def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
-    """An attempt's hooks are told of the first attempt, a rung's of those that recovery makes."""
+    """Attempt hooks run for the first attempt, rung hooks for the attempts of a recovery."""
     hook, log = script(tmp_path / "hook", LOGS), tmp_path / "log"
     rows = "".join(
         f'[[hooks]]\nwhen = "{when}"\nrun = "{hook} {log}"\n' for when in ("attempt.pre", "attempt.post", "rung.post")
@@ -61,7 +61,7 @@ def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
 
 
 def test_a_hook_says_no(tmp_path: Path) -> None:
-    """A command that exits with 2 keeps the attempt from being made."""
+    """A pre-hook that exits with 2 vetoes the attempt."""
     no = script(tmp_path / "no", 'import sys\nsys.exit(print("not today", file=sys.stderr) or 2)')
     mark = tmp_path / "mark"
     done = run(
@@ -83,7 +83,7 @@ def test_a_hook_says_no(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("closed", "code"), [("false", 0), ("true", 3)])
 def test_a_hook_that_breaks(tmp_path: Path, closed: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is passed over and leaves a line; marked closed, the attempt is not made."""
+    """A failing hook is ignored and logged; if it fails closed, the attempt is not made."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     rows = "".join(
         f'[[hooks]]\nwhen = "{when}"\nrun = "/nowhere/hook"\nfail_closed = {closed}\n'
@@ -108,7 +108,7 @@ def test_a_hook_that_breaks(tmp_path: Path, closed: str, code: int, monkeypatch:
     ],
 )
 def test_a_file_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
-    """One line that names the key; exit 2, and nothing is run."""
+    """An invalid hook is a one-line error that names the key; exit code 2, and nothing runs."""
     (tmp_path / "rung.toml").write_text(text)
     done = run("--no-journal", "--", "echo", "fine", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
@@ -117,7 +117,7 @@ def test_a_file_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
 
 
 def test_a_judge_sends_it_back(tmp_path: Path) -> None:
-    """Work without evidence fails the judge's verdict, is nudged, and passes with it; the judge never sees thoughts."""
+    """Work without evidence fails the judge, is nudged, and then passes; the judge never sees thoughts."""
     seen = tmp_path / "case.json"
     judge = f"{script(tmp_path / 'judge', SCORES)} {seen}"
     done = run(
@@ -131,7 +131,7 @@ def test_a_judge_sends_it_back(tmp_path: Path) -> None:
 
 
 def test_claims_come_before_the_judge(tmp_path: Path) -> None:
-    """A file that is claimed and not there is found for free: the judge is not asked."""
+    """A claimed file that does not exist is found without asking the judge."""
     seen = tmp_path / "case.json"
     judge = f"{script(tmp_path / 'judge', SCORES)} {seen}"
     done = run(
@@ -143,13 +143,13 @@ def test_claims_come_before_the_judge(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_breaks_lets_it_pass(tmp_path: Path) -> None:
-    """Extensions fail open."""
+    """A failing judge does not fail the run."""
     done = run("--no-journal", "--judge", "/nowhere/judge", "--", "echo", "fine", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "fine\n")
 
 
 def test_sections_that_are_missing(tmp_path: Path) -> None:
-    """`[stop] sections` and `json` hold for a command's output as for an agent's closing words."""
+    """`[stop] sections` and `json` apply to the output of a command."""
     (tmp_path / "rung.toml").write_text('[stop]\nsections = ["Summary", "Risks"]\n')
     told = script(
         tmp_path / "agent",
@@ -165,7 +165,7 @@ def invoke(*words: str, given: str | None = None) -> Any:
 
 
 def test_detect_output() -> None:
-    """What is wrong with an answer, as JSON, and in the exit code."""
+    """`rung detect output` prints the finding as JSON, and exits with 1."""
     done = invoke("detect", "output", "--section", "Risks", given="# Summary\nall of it\n")
     assert (done.exit_code, json.loads(done.output)["missing"]) == (1, ["Risks"])
     assert json.loads(invoke("detect", "output", given="It is 7.").output) == {"ok": True}
@@ -175,7 +175,7 @@ def test_detect_output() -> None:
 
 
 def test_stalls_by_the_journals_history(tmp_path: Path) -> None:
-    """What takes ten times as long as such tasks did is named; so is what says nothing; what goes on as usual is not."""
+    """Tasks that take ten times as long as usual, or are silent, are reported; ordinary ones are not."""
     now = time.time()
     path = tmp_path / "j.db"
     with rung.journal(path) as journal:

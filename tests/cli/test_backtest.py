@@ -1,4 +1,4 @@
-"""`rung backtest`: another policy on what is in the journal, and what it cannot know said beside it."""
+"""`rung backtest`: another policy on recorded incidents, with its limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOW = 1_790_000_000.0
 
 
 def record(path: Path, *script: Any, at: float = NOW, project: str = "", **settings: Any) -> str:
-    """Recover once, into the journal; the incident's id."""
+    """Run one recovery into the journal; return the incident's id."""
     clock = FakeClock(at)
     play = Script(*script)
 
@@ -82,7 +82,7 @@ def policy_file(folder: Path, text: str) -> str:
 
 
 def test_the_policy_it_was_recorded_under(path: Path) -> None:
-    """Under the ladder it was recorded on nothing differs."""
+    """Under the recorded ladder nothing differs."""
     record(path, BUSY, "done")
     record(path, "done")  # nothing failed: nothing to try
     out = shown(path, "--policy", "task")
@@ -93,7 +93,7 @@ def test_the_policy_it_was_recorded_under(path: Path) -> None:
 
 
 def test_what_would_have_been_different(path: Path, tmp_path: Path) -> None:
-    """What would have stopped, and what it would have saved and lost, is said, and so is what nobody can know."""
+    """Prints which incidents would have stopped, what that saves and loses, and what is unknown."""
     same = record(path, BUSY, "done")
     stopped = record(path, BUSY, BUSY, BUSY, "done", at=NOW + 60)
     gone_on = record(path, BUSY, at=NOW + 120, attempts=1)
@@ -101,9 +101,9 @@ def test_what_would_have_been_different(path: Path, tmp_path: Path) -> None:
     out = " ".join(shown(path, "--policy", new).split())
     assert "3 incidents with a failure" in out
     assert "the same 1" in out
-    assert "fewer attempts 1; 1 of them had recovered, and would not have" in out
-    assert "unknown 1; 1 would have gone on where the recorded one ended" in out
-    assert "among the known 2 attempts fewer, about 7.0 s less, $0.50 less" in out
+    assert "fewer attempts 1; 1 of them recovered, and would not have" in out
+    assert "unknown 1; 1 would have continued after the recorded end" in out
+    assert "difference 2 attempts fewer, about 7.0 s less, $0.50 less" in out
     assert "2 attempts fewer, partial instead of recovered" in out
     assert "recorded: retried after 1.0 s" in out
     assert all(name in out for name in (stopped, gone_on))
@@ -112,7 +112,7 @@ def test_what_would_have_been_different(path: Path, tmp_path: Path) -> None:
 
 
 def test_as_json(path: Path, tmp_path: Path) -> None:
-    """The same for programs: every incident, the totals, and what cannot be known."""
+    """`--json` has every incident, the totals, and the limits."""
     name = record(path, BUSY, BUSY, "done", project="site")
     found = table(path, "--policy", policy_file(tmp_path, "[policy]\nretries = 0\nmodels = ['small', 'large']\n"))
     assert found["summary"]["unknown"] == 1
@@ -130,7 +130,7 @@ def test_as_json(path: Path, tmp_path: Path) -> None:
 
 
 def test_longer_waits_cost_time(path: Path, tmp_path: Path) -> None:
-    """Time that would have been added is said as such."""
+    """Additional time is reported as such."""
     record(path, BUSY, "done", backoff={"base": 1, "jitter": False})
     out = shown(path, "--policy", policy_file(tmp_path, "[policy]\nbackoff = {base = 4, jitter = false}\n"))
     assert "about 3.0 s more" in out
@@ -138,16 +138,16 @@ def test_longer_waits_cost_time(path: Path, tmp_path: Path) -> None:
 
 
 def test_another_ladder_and_another_end(path: Path, tmp_path: Path) -> None:
-    """Incidents of another ladder are tried all the same, and that is said."""
+    """Incidents of another ladder are replayed, and their number is printed."""
     record(path, BUSY, attempts=1)
     out = shown(path, "--policy", policy_file(tmp_path, '[policy]\nladder = "call"\nattempts = 1\n'))
     assert "another end     1" in out
-    assert "1 incident of these took place on another ladder." in out
+    assert "1 incident used another ladder." in out
     assert "as many attempts, failed instead of partial" in out
 
 
 def test_narrowed(path: Path, tmp_path: Path) -> None:
-    """Only a project's incidents, only since a time, and a project's own settings for its own."""
+    """`--project` and `--since` filter, and a project's table applies to its incidents."""
     old = record(path, BUSY, BUSY, "done", project="site", at=NOW - 9 * DAY)
     new = record(path, BUSY, BUSY, "done", project="site")
     other = record(path, BUSY, BUSY, "done", project="other")
@@ -158,11 +158,11 @@ def test_narrowed(path: Path, tmp_path: Path) -> None:
     assert "stopped" in words[new]
     only = table(path, "--policy", file, "--project", "site", "--since", "2026-09-16")["incidents"]
     assert [one["incident"] for one in only] == [new]
-    assert "No incident that has ended with a failure in it." in shown(path, "--policy", file, "--project", "none")
+    assert "No closed incident with a failure." in shown(path, "--policy", file, "--project", "none")
 
 
 def test_a_limit(path: Path, tmp_path: Path) -> None:
-    """So many are shown, the latest, and how many more there are."""
+    """`--limit` prints the latest, and the number of the others."""
     names = [record(path, BUSY, "done", at=NOW + n) for n in range(3)]
     file = policy_file(tmp_path, "[policy]\nattempts = 1\n")
     out = shown(path, "--policy", file, "--limit", "1")
@@ -173,7 +173,7 @@ def test_a_limit(path: Path, tmp_path: Path) -> None:
 
 
 def test_more_incidents_than_a_page(path: Path) -> None:
-    """Events are read by the page, and none is missed."""
+    """Events are read in pages without losing any."""
     names = [record(path, BUSY, "done", at=NOW + n) for n in range(5)]
     with open_journal(path) as journal:
         found = [Incident.of(events).id for events in ended_incidents(journal, [], page_size=2)]
@@ -181,7 +181,7 @@ def test_more_incidents_than_a_page(path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_left_out_and_said(path: Path) -> None:
-    """An incident whose events are gone, begin too late, or are of another version is left out; the rest is not."""
+    """Incidents with missing, truncated or unknown events are skipped; the others are replayed."""
     gone, late, newer, fine = (record(path, BUSY, "done", at=NOW + n) for n in range(4))
     with open_journal(path) as journal:
         for sql, name in (
@@ -193,11 +193,11 @@ def test_what_cannot_be_read_is_left_out_and_said(path: Path) -> None:
     found = table(path, "--policy", "task")
     assert found["unreadable"] == [gone, late, newer]
     assert [one["incident"] for one in found["incidents"]] == [fine]
-    assert "3 incidents could not be read and are left out." in shown(path, "--policy", "task")
+    assert "3 incidents could not be read and are skipped." in shown(path, "--policy", "task")
 
 
 def test_misuse(path: Path, tmp_path: Path) -> None:
-    """No journal, no such policy, a wrong time: said in one line, and no journal is made."""
+    """A missing journal, an unknown policy or an invalid time is a one-line error; no journal is created."""
     assert isinstance(run(path, "--policy", "task").exception, StoreError)
     assert not path.exists()
     wrong = run(path, "--policy", "tsk").exception

@@ -1,4 +1,4 @@
-"""What cannot be used ends as one line that names file, key, value and what is allowed; exit code 2; nothing run."""
+"""Invalid input is a one-line error with file, key, value and what is allowed; exit code 2; nothing runs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_file_that_is_wrong(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [("ladder", "check"), ("ladder", "show"), ("policy", "check")])
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 def test_every_command_that_reads_a_file(command: tuple[str, ...], as_json: tuple[str, ...], tmp_path: Path) -> None:
-    """All commands refuse a wrong file, and one that is not there, in the same way."""
+    """All commands reject an invalid or missing file in the same way."""
     path = tmp_path / "own.toml"
     assert refused(*command, str(path), *as_json) == f"rung: {path}: cannot be read: No such file or directory\n"
     path.write_text("[policy]\natempts = 3\n")
@@ -101,7 +101,7 @@ def test_every_command_that_reads_a_file(command: tuple[str, ...], as_json: tupl
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A folder and bytes that are not UTF-8 are refused by name."""
+    """A folder and a file that is not UTF-8 are rejected by name."""
     assert refused("policy", "check", str(tmp_path)) == f"rung: {tmp_path}: cannot be read: Is a directory\n"
     path = tmp_path / "latin.toml"
     path.write_bytes(b'[policy]\nname = "caf\xe9"\n')
@@ -119,13 +119,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_do_not_exist(arguments: tuple[str, ...], words: list[str]) -> None:
-    """A ladder, template, kind or schema that does not exist: one line with what there is."""
+    """An unknown ladder, template, kind or schema is a one-line error that lists the valid names."""
     line = refused(*arguments)
     assert all(word in line for word in words)
 
 
 def test_a_huge_value_stays_one_readable_line(tmp_path: Path) -> None:
-    """A whole table in the wrong place is clipped in the line, not printed."""
+    """A table given as a value is clipped in the error."""
     path = tmp_path / "own.toml"
     path.write_text(f"[policy]\nunattended = [{', '.join(map(str, range(5000)))}]\n")
     line = refused("policy", "check", str(path))
@@ -135,7 +135,7 @@ def test_a_huge_value_stays_one_readable_line(tmp_path: Path) -> None:
 
 
 def test_the_error_as_a_value(tmp_path: Path) -> None:
-    """Programs get the same as an exception: a ConfigError with path, key, value and what is allowed."""
+    """The library raises a ConfigError with path, key, value and what is allowed."""
     path = tmp_path / "own.toml"
     path.write_text("[policy]\nretries = -1\n")
     with pytest.raises(FileError) as raised:

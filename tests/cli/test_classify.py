@@ -37,7 +37,7 @@ def found(*arguments: str, given: str | bytes | None = None) -> dict[str, Any]:
 
 
 def test_text_as_an_argument() -> None:
-    """The command names a text as the library does, with the rule and its reason."""
+    """The command classifies a text as the library does, with the rule and its reason."""
     text = "Error: 429 Too Many Requests"
     failure = classify(text)
     table = found(text)
@@ -49,7 +49,7 @@ def test_text_as_an_argument() -> None:
 
 
 def test_text_from_a_pipe() -> None:
-    """Without an argument, or with a dash, the text comes from the pipe, whatever bytes are in it."""
+    """Without an argument, or with a dash, the text is read from the pipe, even if it is not UTF-8."""
     assert found(given="API Error: 529 Overloaded")["kind"] == "overloaded"
     assert found("-", given="API Error: 529 Overloaded")["kind"] == "overloaded"
     assert found(given=b"\xff\xfe cat: x: No such file or directory")["kind"] == "not_found"
@@ -66,13 +66,13 @@ def test_every_fact_counts() -> None:
 
 
 def test_exceptions_bring_their_bases() -> None:
-    """A built-in exception is named as if it had been raised: its base classes count."""
+    """A built-in exception is classified with its base classes."""
     assert found("", "--exception", "ConnectionResetError")["kind"] == classify(ConnectionResetError()).kind
     assert found("", "--exception", "FileNotFoundError")["kind"] == classify(FileNotFoundError()).kind
 
 
 def test_for_people() -> None:
-    """The plain output says kind, retryable, wait, rule, reason and fingerprint."""
+    """The plain output has kind, retryable, wait, rule, reason and fingerprint."""
     out = run("classify", "--status", "429", "--header", "retry-after:20", "slow down").output
     rule = next(rule for rule in RULES if rule.id == classify(evidence_of({"status": 429, "body": "slow down"})).rule)
     for word in ("rate_limit", "retryable    yes", "retry-after  20 s", rule.id, rule.why, "fingerprint"):
@@ -80,7 +80,7 @@ def test_for_people() -> None:
 
 
 def test_nothing_known() -> None:
-    """Text no rule knows is unknown and not retryable, and says that no rule matched."""
+    """Text without a matching rule is unknown and not retryable."""
     table = found("the cat sat on the keyboard")
     assert (table["kind"], table["retryable"], table["rule"]) == ("unknown", False, "unknown")
     assert table["why"]
@@ -88,14 +88,14 @@ def test_nothing_known() -> None:
 
 @pytest.mark.parametrize("header", ["retry-after", ": 20"])
 def test_a_header_without_a_name_or_value(header: str) -> None:
-    """A header that is not NAME:VALUE ends with exit code 2 and says what is allowed."""
+    """A header that is not NAME:VALUE ends with exit code 2 and the allowed form."""
     done = run("classify", "x", "--header", header)
     assert done.exit_code == 2
     assert done.stderr == f"rung: --header: {header!r} is invalid; must be NAME:VALUE, such as retry-after:20\n"
 
 
 def test_nothing_to_name() -> None:
-    """At a terminal, without text or facts, it asks for them instead of waiting for input."""
+    """At a terminal, without text or facts, it exits with an error instead of waiting for input."""
     there, here = pty.openpty()
     try:
         bare, told = (
@@ -113,7 +113,7 @@ def test_nothing_to_name() -> None:
         os.close(there)
         os.close(here)
     assert bare.returncode == 2
-    assert "Nothing to name" in bare.stderr
+    assert "Nothing to classify" in bare.stderr
     assert told.returncode == 0
 
 
@@ -133,7 +133,7 @@ def test_every_kind_is_explained(kind: Kind) -> None:
 
 
 def test_a_loop_enters_higher_the_longer_it_runs() -> None:
-    """The loop's thresholds on the task ladder are told."""
+    """The entry of a loop lists its thresholds."""
     entries = json.loads(run("explain", "loop_detected", "--json").output)["kind"]["enters"]["task"]
     assert [(entry["repeats"], entry["rung"]) for entry in entries] == [
         (0, "replan"),
@@ -144,7 +144,7 @@ def test_a_loop_enters_higher_the_longer_it_runs() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_is_explained(rule: Any) -> None:
-    """Each rule tells its kind, its reason, and an example that it matches."""
+    """Each rule has a kind, a reason, and an example that it matches."""
     table = json.loads(run("explain", rule.id, "--json").output)["rule"]
     assert (table["id"], table["kind"], table["why"], table["retryable"]) == (
         rule.id,
@@ -152,7 +152,7 @@ def test_every_rule_is_explained(rule: Any) -> None:
         rule.why,
         rule.retryable,
     )
-    assert table["example"] == json.loads(json.dumps(explain.facts_table(rule.example)))
+    assert table["example"] == json.loads(json.dumps(explain.evidence_fields(rule.example)))
     assert rule.kind in run("explain", rule.id).output
 
 
@@ -176,7 +176,7 @@ def test_without_a_name_all_kinds() -> None:
 
 
 def test_an_unknown_name() -> None:
-    """A name that is neither ends with exit code 2, on one line, with the near ones."""
+    """An unknown name is a one-line error with similar names; exit code 2."""
     done = run("explain", "rate_limt")
     assert done.exit_code == 2
     assert done.stdout == ""
@@ -198,7 +198,7 @@ def lines(output: str) -> list[dict[str, Any]]:
 
 
 def test_a_file_of_errors(tmp_path: Path) -> None:
-    """Each line is named, in order, with its id; a label beside it is not looked at."""
+    """Each line is classified in order, with its id; a label is ignored."""
     file = tmp_path / "errors.jsonl"
     file.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n\n")
     named = lines(run("classify", "--jsonl", str(file)).output)
@@ -212,7 +212,7 @@ def test_a_file_of_errors(tmp_path: Path) -> None:
 
 
 def test_a_pipe_of_errors_is_answered_as_it_comes() -> None:
-    """Who writes one line and waits gets its answer before writing the next."""
+    """Each line is answered before the next one is written."""
     process = subprocess.Popen(
         [sys.executable, "-m", "rung.cli.main", "classify", "--jsonl"],
         stdin=subprocess.PIPE,
@@ -234,21 +234,21 @@ def test_a_pipe_of_errors_is_answered_as_it_comes() -> None:
     ("arguments", "given", "said"),
     [
         (["--jsonl"], "{}\nnot json\n", "standard input, line 2: not JSON"),
-        (["--jsonl"], "[1]\n", "line 1: list where a JSON object is wanted"),
+        (["--jsonl"], "[1]\n", "line 1: list is not a JSON object"),
         (["--jsonl", "/no/such/file"], "", "/no/such/file: cannot be read: No such file"),
-        (["--jsonl", "--status", "429"], "", "leave out --status"),
+        (["--jsonl", "--status", "429"], "", "remove --status"),
         (["--rules", "/no/such/file", "x"], "", "/no/such/file: cannot be read"),
     ],
 )
 def test_lines_that_are_no_errors(arguments: list[str], given: str, said: str) -> None:
-    """What cannot be read ends with exit 2 and says where; what came before was answered."""
+    """Invalid input exits with 2 and names the line; earlier lines are answered."""
     result = run("classify", *arguments, given=given)
     assert result.exit_code == 2
     assert said in result.output
 
 
 def test_rules_of_ones_own(tmp_path: Path) -> None:
-    """A file's rules are asked too."""
+    """The rules of a file are used as well."""
     file = tmp_path / "rung.toml"
     file.write_text('[[rules]]\nid = "ours"\nkind = "overloaded"\nretryable = true\nmessage_has = "no seat left"\n')
     try:
@@ -260,7 +260,7 @@ def test_rules_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_the_numbers_of_an_overflow() -> None:
-    """Both numbers are shown."""
+    """The requested tokens and the limit are printed."""
     text = "prompt is too long: 210000 tokens > 200000 maximum"
-    assert "210,000 asked for, 200,000 fit" in run("classify", text).output
+    assert "210,000 requested, limit 200,000" in run("classify", text).output
     assert json.loads(run("classify", text, "--json").output)["tokens"] == {"limit": 200_000, "asked": 210_000}

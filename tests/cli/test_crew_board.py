@@ -1,4 +1,4 @@
-"""The board in the terminal: everything on one screen, also of ten thousand tasks."""
+"""The board in the terminal: one screen, even with ten thousand tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
-    """A crew with something to see."""
+    """Return a crew with tasks in several states."""
     at = str(tmp_path / "crew.db")
     with CrewTable.open(at, create=True) as table:
         for number in range(1, 6):
@@ -41,13 +41,13 @@ def run(*words: str, columns: str = "140") -> subprocess.CompletedProcess[str]:
 
 
 def test_the_board_is_printed_once(place: str) -> None:
-    """Conductor, watchdog, counts, and the tasks: the one that needs a person on top."""
+    """Prints conductor, watchdog, counts and tasks; a task that needs an operator comes first."""
     done = run("board", "--once", "--db", place)
     assert done.returncode == 0, done.stderr
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     assert lines[0].startswith("conductor  watching")
     assert lines[1].startswith("watchdog   watching")
-    assert lines[2] == "tasks      5: 3 watching, 1 working, 1 error  · 1 need a person"
+    assert lines[2] == "tasks      5: 3 watching, 1 working, 1 error  · 1 need an operator"
     tasks = [line for line in lines if line.startswith("task-")]
     assert [line.split()[0] for line in tasks] == ["task-04", "task-02", "task-01", "task-03", "task-05"]
     assert all(words in tasks[0] for words in ("error", "worker-four", "which of the two?"))
@@ -55,7 +55,7 @@ def test_the_board_is_printed_once(place: str) -> None:
 
 
 def test_a_task_is_one_line_also_on_a_narrow_screen(place: str) -> None:
-    """So that as many as were counted fit it."""
+    """Each task takes one line, so that the computed number fits the screen."""
     with CrewTable.open(place) as table:
         table.change("task-04", note=f"{ASKS} {'a long question ' * 20}", progress="much has been done " * 20)
     lines = run("board", "--once", "--db", place, columns="80").stdout.splitlines()
@@ -64,7 +64,7 @@ def test_a_task_is_one_line_also_on_a_narrow_screen(place: str) -> None:
 
 
 def test_many_tasks_are_counted_and_the_active_shown(tmp_path: Path) -> None:
-    """Of ten thousand, those at work are seen and the rest is a number."""
+    """Of ten thousand tasks, active ones are listed and the rest is counted."""
     at = str(tmp_path / "crew.db")
     with CrewTable.open(at, create=True) as table:
         table.connection.begin()
@@ -82,7 +82,7 @@ def test_many_tasks_are_counted_and_the_active_shown(tmp_path: Path) -> None:
 
 
 def test_what_is_no_table_is_said_in_a_line(tmp_path: Path) -> None:
-    """Exit 2, and how to make one."""
+    """A missing database is exit code 2, with the command that creates it."""
     done = run("board", "--once", "--db", str(tmp_path / "none.db"))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -90,7 +90,7 @@ def test_what_is_no_table_is_said_in_a_line(tmp_path: Path) -> None:
 
 
 def test_on_a_terminal_it_goes_on_and_follows_the_table(place: str) -> None:
-    """What changes is seen without asking again; Ctrl-C ends it without a trace of an error."""
+    """Changes appear on the live board; Ctrl-C ends it without a traceback."""
     main, other = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "rung", "crew", "board", "--interval", "0.1", "--db", place],

@@ -29,7 +29,7 @@ def lines(*rows: Any) -> str:
 
 
 def test_one_answer_a_line(tmp_path: Path) -> None:
-    """Each trajectory gets its answer, with the number of the step at which it was noticed."""
+    """Each trajectory gets its answer, with the step at which the loop was detected."""
     text = lines({"id": "a", "steps": STUCK}, {"id": "b", "steps": FINE}, {"id": "c", "steps": []})
     path = tmp_path / "t.jsonl"
     path.write_text(text)
@@ -43,7 +43,7 @@ def test_one_answer_a_line(tmp_path: Path) -> None:
 
 
 def test_every_finding() -> None:
-    """With --all each later step of a loop is there too, with its count, stage and words."""
+    """With --all every later finding is included, with count, stage and text."""
     answer = json.loads(run("--jsonl", "--all", given=lines({"id": "a", "steps": STUCK})).output)
     assert [(one["at"], one["repeats"], one["stage"], one["news"]) for one in answer["findings"]] == [
         (12, 3, "replan", True),
@@ -66,7 +66,7 @@ def test_settings_of_a_policy_file(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read() -> None:
-    """A bad line is named by its number, after the answers before it; exit code 2."""
+    """An invalid line is named by its number, after the earlier answers; exit code 2."""
     for bad, word in (
         ("{", "not JSON"),
         ("[]", "steps"),

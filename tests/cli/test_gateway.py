@@ -1,4 +1,4 @@
-"""`rung gateway` from the command line: one command behind it, the lines to paste, keys, and misuse."""
+"""`rung gateway`: one command behind it, environment variables, keys, and wrong usage."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def gateway(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_one_command_behind_it(tmp_path: Path) -> None:
-    """A command that knows nothing of it survives an overload, and what that took is told at the end."""
+    """A command survives an overload, and the summary is printed at the end."""
     with Lab([{"fault": "overloaded", "request": 1}]) as lab:
         done = gateway("--anthropic", lab.url, "run", "--", sys.executable, "-c", AGENT, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (0, "word1 word2 word3\n")
-        assert "1 recovered (met: 1x overloaded)" in done.stderr
+        assert "1 recovered (failures: 1x overloaded)" in done.stderr
         assert lab.attempts == 2
         done = gateway("run", "--", sys.executable, "-c", "raise SystemExit(7)", cwd=tmp_path)
         assert done.returncode == 7
 
 
 def test_the_lines_to_paste(tmp_path: Path) -> None:
-    """--print-env prints what points agents at it, and starts nothing."""
+    """--print-env prints the environment variables without starting the gateway."""
     done = gateway("--port", "8123", "--print-env", cwd=tmp_path)
     assert done.stdout.splitlines() == [
         "export ANTHROPIC_BASE_URL=http://127.0.0.1:8123",
@@ -50,7 +50,7 @@ def test_the_lines_to_paste(tmp_path: Path) -> None:
 
 
 def test_a_key(tmp_path: Path) -> None:
-    """new-key prints a key once, and the lines that know it by its hash: with them a gateway may listen wider."""
+    """new-key prints a key once, and its entry with the hash, which allows a non-loopback address."""
     done = gateway("new-key", "--project", "site", cwd=tmp_path)
     key, _, table = done.stdout.partition("\n\n")
     assert key.startswith("rung-")
@@ -60,7 +60,7 @@ def test_a_key(tmp_path: Path) -> None:
 
 
 def test_misuse(tmp_path: Path) -> None:
-    """What cannot be is said in one line that names it, with exit code 2."""
+    """An invalid option is a one-line error that names it; exit code 2."""
     (tmp_path / "rung.toml").write_text("[gateway.timeouts]\nidle_timeout = 0\n")
     for words, named in (
         (("--print-env",), "gateway.timeouts.idle"),
@@ -78,7 +78,7 @@ def test_misuse(tmp_path: Path) -> None:
 
 
 def test_served_until_a_signal(tmp_path: Path) -> None:
-    """It says where it listens, reads a changed file again, and ends with 0 on SIGTERM."""
+    """The gateway prints its address, reloads a changed file, and exits with 0 on SIGTERM."""
     (tmp_path / "rung.toml").write_text("[gateway]\nport = 0\n")
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen([*RUNG], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=env) as process:

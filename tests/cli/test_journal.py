@@ -1,4 +1,4 @@
-"""`rung report`, `log`, `show` and `journal`: what real recoveries wrote, on the screen and for programs."""
+"""`rung report`, `log`, `show` and `journal`: reports over real recoveries, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def good(*arguments: str) -> str:
 
 
 def refused(*arguments: str) -> str:
-    """The one line that says why not."""
+    """Return the one-line error of a command that fails with exit code 2."""
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     line, end = done.stderr.split("\n", 1)
@@ -64,7 +64,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Record
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("filters", [(), ("--project", "web"), ("--since", "2027-01-16")], ids=str)
 def test_every_report_fits_eighty_columns(recorded: Recorded, name: str, filters: tuple[str, ...]) -> None:
-    """No line of any report is longer than a screen; each says what it is about."""
+    """No line of a report is wider than the terminal; each report has a title."""
     shown = good("report", name, *filters)
     assert shown.startswith(name)
     assert len(shown.splitlines()) >= 2
@@ -72,7 +72,7 @@ def test_every_report_fits_eighty_columns(recorded: Recorded, name: str, filters
 
 
 def test_the_overview_says_how_it_stands(recorded: Recorded) -> None:
-    """Attempts with their failures, incidents with their ends, what fails, what helps, what is seen most."""
+    """The overview has attempts, incidents, failures, rungs and messages."""
     tried = list(recorded.tried())
     failed = [attempt for attempt in tried if attempt.kind]
     shown = good("report")
@@ -80,12 +80,12 @@ def test_the_overview_says_how_it_stands(recorded: Recorded) -> None:
     recovered = sum(outcome.status == "recovered" for outcome in recorded.outcomes)
     assert f"recovered  {recovered} (" in shown
     assert "1 question asked" in shown
-    for heading in ("What fails", "Models", "What helps", "Seen most"):
+    for heading in ("Failures", "Models", "Rungs", "Most frequent messages"):
         assert heading in shown
 
 
 def test_failures_have_a_line_over_time(recorded: Recorded) -> None:
-    """Beside each kind stands when it failed: the no-ideas of the last day are the tallest."""
+    """Each kind has a sparkline whose tallest block is its worst day."""
     row = next(line for line in good("report", "failures").splitlines() if line.startswith("unknown"))
     assert row.rstrip().endswith("█")
 
@@ -102,7 +102,7 @@ def test_a_report_as_json_is_what_the_library_says(recorded: Recorded) -> None:
 
 
 def test_json_and_csv_hold_every_report(recorded: Recorded) -> None:
-    """Each report can be read by programs in both ways, with the same rows."""
+    """Each report has the same rows as JSON and as CSV."""
     for name in REPORTS:
         parts = json.loads(good("report", name, "--json"))
         first = parts["totals" if name == "overview" else "rows"]
@@ -115,7 +115,7 @@ def test_json_and_csv_hold_every_report(recorded: Recorded) -> None:
 
 
 def test_the_state_of_a_message_is_shown(recorded: Recorded) -> None:
-    """A message that was resolved and came again is shown as a regression."""
+    """A resolved message that occurs again is a regression."""
     group = next(g for g in groups(recorded.journal, now=START, project="api") if g.kind == "unknown")
     resolve(recorded.journal, group, now=recorded.clock.now())
     assert "resolved" in good("report", "messages")
@@ -124,14 +124,14 @@ def test_the_state_of_a_message_is_shown(recorded: Recorded) -> None:
 
 
 def test_nothing_recorded_is_said(recorded: Recorded) -> None:
-    """A report without rows says so instead of showing an empty table."""
+    """A report without rows prints a text instead of an empty table."""
     for name in REPORTS:
         assert "Nothing" in (shown := good("report", name, "--project", "none")) or "No " in shown
         assert good("report", name, "--project", "none", "--csv").count("\n") <= 2
 
 
 def test_wrong_reports(recorded: Recorded) -> None:
-    """A report, a time or a filter that cannot be is one line, exit code 2."""
+    """An invalid report, time or filter is a one-line error; exit code 2."""
     assert "did you mean failures?" in refused("report", "failurs")
     assert "session: 'a' is invalid; must be left out" in refused("report", "latency", "--session", "a")
     assert "until" in refused("report", "--since", "2027-01-02", "--until", "2027-01-01")
@@ -156,7 +156,7 @@ def entries(*arguments: str) -> list[dict[str, Any]]:
 
 
 def test_the_log_is_every_event_in_order(recorded: Recorded) -> None:
-    """Each event is one line, the last at the end; the limit counts from there."""
+    """Each event is one line, the latest last; the limit keeps the latest."""
     events = [(o.id, n) for o in recorded.outcomes for n in range(len(o.events))]
     assert [(entry["incident"], entry["n"]) for entry in entries("-n", "1000")] == events
     assert [(entry["incident"], entry["n"]) for entry in entries("-n", "3")] == events[-3:]
@@ -167,7 +167,7 @@ def test_the_log_is_every_event_in_order(recorded: Recorded) -> None:
 
 
 def test_a_line_says_what_happened(recorded: Recorded) -> None:
-    """A line has the time, the incident, a mark and words; an attempt has its number and time, a rung its name."""
+    """A line has time, incident, mark and text; an attempt has its number and duration, a rung its name."""
     first = next(o for o in recorded.outcomes if o.attempts == 2).id
     lines = [line for line in good("log", "-n", "1000").splitlines() if first in line]
     assert [line.partition(first)[2].split(None, 1)[1] for line in lines] == [
@@ -180,7 +180,7 @@ def test_a_line_says_what_happened(recorded: Recorded) -> None:
 
 
 def test_the_log_is_narrowed(recorded: Recorded) -> None:
-    """By project, session, and incidents in which there was a kind of failure."""
+    """The log filters by project, session and kind of failure."""
     ids = {o.id for o in recorded.outcomes if any("rate_limit" in str(e) for e in o.events)}
     assert {entry["incident"] for entry in entries("-n", "1000", "--kind", "rate_limit")} == ids
     terms = {o.id: o.events[0].terms for o in recorded.outcomes if isinstance(o.events[0], ev.Opened)}
@@ -192,7 +192,7 @@ def test_the_log_is_narrowed(recorded: Recorded) -> None:
 
 
 def test_follow_shows_what_comes(recorded: Recorded) -> None:
-    """`-f` shows what is written after it began, from another process, until Ctrl-C."""
+    """`-f` prints events that another process writes, until Ctrl-C."""
     command = [sys.executable, "-m", "rung", "log", "-f", "-n", "1", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout is not None
@@ -207,7 +207,7 @@ def test_follow_shows_what_comes(recorded: Recorded) -> None:
 
 
 def test_an_event_of_a_newer_rung_does_not_stop_the_log(recorded: Recorded) -> None:
-    """An event this version does not know is named, and the rest is shown."""
+    """An unknown event is printed by name, and the other events are printed."""
     incident = recorded.outcomes[0].id
     body = json.dumps({"v": 1, "name": "levitated", "at": START})
     recorded.journal.write(
@@ -224,7 +224,7 @@ def test_an_event_of_a_newer_rung_does_not_stop_the_log(recorded: Recorded) -> N
 
 
 def test_show_tells_the_whole_climb(recorded: Recorded) -> None:
-    """What was seen, by which rule it was named, what was decided, changed, waited and spent, and how it ended."""
+    """`rung show` prints the evidence, the rule, decisions, changes, waits, cost and the end."""
     incident = next(o for o in recorded.outcomes if any(isinstance(e, ev.ModelRestored | ev.Changed) for e in o.events))
     shown = good("show", incident.id)
     plain = " ".join(shown.split())
@@ -244,7 +244,7 @@ def test_show_tells_the_whole_climb(recorded: Recorded) -> None:
 
 
 def test_show_advises_where_it_did_not_work(recorded: Recorded) -> None:
-    """An incident that ended badly is shown with its reason and what a person should do."""
+    """An incident that failed has its reason and a recommendation."""
     incident = next(o for o in recorded.outcomes if not o.ok)
     plain = " ".join(good("show", incident.id).split())
     assert incident.reason in plain
@@ -253,7 +253,7 @@ def test_show_advises_where_it_did_not_work(recorded: Recorded) -> None:
 
 
 def test_show_shows_questions_and_answers(recorded: Recorded) -> None:
-    """Who was asked what, with which choices, and what was answered."""
+    """A question has its options and the answer."""
     asked = next(o for o in recorded.outcomes if any(isinstance(e, ev.Answered) for e in o.events))
     plain = " ".join(good("show", asked.id).split())
     assert "ask auth_error: bad key" in plain
@@ -274,7 +274,7 @@ def test_show_as_json_is_the_row_and_the_events(recorded: Recorded) -> None:
 
 
 def test_an_incident_is_found_by_its_beginning(recorded: Recorded) -> None:
-    """As much of an id as is unique suffices; none or several is one line that says so."""
+    """A unique prefix of an id suffices; no match or several are a one-line error."""
     ids = [outcome.id for outcome in recorded.outcomes]
     whole = ids[0]
     short = next(
@@ -283,8 +283,8 @@ def test_an_incident_is_found_by_its_beginning(recorded: Recorded) -> None:
         if sum(i.startswith(whole[:n]) for i in ids) == 1 or whole[:n] == whole
     )
     assert whole in good("show", short)
-    assert "not of " in refused("show", whole[:4])
-    assert "`rung log` shows them" in refused("show", "nothing")
+    assert "it matches " in refused("show", whole[:4])
+    assert "`rung log` prints the ids" in refused("show", "nothing")
     assert "incident: ''" in refused("show", "")
 
 
@@ -292,7 +292,7 @@ def test_an_incident_is_found_by_its_beginning(recorded: Recorded) -> None:
 
 
 def test_the_journal_is_chosen_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The option goes before the environment, that before ./rung.toml, and that before the data directory."""
+    """The option overrides the environment, which overrides ./rung.toml, which overrides the data directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNG_JOURNAL", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -316,7 +316,7 @@ def test_the_journal_is_chosen_in_order(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("platform", "base"), [("darwin", "Library/Application Support"), ("win32", "AppData/Local")])
 def test_the_data_directory_of_other_platforms(platform: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On macOS and Windows a user's data are elsewhere."""
+    """Data directories of macOS and Windows."""
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
     assert default_path(platform) == Path.home() / base / "rung" / "journal.db"
     if platform == "win32":
@@ -342,7 +342,7 @@ def test_a_password_is_not_shown() -> None:
     ids=" ".join,
 )
 def test_no_journal_and_no_journal_of_ours(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """No file, another program's file and a text are one line each, exit code 2; nothing is made or changed."""
+    """A missing file, another program's database and a text file are one-line errors; nothing is changed."""
     import apsw
 
     nowhere = tmp_path / "none" / "journal.db"
@@ -361,7 +361,7 @@ def test_no_journal_and_no_journal_of_ours(arguments: tuple[str, ...], tmp_path:
 
 
 def test_check_finds_what_is_wrong(recorded: Recorded) -> None:
-    """A sound journal is exit code 0; one whose counts do not add up is 1, and a rebuild mends it."""
+    """An intact journal is exit code 0; wrong counts are 1, and a rebuild fixes them."""
     assert "BAD" not in good("journal", "check")
     assert json.loads(good("journal", "check", "--json"))["ok"] is True
     harm = "UPDATE by_message SET n = n + 1"
@@ -369,14 +369,14 @@ def test_check_finds_what_is_wrong(recorded: Recorded) -> None:
     done = run("journal", "check")
     assert done.exit_code == 1
     assert "BAD  messages" in done.stdout
-    assert "made again from" in good("journal", "rebuild")
+    assert "rebuilt from" in good("journal", "rebuild")
     assert run("journal", "check").exit_code == 0
 
 
 @pytest.mark.parametrize("what", ["attempts", "incidents", "events"])
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_export_to_a_file_and_to_the_screen(recorded: Recorded, what: str, form: str, tmp_path: Path) -> None:
-    """The file is whole, its owner's alone, in the format of its name; standard output gets the same bytes."""
+    """The export is complete, private to its owner, in the format of its name; standard output gets the same bytes."""
     out = tmp_path / f"out.{form}"
     said = run("journal", "export", what, "--out", str(out))
     assert said.exit_code == 0, said.output
@@ -389,12 +389,12 @@ def test_export_to_a_file_and_to_the_screen(recorded: Recorded, what: str, form:
 
 
 def test_a_file_that_cannot_be_written(recorded: Recorded, tmp_path: Path) -> None:
-    """An export into a directory that is not there is one line, exit code 2."""
+    """An export into a missing directory is a one-line error; exit code 2."""
     assert "cannot be written" in refused("journal", "export", "--out", str(tmp_path / "no" / "x.csv"))
 
 
 def test_prune_and_what_a_rebuild_would_forget(recorded: Recorded) -> None:
-    """Prune says what went and keeps the counts; a rebuild that would forget them is refused unless wanted."""
+    """Prune prints what it deleted and keeps the counts; a rebuild that would lose them needs an option."""
     before = json.loads(good("report", "--json"))["totals"]
     gone = json.loads(good("journal", "prune", "--older-than", "2027-01-16T00:00", "--json"))
     old = [o for o in recorded.outcomes if o.events[-1].at < START + DAY * 2 / 3]
@@ -410,7 +410,7 @@ def test_prune_and_what_a_rebuild_would_forget(recorded: Recorded) -> None:
 
 
 def test_vacuum_makes_it_smaller(recorded: Recorded) -> None:
-    """What was deleted takes no room afterwards."""
+    """Vacuum returns the space of deleted events."""
     recorded.recover(HttpError(429, "x" * 200_000), "fine")
     good("journal", "prune", "--older-than", "2030-01-01", "--no-vacuum")
     large = recorded.journal.backend.size()
@@ -419,7 +419,7 @@ def test_vacuum_makes_it_smaller(recorded: Recorded) -> None:
 
 
 def test_a_live_journal_can_be_read_by_another_process(recorded: Recorded) -> None:
-    """While a program has the journal open, a command in another process sees what is durable."""
+    """A command reads durable events while another process has the journal open."""
     done = subprocess.run(
         [sys.executable, "-m", "rung", "report", "--json"], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""`rung ladder` and `rung policy`: pictures, tables that can be read again, worst cases."""
+"""`rung ladder` and `rung policy`: diagrams, tables that can be parsed again, worst cases."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rung.cli.group import root
-from rung.cli.output import dollars, seconds, worst
+from rung.cli.output import format_dollars, format_seconds, format_worst_case
 from rung.cli.policy.ladder_diagram import draw
-from rung.cli.policy.policy import policy_words
+from rung.cli.policy.policy import settings_text
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS, Action, Ladder
 from rung.core.policy.parser import parse_ladder, parse_policy
 from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, Policy, WorstCase, preset, worst_case
@@ -66,7 +66,7 @@ def picture(ladder: Ladder, width: int = 80, *, plain: bool = False) -> list[str
 @pytest.mark.parametrize("ladder", LADDERS.values(), ids=LADDERS)
 @pytest.mark.parametrize("width", [80, 100])
 def test_a_picture_fits(ladder: Ladder, width: int) -> None:
-    """Every ladder's picture fits the screen, with rails that stand straight."""
+    """Every diagram fits the terminal, with straight rails."""
     lines = picture(ladder, width)
     assert max(map(len, lines)) <= width
     body = lines[2:-1]
@@ -78,7 +78,7 @@ def test_a_picture_fits(ladder: Ladder, width: int) -> None:
 
 @pytest.mark.parametrize("ladder", LADDERS.values(), ids=LADDERS)
 def test_the_highest_rung_is_on_top(ladder: Ladder) -> None:
-    """Rungs stand from the last to the first, each with its level, name and tries."""
+    """Rungs are drawn from the last to the first, each with its level, name and tries."""
     rows = [line for line in picture(ladder) if "┣" in line]
     assert [int(row.split()[0]) for row in rows] == [ladder.level(n) for n in reversed(range(len(ladder.rungs)))]
     for row, rung in zip(rows, reversed(ladder.rungs), strict=True):
@@ -89,7 +89,7 @@ def test_the_highest_rung_is_on_top(ladder: Ladder) -> None:
 
 @pytest.mark.parametrize("ladder", LADDERS.values(), ids=LADDERS)
 def test_every_kind_stands_where_it_enters(ladder: Ladder) -> None:
-    """Each kind with an entry of its own is named beside its rung."""
+    """Each kind with its own entry is listed beside its rung."""
     beside: dict[str, str] = {}
     for line in picture(ladder)[3:-1]:
         if "┣" in line:
@@ -103,26 +103,26 @@ def test_every_kind_stands_where_it_enters(ladder: Ladder) -> None:
 
 
 def test_a_picture_without_unicode() -> None:
-    """The plain picture is made of ASCII alone."""
+    """The plain diagram is ASCII only."""
     for ladder in LADDERS.values():
         assert "\n".join(picture(ladder, plain=True)).isascii()
 
 
 def test_a_very_narrow_screen() -> None:
-    """On a screen too narrow for it the picture is cut off rather than broken up."""
+    """On a narrow terminal the diagram is cropped, not wrapped."""
     assert len(picture(LADDERS["task"], 20)) >= len(picture(LADDERS["task"], 80))
 
 
 def test_a_pipe_gets_no_colour() -> None:
-    """What is not a terminal gets plain text, at 80 columns."""
+    """A pipe gets plain text at 80 columns."""
     out = run("ladder", "show", "task").output
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= 80
-    assert "At the very most: " + worst(worst_case(preset("task"))) in out
+    assert "Worst case: " + format_worst_case(worst_case(preset("task"))) in out
 
 
 def test_every_action_is_described() -> None:
-    """The picture has words for every action there is, the list for every template."""
+    """Every action and every template has a description."""
     assert set(ACTION_DESCRIPTIONS) == set(Action)
     assert set(TEMPLATE_DESCRIPTIONS) == set(TEMPLATES)
 
@@ -143,7 +143,7 @@ def test_a_policy_can_be_read_again(name: str, template: str) -> None:
 
 
 def test_lists() -> None:
-    """`ladder list` and `policy templates` name all there are."""
+    """`ladder list` and `policy templates` list all of them."""
     assert [ladder["name"] for ladder in table("ladder", "list")["ladders"]] == list(LADDERS)
     assert [template["name"] for template in table("policy", "templates")["templates"]] == list(TEMPLATES)
     out = run("ladder", "list").output
@@ -166,7 +166,7 @@ def test_a_file_that_is_right(own: str) -> None:
     assert done.exit_code == 0
     assert done.output.splitlines()[0] == f"OK  {own}: ladder careful, 3 rungs"
     case = worst_case(load_policy(own).default)
-    assert f"at the very most: {worst(case)}" in done.output
+    assert f"worst case: {format_worst_case(case)}" in done.output
     checked = table("ladder", "check", own)
     assert checked["ok"] is True
     assert WorstCase(**checked["worst_case"]) == case
@@ -177,7 +177,7 @@ def test_a_file_that_is_right(own: str) -> None:
 
 
 def test_projects_and_tools(tmp_path: Path) -> None:
-    """`policy check` tells what is in force by default, for each project and for each tool."""
+    """`policy check` prints the default policy and that of each project and tool."""
     path = tmp_path / "book.toml"
     path.write_text(
         '[policy]\nmodels = [{ name = "small", cost = 0.1 }, "large"]\nattempts = 9\n'
@@ -195,8 +195,8 @@ def test_projects_and_tools(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_shown() -> None:
-    """The words for a policy leave out none of its fields."""
-    assert set(policy_words(preset("task"))) == {field.name for field in fields(Policy) if field.init}
+    """The text of a policy includes every field."""
+    assert set(settings_text(preset("task"))) == {field.name for field in fields(Policy) if field.init}
     out = run("policy", "show", "call", "-t", "conservative").output
     assert all(field.name in out for field in fields(Policy) if field.init)
 
@@ -217,12 +217,15 @@ def test_tables_match_the_values() -> None:
     [(None, "no time limit"), (0, "0 s"), (0.5, "0.5 s"), (60, "1 min"), (90, "90 s"), (1200, "20 min"), (3600, "1 h")],
 )
 def test_durations_in_words(amount: float | None, words: str) -> None:
-    """Durations are said as people say them."""
-    assert seconds(amount) == words
+    """Durations are printed in readable units."""
+    assert format_seconds(amount) == words
 
 
 def test_money_in_words() -> None:
-    """Small amounts keep the digits that matter; an unknown price is not called free."""
-    assert [dollars(amount) for amount in (12, 0.4, 0.0025)] == ["$12.00", "$0.40", "$0.0025"]
-    assert worst(WorstCase(attempts=1, seconds=None, dollars=0.0)) == "1 attempt, no time limit, no price known"
-    assert worst(WorstCase(attempts=None, seconds=1.0, dollars=2.0)) == "any number of attempts, 1 s, $2.00"
+    """Small amounts keep their significant digits; an unknown price is not printed as free."""
+    assert [format_dollars(amount) for amount in (12, 0.4, 0.0025)] == ["$12.00", "$0.40", "$0.0025"]
+    assert (
+        format_worst_case(WorstCase(attempts=1, seconds=None, dollars=0.0))
+        == "1 attempt, no time limit, no price known"
+    )
+    assert format_worst_case(WorstCase(attempts=None, seconds=1.0, dollars=2.0)) == "any number of attempts, 1 s, $2.00"

@@ -1,4 +1,4 @@
-"""`rung resume` and `rung run --run-id`: real processes, killed and taken up again."""
+"""`rung resume` and `rung run --run-id`: real processes, killed and resumed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rung_(*words: str, cwd: Path, given: str = "") -> subprocess.CompletedProces
 
 
 def test_a_task_is_taken_up(tmp_path: Path) -> None:
-    """Killed between two steps, listed as left, taken up by another process: each step is done once."""
+    """A run killed between two steps is listed, and resumed by another process; each step runs once."""
     (tmp_path / "mytasks.py").write_text(TASKS)
     process = subprocess.Popen([sys.executable, "mytasks.py"], cwd=tmp_path)
     side = tmp_path / "side.txt"
@@ -58,7 +58,7 @@ def test_a_task_is_taken_up(tmp_path: Path) -> None:
     done = rung_("resume", "--import", "mytasks", "--journal", "j.db", cwd=tmp_path)
     assert (done.returncode, "r-1  two-steps  done  ['two']" in done.stdout) == (0, True), done
     assert side.read_text() == "one\ntwo\n"
-    assert rung_("resume", "--journal", "j.db", cwd=tmp_path).stdout == "Nothing is open.\n"
+    assert rung_("resume", "--journal", "j.db", cwd=tmp_path).stdout == "No open runs.\n"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_task_is_taken_up(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    """One line, exit 2."""
+    """Wrong usage is a one-line error; exit code 2."""
     from rung.store import open_journal
 
     open_journal(tmp_path / "j.db").close()
@@ -79,7 +79,7 @@ def test_bad_input(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
 
 
 def test_a_command_with_a_run_id(tmp_path: Path) -> None:
-    """The same command with the same id says how it ended, and runs nothing."""
+    """The same command with the same id prints the outcome, and runs nothing."""
     count = f"import pathlib; p = pathlib.Path({str(tmp_path / 'n')!r}); p.write_text((p.read_text() if p.exists() else '') + 'x'); print('hi')"
     for _ in range(2):
         result = rung_("run", "--run-id", "c-1", "--journal", "j.db", "--", sys.executable, "-c", count, cwd=tmp_path)
@@ -89,7 +89,7 @@ def test_a_command_with_a_run_id(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_cannot_be_used(tmp_path: Path) -> None:
-    """Asked for: exit 2. The default one: said in a line, and the work goes on."""
+    """A requested journal that is invalid is exit code 2; for the default one, a warning, and the work continues."""
     (tmp_path / "bad.db").write_text("this is no journal, but a text that is long enough to be looked at" * 20)
     asked = rung_("run", "--journal", "bad.db", "--", "true", cwd=tmp_path)
     assert (asked.returncode, "is not a journal" in asked.stderr) == (2, True), asked.stderr
@@ -104,4 +104,4 @@ def test_a_journal_that_cannot_be_used(tmp_path: Path) -> None:
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert (result.returncode, result.stdout, "no journal is kept" in result.stderr) == (0, "ok\n", True), result
+    assert (result.returncode, result.stdout, "no journal is written" in result.stderr) == (0, "ok\n", True), result

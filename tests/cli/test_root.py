@@ -1,4 +1,4 @@
-"""The root of the command line: exit codes, what is loaded, what is said when something is missing."""
+"""The root of the command line: exit codes, imports, and missing packages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def loaded(*arguments: str) -> set[str]:
 
 
 def test_help_lists_every_command_and_loads_none() -> None:
-    """`rung --help` names every command without importing one, nor Rich."""
+    """`rung --help` lists every command without importing one, nor Rich."""
     assert all(name in run("--help").stdout for name in COMMANDS)
     modules = loaded("--help")
     assert modules.isdisjoint(f"rung.cli.{name}" for name in COMMANDS)
@@ -47,7 +47,7 @@ def test_help_lists_every_command_and_loads_none() -> None:
 
 
 def test_version() -> None:
-    """`rung --version` says the version of the package, also as a module."""
+    """`rung --version` prints the version of the package, also as a module."""
     assert run("--version").stdout == f"rung {rung.__version__}\n"
 
 
@@ -65,7 +65,7 @@ def test_json_commands_stay_light() -> None:
     "arguments", [("clasify",), ("--nonsense",), ("classify", "--status", "abc"), ("ladder", "draw")]
 )
 def test_misuse_is_exit_2(arguments: tuple[str, ...]) -> None:
-    """A command, option or value that does not exist ends with exit code 2 and says so on stderr."""
+    """A command, option or value that does not exist exits with code 2 and an error on stderr."""
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -74,7 +74,7 @@ def test_misuse_is_exit_2(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(("missing", "arguments"), [("click", ["--help"]), ("rich", ["ladder", "show", "task"])])
 def test_without_the_extra(missing: str, arguments: list[str]) -> None:
-    """Without click or Rich: one line that says what to install, exit code 2."""
+    """Without click or Rich, one line names the package to install; exit code 2."""
     code = f"import sys; sys.modules[{missing!r}] = None\n" + LOADED.format(arguments=arguments)
     done = python(code)
     assert done.returncode == 2
@@ -83,7 +83,7 @@ def test_without_the_extra(missing: str, arguments: list[str]) -> None:
 
 
 def test_a_screen_without_unicode() -> None:
-    """A terminal that knows ASCII only gets a ladder made of ASCII, not an error."""
+    """An ASCII-only terminal gets an ASCII ladder, not an error."""
     command = [sys.executable, "-m", "rung", "ladder", "show", "task"]
     done = subprocess.run(command, capture_output=True, check=True, env={"PYTHONIOENCODING": "ascii", "COLUMNS": "80"})
     assert b"+==" in done.stdout
@@ -91,7 +91,7 @@ def test_a_screen_without_unicode() -> None:
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:
-    """A reader that goes away (`rung schema event | head -1`) gets no traceback in return."""
+    """A closed pipe (`rung schema event | head -1`) causes no traceback."""
     shell = f"{sys.executable} -m rung schema event | head -1"
     done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
     assert done.stdout == "{\n"

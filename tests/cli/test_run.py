@@ -1,4 +1,4 @@
-"""`rung run` on real commands: what it climbs, prints and exits with."""
+"""`rung run` with real commands: rungs, output and exit codes."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ print("draft"); sys.exit("no idea")
 
 
 def test_success_passes_through() -> None:
-    """A command that works gets our input, and its output alone is ours."""
+    """A successful command gets our input, and only its output is printed."""
     done = run("--", "cat", given="hello")
     assert (done.returncode, done.stdout) == (0, "hello")
 
 
 def test_a_blip_is_repeated(tmp_path: Path) -> None:
-    """A lost connection is repeated, and only the good run's output is printed."""
+    """A lost connection is retried, and only the successful run's output is printed."""
     agent = script(tmp_path / "agent", FAILS_ONCE)
     done = run("--", agent, str(tmp_path / "mark"))
     assert (done.returncode, done.stdout) == (0, "fine\n")
@@ -63,7 +63,7 @@ def test_a_blip_is_repeated(tmp_path: Path) -> None:
 
 
 def test_the_error_comes_back_on_stdin(tmp_path: Path) -> None:
-    """A failing command is run again with the error and its output before the task."""
+    """A failing command is run again with the error and its output in front of the task."""
     agent = script(tmp_path / "agent", COUNTS)
     done = run("--", agent, str(tmp_path / "log"), given="do the thing")
     inputs = [line for line in (tmp_path / "log").read_text().splitlines() if line]
@@ -78,7 +78,7 @@ def test_the_error_comes_back_on_stdin(tmp_path: Path) -> None:
 
 
 def test_recovery_in_the_command_line(tmp_path: Path) -> None:
-    """Where {recovery} stands in the command the text goes there, and stdin stays the task."""
+    """{recovery} in the command is replaced by the recovery prompt, and stdin is the task."""
     body = "import sys\nprint(sys.stdin.read(), len(sys.argv[1]))\nsys.exit('bad' if not sys.argv[1] else 0)"
     agent = script(tmp_path / "agent", body)
     done = run("--", agent, "{recovery}", given="task")
@@ -88,7 +88,7 @@ def test_recovery_in_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_fallback_takes_over() -> None:
-    """Another command takes over with the whole story; {model} stands for the model."""
+    """A fallback command takes over with the context; {model} is replaced by the model."""
     done = run("--fallback", "cat", "--", "sh", "-c", "echo 'API Error: 529 Overloaded' >&2; exit 1", given="the task")
     assert (done.returncode, done.stdout) == (0, "the task")
     done = run("--model", "small", "--model", "large", "--", "sh", "-c", "test {model} = large && echo {model}")
@@ -96,7 +96,7 @@ def test_a_fallback_takes_over() -> None:
 
 
 def test_a_json_result_that_is_an_error(tmp_path: Path) -> None:
-    """A result that says success and is_error true is a failure, named by its status."""
+    """A result that says success and is_error true is a failure, classified by its status."""
     result = {"type": "result", "subtype": "success", "is_error": True, "api_error_status": 401, "result": "bad key"}
     done = run("--", "sh", "-c", f"echo '{json.dumps(result)}'")
     assert done.returncode == 3
@@ -132,7 +132,7 @@ def test_progress_as_json_lines(tmp_path: Path) -> None:
 
 
 def test_a_check_must_pass(tmp_path: Path) -> None:
-    """A run after which the check fails has failed; the test's own words go into the next one."""
+    """A run whose check fails has failed; the output of the check goes into the next attempt."""
     body = "import sys, pathlib\nt = sys.stdin.read()\nif 'do not' in t.lower(): pathlib.Path('made').write_text('')"
     agent = script(tmp_path / "agent", body)
     done = run("--check", "ls made", "--", agent, given="make it", cwd=tmp_path)
@@ -141,7 +141,7 @@ def test_a_check_must_pass(tmp_path: Path) -> None:
 
 
 def test_an_attempt_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    """A command that overruns its time is ended, its children too."""
+    """A command that times out is killed with its children."""
     pid = tmp_path / "pid"
     words = f"sleep 600 & echo $! > {pid}; wait"
     done = run("--policy", "call", "--retries", "0", "--attempt-seconds", "1", "--", "sh", "-c", words)
@@ -192,7 +192,7 @@ def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
     ],
 )
 def test_bad_input_runs_nothing(words: tuple[str, ...], named: str, tmp_path: Path) -> None:
-    """Wrong usage is one clear line that names what was wrong; exit 2, nothing run."""
+    """Wrong usage is a one-line error; exit code 2, nothing runs."""
     done = run(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert named in done.stderr
@@ -201,12 +201,12 @@ def test_bad_input_runs_nothing(words: tuple[str, ...], named: str, tmp_path: Pa
 
 
 def test_a_command_that_is_not_there() -> None:
-    """A command that does not exist is a failure like any other: named, and ended honestly."""
+    """A missing command is classified and ends with an honest outcome."""
     done = run("--policy", "call", "--", "no-such-command-here")
     assert done.returncode == 1
     assert json.loads(done.stdout)["errorType"] == "not_found"
 
 
 def test_no_command_is_wrong_usage() -> None:
-    """Without a command there is nothing to run: exit 2."""
+    """A missing COMMAND is exit code 2."""
     assert run().returncode == 2

@@ -15,12 +15,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from rung.core.policy.serializer import to_toml
 from rung.testing import lab
-from tests.hooks.rig import alone, command_line, environment
+from tests.hooks.rig import command_line, environment, isolate_network
 
 
 def run(told: dict[str, Any]) -> dict[str, Any]:
     """One plan with one task."""
-    apart = alone()
+    apart = isolate_network()
     root = Path(told["root"])
     for name in ("home", "project"):
         (root / name).mkdir()

@@ -25,20 +25,20 @@ def test_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_option_of_run_is_documented() -> None:
     """The page on `rung run` names every option and every exit code it has."""
-    from rung.cli.exit_codes import EXITS, INTERRUPTED, USAGE
+    from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED, USAGE
     from rung.cli.run.run import command
 
     page = (ROOT / "docs/howto/supervise-a-command.md").read_text()
     for parameter in command.params:
         for option in parameter.opts:
             assert not option.startswith("--") or option in page, option
-    for code in {*EXITS.values(), INTERRUPTED, USAGE}:
+    for code in {*EXIT_CODES.values(), INTERRUPTED, USAGE}:
         assert f"| {code} |" in page
 
 
 def test_every_option_of_a_pipeline_is_documented() -> None:
     """The page on pipelines names every command, option and exit code."""
-    from rung.cli.exit_codes import EXITS, INTERRUPTED, USAGE
+    from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED, USAGE
     from rung.cli.run.pipeline import command
 
     page = (ROOT / "docs/howto/run-a-pipeline.md").read_text()
@@ -47,7 +47,7 @@ def test_every_option_of_a_pipeline_is_documented() -> None:
         for parameter in inner.params:
             for option in parameter.opts:
                 assert not option.startswith("--") or option in page, option
-    for code in {*EXITS.values(), INTERRUPTED, USAGE}:
+    for code in {*EXIT_CODES.values(), INTERRUPTED, USAGE}:
         assert f"| {code} |" in page
 
 

@@ -23,7 +23,7 @@ from rung.core.policy.parser import parse_policy_file
 from rung.gateway.serve import RunningGateway
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
-from tests.hooks.rig import alone, command_line, environment
+from tests.hooks.rig import command_line, environment, isolate_network
 
 TIMEOUTS = {"connect": 2.0, "headers": 3.0, "total": 3.0, "first_token": 3.0, "idle": 2.0, "last_resort_factor": 1.0}
 POLICY = {"backoff": {"base": 0.05, "cap": 0.3}}
@@ -83,7 +83,7 @@ def answer(agent: str, root: Path, output: str) -> str:
 
 def run(told: dict[str, Any]) -> dict[str, Any]:
     """One task: how it ended, what was run, what the lab was asked."""
-    apart = alone()
+    apart = isolate_network()
     root, agent = Path(told["root"]), told["agent"]
     for name in ("home", "project"):
         (root / name).mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A project with our hooks in it, and the real agent to run there."""
+"""Fixtures: a project with our hooks, and the real agent to run there."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ class Stage:
         self.journal = root / "journal.db"
         self.project.mkdir()
         self.settings = self.project / ".claude" / "settings.local.json"
-        self.place = InstallTarget(agent="claude-code", settings=self.settings, data=self.data)
+        self.place = InstallTarget(agent="claude-code", settings=self.settings, data_dir=self.data)
 
     def install(self) -> None:
         install(self.place)
 
     def post(self, port: int) -> None:
-        """Installed so that the agent posts its events."""
+        """Install the hooks so that the agent posts its events."""
         install(replace(self.place, port=port))
 
-    def run(self, turns: list[dict[str, Any]], *, rules: list[Any] | None = None, **told: Any) -> dict[str, Any]:
+    def run(self, turns: list[dict[str, Any]], *, rules: list[Any] | None = None, **task: Any) -> dict[str, Any]:
         if command_line() is None:
             if os.environ.get("CI"):
                 pytest.fail("the real command is needed here: pip install claude-agent-sdk")
             pytest.skip("claude-agent-sdk is not installed")
-        env = {"RUNG_JOURNAL": str(self.journal), **told.pop("env", {})}
-        given = {
+        env = {"RUNG_JOURNAL": str(self.journal), **task.pop("env", {})}
+        payload = {
             "root": str(self.root),
             "script": {"turns": turns, "rules": rules or []},
             "env": env,
             "data": str(self.data),
-            **told,
+            **task,
         }
         done = subprocess.run(
             [sys.executable, "-m", "tests.hooks.rig"],
-            input=json.dumps(given), capture_output=True, text=True, timeout=180, check=True,
+            input=json.dumps(payload), capture_output=True, text=True, timeout=180, check=True,
             cwd=Path(__file__).parents[2],
         )  # fmt: skip
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
     def story(self, seconds: float = 30.0) -> list[Any]:
-        """The events of the one incident, when all have come to the journal."""
+        """Return the events of the incident, once the spool is drained."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             spool = self.data / "spool"
@@ -72,7 +72,7 @@ class Stage:
                         assert len(found) == 1
                         return journal.events(found[0][0])
             time.sleep(0.1)
-        raise AssertionError(f"nothing came to the journal: {sorted(self.data.rglob('*'))}")
+        raise AssertionError(f"no events in the journal: {sorted(self.data.rglob('*'))}")
 
 
 @pytest.fixture

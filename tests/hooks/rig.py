@@ -1,6 +1,6 @@
-"""The real Claude Code against a scripted model, alone in a network of its own: run as a program, told on stdin.
+"""Run the real Claude Code against a scripted model in its own network namespace; reads its task from stdin.
 
-Dummy key, clean environment, a home of its own, nothing but loopback where the system allows it.
+Uses a dummy key, a clean environment and its own home; only loopback is reachable if the system allows it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEW_USER, NEW_NET = 0x10000000, 0x40000000
 
 
 def command_line() -> Path | None:
-    """The command that the `claude-agent-sdk` package carries."""
+    """Return the command bundled with the `claude-agent-sdk` package."""
     found = importlib.util.find_spec("claude_agent_sdk")
     if found is None or found.origin is None:
         return None
@@ -35,8 +35,8 @@ def command_line() -> Path | None:
     return path if path.exists() else None
 
 
-def alone() -> bool:
-    """Leave for a network with nothing in it but loopback; False where this system does not let us."""
+def isolate_network() -> bool:
+    """Enter a network namespace with only loopback; false if the system does not allow it."""
     if ctypes.CDLL(None, use_errno=True).unshare(NEW_USER | NEW_NET):
         return False
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -59,29 +59,29 @@ def environment(home: Path, url: str, more: dict[str, str]) -> dict[str, str]:
     }
 
 
-def answering(told: dict[str, Any]) -> AbstractContextManager[Any]:
-    """A service that hooks are posted to, in this network; nothing where none is wanted."""
-    if not told.get("serve"):
+def hook_server(task: dict[str, Any]) -> AbstractContextManager[Any]:
+    """Return a server that hooks are posted to, if the task wants one."""
+    if not task.get("serve"):
         return nullcontext()
-    os.environ["RUNG_JOURNAL"] = told["env"]["RUNG_JOURNAL"]
-    server = ResidentServer(told["data"], told["serve"])
+    os.environ["RUNG_JOURNAL"] = task["env"]["RUNG_JOURNAL"]
+    server = ResidentServer(task["data"], task["serve"])
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 
 
-def run(told: dict[str, Any]) -> dict[str, Any]:
-    """One session of the agent; how it ended, and what the model was told before each of its turns."""
-    apart = alone()
-    root = Path(told["root"])
+def run(task: dict[str, Any]) -> dict[str, Any]:
+    """Run one session of the agent; return its result, and the last message before each turn of the model."""
+    isolated = isolate_network()
+    root = Path(task["root"])
     (root / "home").mkdir(exist_ok=True)
-    with lab(script=told["script"]) as provider, answering(told):
+    with lab(script=task["script"]) as provider, hook_server(task):
         began = time.monotonic()
         done = subprocess.run(
             [
-                str(command_line()), "-p", told.get("prompt", "do it"), "--model", "claude-sonnet-4-5",
-                "--allowedTools", "Bash", "--output-format", "json", *told.get("arguments", []),
+                str(command_line()), "-p", task.get("prompt", "do it"), "--model", "claude-sonnet-4-5",
+                "--allowedTools", "Bash", "--output-format", "json", *task.get("arguments", []),
             ],
-            cwd=root / "project", env=environment(root / "home", provider.url, told.get("env", {})),
+            cwd=root / "project", env=environment(root / "home", provider.url, task.get("env", {})),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=False,
         )  # fmt: skip
         took = time.monotonic() - began
@@ -90,11 +90,11 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
         result = json.loads(done.stdout)
     except ValueError:
         result = {"unreadable": done.stdout[-2_000:], "errors": done.stderr[-2_000:]}
-    return {"apart": apart, "exit": done.returncode, "seconds": took, "result": result, "heard": heard}
+    return {"apart": isolated, "exit": done.returncode, "seconds": took, "result": result, "heard": heard}
 
 
 if __name__ == "__main__":
     answer = run(json.load(sys.stdin))
     sys.stdout.write(json.dumps(answer))
     sys.stdout.flush()
-    os._exit(0)  # whatever the lab's threads are doing
+    os._exit(0)  # without waiting for the lab's threads

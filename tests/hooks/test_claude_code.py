@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def first(heard: list[str], words: str) -> int | None:
-    """After how many calls the model was first told this."""
+    """Return after how many calls the model first got this text."""
     return next((number for number, text in enumerate(heard) if words in text), None)
 
 
 def test_a_loop_is_told_at_three_and_five_and_stopped_at_eight(stage: Stage) -> None:
-    """A model that repeats a failing command hears of it at the third and fifth time, and is denied its ninth call."""
+    """A model that repeats a failing command is told at the third and fifth repetition, and its ninth call is denied."""
     stage.install()
     done = stage.run([FAILING] * 12 + [{"text": "I could not list it."}])
     heard = done["heard"]
@@ -47,7 +47,7 @@ def test_a_loop_is_told_at_three_and_five_and_stopped_at_eight(stage: Stage) -> 
 
 
 def test_an_agent_that_finds_another_way_recovers(stage: Stage) -> None:
-    """Told at three, it does something else: nothing is denied, and the session counts as recovered."""
+    """An agent that changes its approach at three is not denied anything, and its session counts as recovered."""
     stage.install()
     done = stage.run([FAILING] * 3 + [{"tool": "Bash", "input": {"command": "echo 7"}}, {"text": "It is 7."}])
     assert done["result"]["result"] == "It is 7."
@@ -56,14 +56,14 @@ def test_an_agent_that_finds_another_way_recovers(stage: Stage) -> None:
 
 
 def test_a_stop_without_evidence_is_sent_back_twice_at_most(stage: Stage) -> None:
-    """Claiming to be done with nothing to show is answered twice, in other words each time; then it ends as partial."""
+    """A stop without evidence is blocked twice, with different messages; then the session ends as partial."""
     stage.install()
     done = stage.run([{"text": "All done: I created result.txt and all tests pass."}])
     heard = done["heard"]
     assert len(heard) == 3
     assert "Not finished yet (rung)" in heard[1]
     assert "result.txt" in heard[1]
-    assert "the last time it asks" in heard[2]
+    assert "final request" in heard[2]
     assert done["result"]["is_error"] is False
     told = stage.story()
     assert isinstance(told[-1], ev.Closed)
@@ -71,7 +71,7 @@ def test_a_stop_without_evidence_is_sent_back_twice_at_most(stage: Stage) -> Non
 
 
 def test_a_stop_with_evidence_passes_at_once(stage: Stage) -> None:
-    """The file that is claimed was written: nothing is asked, and nothing is noted."""
+    """A claimed file exists: the stop is not blocked, and nothing is recorded."""
     stage.install()
     write = {"tool": "Bash", "input": {"command": "echo 7 > result.txt"}}
     done = stage.run([write, {"text": "Done: I created result.txt."}])
@@ -81,7 +81,7 @@ def test_a_stop_with_evidence_passes_at_once(stage: Stage) -> None:
 
 
 def test_an_api_failure_ends_partial_whatever_the_agent_says(stage: Stage) -> None:
-    """The agent calls it a success in its result; the journal has the failure, and the outcome partial."""
+    """The agent reports success; the journal has the failure and a partial outcome."""
     stage.install()
     done = stage.run(
         [FAILING], rules=[{"fault": "overloaded", "request": "2-99"}], env={"CLAUDE_CODE_MAX_RETRIES": "1"}
@@ -94,7 +94,7 @@ def test_an_api_failure_ends_partial_whatever_the_agent_says(stage: Stage) -> No
 
 
 def broken(settings: Path, command: str, seconds: float | None = None) -> None:
-    """Put this command in the place of each of ours."""
+    """Replace each of our commands by this one."""
     table: dict[str, Any] = json.loads(settings.read_text())
     for groups in table["hooks"].values():
         for group in groups:
@@ -114,7 +114,7 @@ def broken(settings: Path, command: str, seconds: float | None = None) -> None:
     ],
 )
 def test_a_hook_that_breaks_never_breaks_the_agent(stage: Stage, how: str, command: str) -> None:
-    """Killed, gone, or slow beyond its timeout: the agent's turn goes on and ends as it would have without us."""
+    """A hook that is killed, missing or too slow does not affect the agent."""
     stage.install()
     broken(stage.settings, command, seconds=1 if how == "slow" else None)
     done = stage.run([{"tool": "Bash", "input": {"command": "echo 7"}}, {"text": "It is 7."}])
@@ -125,7 +125,7 @@ def test_a_hook_that_breaks_never_breaks_the_agent(stage: Stage, how: str, comma
 
 
 def test_a_hook_that_crashes_says_so_at_the_next_start(stage: Stage) -> None:
-    """Its memory cannot be written: the agent goes on; the crash log has a line, and the next session shows it."""
+    """A hook that cannot write its state does not affect the agent, and logs a line."""
     stage.install()
     (stage.data / "sessions").write_text("in the way")
     done = stage.run([{"tool": "Bash", "input": {"command": "echo 7"}}, {"text": "It is 7."}])
@@ -136,7 +136,7 @@ def test_a_hook_that_crashes_says_so_at_the_next_start(stage: Stage) -> None:
 
 
 def test_the_same_with_a_process_that_stays(stage: Stage) -> None:
-    """The first event starts a process that answers the others: told at three and five, stopped at eight, as without."""
+    """The first event starts a resident server that answers the others in the same way."""
     stage.install()
     done = stage.run([FAILING] * 12 + [{"text": "I could not list it."}], env={"RUNG_HOOKS_RESIDENT": "1"})
     heard = done["heard"]
@@ -151,7 +151,7 @@ def test_the_same_with_a_process_that_stays(stage: Stage) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_the_same_when_it_posts_its_events(stage: Stage, there: bool) -> None:
-    """With --http the agent posts to a service; where there is none, the command beside it answers."""
+    """With --http the agent posts to a service; without one, the fallback command answers."""
     stage.post(8643)
     done = stage.run([FAILING] * 12 + [{"text": "I could not list it."}], serve=8643 if there else 0)
     heard = done["heard"]

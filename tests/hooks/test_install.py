@@ -1,4 +1,4 @@
-"""Installing hooks merges, backs up, and can be undone to the byte."""
+"""Installing hooks merges with other settings, and can be undone byte for byte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from rung.core.domain.errors import ConfigError
 from rung.hooks.agent_formats import EVENTS
-from rung.hooks.install import AGENTS, MARK, InstallTarget, install, installed, settings_of, uninstall
+from rung.hooks.install import AGENTS, MARKER, InstallTarget, install, is_installed, settings_path, uninstall
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,23 +20,25 @@ ODD = b'{"model":"x",\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "comm
 
 
 def place(tmp_path: Path, agent: str) -> InstallTarget:
-    return InstallTarget(agent=agent, settings=settings_of(agent, user=False, root=tmp_path), data=tmp_path / "data")
+    return InstallTarget(
+        agent=agent, settings=settings_path(agent, user=False, root=tmp_path), data_dir=tmp_path / "data"
+    )
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("before", [None, ODD, b"", b"{}\n"])
 def test_uninstalling_restores_to_the_byte(tmp_path: Path, agent: str, before: bytes | None) -> None:
-    """Whatever the settings held, after install (even twice) and uninstall they hold the same bytes."""
+    """After install (even twice) and uninstall, the settings have the same bytes as before."""
     where = place(tmp_path, agent)
     if before is not None:
         where.settings.parent.mkdir(parents=True)
         where.settings.write_bytes(before)
     assert set(install(where)) == set(EVENTS[agent])
     install(where)
-    assert installed(where)
+    assert is_installed(where)
     table = json.loads(where.settings.read_bytes())
     for event in EVENTS[agent]:
-        assert json.dumps(table["hooks"][event]).count(MARK) == 1
+        assert json.dumps(table["hooks"][event]).count(MARKER) == 1
     if before == ODD:
         assert table["model"] == "x"
         assert any(group["hooks"][0]["command"] == "mine" for group in table["hooks"]["Stop"])
@@ -61,7 +63,7 @@ def test_what_was_changed_meanwhile_stays(tmp_path: Path, agent: str) -> None:
     "content", [b"// a comment\n{}", b"[1]", b'{"hooks": []}', b'{"hooks": {"Stop": 1, "AfterAgent": 1}}']
 )
 def test_settings_that_cannot_be_merged_are_left_alone(tmp_path: Path, content: bytes) -> None:
-    """No JSON, no object, hooks that are none: one error that names the file, and not a byte changed."""
+    """Invalid settings are an error that names the file, and are not changed."""
     for agent in AGENTS:
         where = place(tmp_path / agent, agent)
         where.settings.parent.mkdir(parents=True)
@@ -72,7 +74,7 @@ def test_settings_that_cannot_be_merged_are_left_alone(tmp_path: Path, content: 
 
 
 def test_the_commands(tmp_path: Path) -> None:
-    """`rung hooks` installs, shows and takes out; an agent it does not know is exit code 2."""
+    """`rung hooks` installs, shows status and uninstalls; an unknown agent is exit code 2."""
 
     def rung(*arguments: str) -> subprocess.CompletedProcess[str]:
         env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "RUNG_HOOKS": str(tmp_path / "hooks")}
@@ -83,5 +85,5 @@ def test_the_commands(tmp_path: Path) -> None:
     assert rung("install", "codex", "--user").returncode == 0
     assert (tmp_path / ".codex" / "hooks.json").exists()
     assert "codex        user     installed" in rung("status").stdout
-    assert "to the byte" in rung("uninstall", "codex", "--user").stdout
+    assert "byte for byte" in rung("uninstall", "codex", "--user").stdout
     assert not (tmp_path / ".codex" / "hooks.json").exists()

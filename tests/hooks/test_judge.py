@@ -1,4 +1,4 @@
-"""A judge at the stop gate: asked last, shown the work and no thoughts, and never able to hold an agent for ever."""
+"""The judge of the stop gate runs last, sees the work without thoughts, and blocks at most twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(json.dumps(dict(zip(names, json.loads(sys.argv[2])))))
 
 
 def judged(place: Path, scores: list[int]) -> Path:
-    """A project with a judge that gives these scores; what it is shown goes to the file that is returned."""
+    """Configure a judge that returns these scores; return the file that records its input."""
     program, seen = place / "judge.py", place / "seen.jsonl"
     program.write_text(JUDGE)
     command = f"{sys.executable} {program} {seen} {json.dumps(scores, separators=(',', ':'))}"
@@ -34,7 +34,7 @@ def judged(place: Path, scores: list[int]) -> Path:
 
 @pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli"])
 def test_a_bad_verdict_sends_it_back_twice_at_most(tmp_path: Path, agent: str) -> None:
-    """Work that fails the verdict is sent back with its scores; after two blocks it finishes, as partial."""
+    """Work that fails the verdict is blocked with its scores; after two blocks it finishes as partial."""
     seen = judged(tmp_path, [22, 20, 3, 20])
     tell(tmp_path, agent, "prompt", prompt="find the number")
     call(tmp_path, agent, "cat number", "it is 7", failed=False)
@@ -50,20 +50,20 @@ def test_a_bad_verdict_sends_it_back_twice_at_most(tmp_path: Path, agent: str) -
 
 
 def test_the_wrong_goal_asks_for_another_plan(tmp_path: Path) -> None:
-    """What was not asked for is answered by the task, not by more evidence."""
+    """A misaligned goal is answered with the task, not with a request for evidence."""
     judged(tmp_path, [9, 10, 20, 10])
     answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="The letter is X.")
     assert "Read the task again" in answer["reason"]
 
 
 def test_a_good_verdict_lets_it_finish(tmp_path: Path) -> None:
-    """Nothing is said, and nothing kept."""
+    """A good verdict returns an empty response."""
     judged(tmp_path, [22, 20, 20, 20])
     assert tell(tmp_path, "claude-code", "stop", last_assistant_message="The number is 7.") == {}
 
 
 def test_free_checks_come_first(tmp_path: Path) -> None:
-    """A file that is claimed and not there is answered without the judge."""
+    """A claimed file that does not exist is found without the judge."""
     seen = judged(tmp_path, [22, 20, 20, 20])
     answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="I created result.txt.")
     assert "result.txt" in answer["reason"]
@@ -72,14 +72,14 @@ def test_free_checks_come_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["/nowhere/judge", "echo nonsense", "false"])
 def test_a_judge_that_breaks_lets_it_finish(tmp_path: Path, command: str) -> None:
-    """It is a line in the crash log, and the agent's end."""
+    """A failing judge is logged, and the agent may finish."""
     (tmp_path / "rung.toml").write_text(f"[stop]\njudge = {json.dumps(command)}\n")
     assert tell(tmp_path, "claude-code", "stop", last_assistant_message="The number is 7.") == {}
     assert "judge" in (tmp_path / "crash.log").read_text()
 
 
 def test_sections_of_the_closing_words(tmp_path: Path) -> None:
-    """`[stop] sections` holds at the gate: it is asked for what is missing, and for nothing else."""
+    """`[stop] sections` blocks a stop with a request for the missing sections only."""
     (tmp_path / "rung.toml").write_text('[stop]\nsections = ["Summary", "Risks"]\n')
     answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="# Summary\nIt is 7.")
     assert "Complete only what is missing: Risks" in answer["reason"]

@@ -1,4 +1,4 @@
-"""Events in, answers out: every agent's dialect, and what no sequence of events can bring about."""
+"""Handlers of hook events: every agent's format, and invariants over all sequences of events."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from rung.core.domain import events as ev
 from rung.hooks import fast_json
 from rung.hooks.agent_formats import EVENTS
-from rung.hooks.crash_log import LOG
-from rung.hooks.handlers import answered
-from rung.hooks.install import ENTRY
-from rung.hooks.spool_drain import take
+from rung.hooks.crash_log import LOG_NAME
+from rung.hooks.handlers import handle_event
+from rung.hooks.install import ENTRY_PATH
+from rung.hooks.spool_drain import drain
 from rung.store import open_journal
 
 ERROR = "ls: cannot access '/nope': No such file or directory"
@@ -29,13 +29,13 @@ NAMES = {agent: {name: said for said, name in events.items()} for agent, events 
 
 def tell(place: Path, agent: str, name: str, **facts: Any) -> dict[str, Any]:
     table = {"session_id": "s", "cwd": str(place), "hook_event_name": NAMES[agent][name], **facts}
-    answer, *_ = answered(agent, str(place), json.dumps(table).encode())
+    answer, *_ = handle_event(agent, str(place), json.dumps(table).encode())
     found: dict[str, Any] = json.loads(answer)
     return found
 
 
 def call(place: Path, agent: str, command: str, outcome: str, *, failed: bool, number: int = 0) -> dict[str, Any]:
-    """A call and its outcome, as this agent tells them."""
+    """Send the events of a call and its outcome in the agent's format."""
     facts: dict[str, Any] = {"tool_name": "shell", "tool_input": {"command": command}, "tool_use_id": f"t{number}"}
     if agent == "claude-code":
         if failed:
@@ -49,7 +49,7 @@ def call(place: Path, agent: str, command: str, outcome: str, *, failed: bool, n
 
 @pytest.mark.parametrize("agent", EVENTS)
 def test_three_five_eight_in_every_dialect(tmp_path: Path, agent: str) -> None:
-    """A repeated failure is answered at three, five and eight; then calls are denied, and in the end it is stopped."""
+    """A repeated failure is reported at three, five and eight; then calls are denied, and finally the agent is stopped."""
     told = [call(tmp_path, agent, "ls /nope", ERROR, failed=True, number=n) for n in range(8)]
     words = [answer.get("hookSpecificOutput", {}).get("additionalContext", "") for answer in told]
     assert [bool(text) for text in words] == [False, False, True, False, True, False, False, True]
@@ -68,14 +68,14 @@ def test_three_five_eight_in_every_dialect(tmp_path: Path, agent: str) -> None:
 
 @pytest.mark.parametrize("agent", EVENTS)
 def test_work_that_gets_on_is_left_alone(tmp_path: Path, agent: str) -> None:
-    """Sixty calls that each bring something new are never answered, though they are folded in between."""
+    """Sixty different calls are never reported, although the detectors run in between."""
     for number in range(60):
         outcome = f"line {number}: " + "abcdefghij"[number % 10] * (number + 30)
         assert call(tmp_path, agent, f"cat part{number}", outcome, failed=False, number=number) == {}
 
 
 def test_a_context_that_is_full_again_at_once_is_told_to_the_user(tmp_path: Path) -> None:
-    """The third compaction right after another is a notice and a failure in the journal; calls in between count across prompts."""
+    """The third compaction in a row is a notice and a failure in the journal; calls count across prompts."""
 
     def compacted() -> dict[str, Any]:
         return tell(tmp_path, "claude-code", "compact", trigger="auto")
@@ -86,7 +86,7 @@ def test_a_context_that_is_full_again_at_once_is_told_to_the_user(tmp_path: Path
         call(tmp_path, "claude-code", f"cat part{number}", f"line {number}", failed=False, number=number)
     assert [compacted() for _ in range(3)] == [{}] * 3
     assert "3 times in a row; split the task" in compacted()["systemMessage"]
-    take(tmp_path, str(tmp_path / "journal.db"))
+    drain(tmp_path, str(tmp_path / "journal.db"))
     with open_journal(str(tmp_path / "journal.db")) as journal:
         assert journal.read("SELECT kind FROM attempt") == [("context_warning",)]
 
@@ -120,7 +120,7 @@ event = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(event, max_size=40))
 def test_no_sequence_of_events_blocks_more_than_twice(told: list[tuple[str, dict[str, Any]]]) -> None:
-    """Whatever an agent tells us in whatever order, its stop is blocked at most twice, in other words, and it can end."""
+    """In any sequence of events, a stop is blocked at most twice, with different messages, and the agent can finish."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         blocked = []
@@ -134,19 +134,19 @@ def test_no_sequence_of_events_blocks_more_than_twice(told: list[tuple[str, dict
         for _ in range(3):
             last = tell(place, "claude-code", "stop", last_assistant_message=CLAIMS[0], stop_hook_active=True)
         assert "decision" not in last
-        take(place, str(place / "journal.db"))
+        drain(place, str(place / "journal.db"))
         assert not list((place / "spool").glob("*.jsonl"))
 
 
 def test_another_hooks_block_is_not_added_to(tmp_path: Path) -> None:
-    """With stop_hook_active set and no block of ours, the agent goes, and the outcome is partial."""
+    """With stop_hook_active and no block of ours, the agent may finish, and the outcome is partial."""
     answer = tell(tmp_path, "claude-code", "stop", last_assistant_message=CLAIMS[0], stop_hook_active=True)
     assert "decision" not in answer
     assert "partial" in answer["systemMessage"]
 
 
 def test_a_check_of_the_projects_own_decides(tmp_path: Path) -> None:
-    """With `[stop] check`, a claim is worth what the command says; a passing one lets it go at once."""
+    """With `[stop] check`, the command decides; a passing one lets the agent finish at once."""
     (tmp_path / "rung.toml").write_text("[stop]\ncheck = \"sh -c 'test -f ready'\"\n")
     tell(tmp_path, "claude-code", "prompt", prompt="make it ready")
     answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="It is ready.")
@@ -156,16 +156,16 @@ def test_a_check_of_the_projects_own_decides(tmp_path: Path) -> None:
 
 
 def test_what_went_wrong_reaches_the_journal_once(tmp_path: Path) -> None:
-    """Lines taken twice, as after a crash of the taker, are events once."""
+    """Lines drained twice, as after a crash, are stored once."""
     for number in range(3):
         call(tmp_path, "codex", "ls /nope", ERROR, failed=True, number=number)
     tell(tmp_path, "codex", "end", reason="exit")
     spool = next((tmp_path / "spool").glob("*.jsonl"))
     kept = spool.read_bytes()
     journal = str(tmp_path / "journal.db")
-    assert take(tmp_path, journal) == 7
+    assert drain(tmp_path, journal) == 7
     spool.write_bytes(kept + b'{"cut')
-    assert take(tmp_path, journal) == 7
+    assert drain(tmp_path, journal) == 7
     with open_journal(journal) as opened:
         ((incident,),) = opened.read("SELECT DISTINCT incident FROM event")
         names = [type(one).__name__ for one in opened.events(incident)]
@@ -176,7 +176,7 @@ def test_what_went_wrong_reaches_the_journal_once(tmp_path: Path) -> None:
 def hook(
     place: Path, told: bytes, *arguments: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-I", "-S", ENTRY, *(arguments or ("claude-code", str(place)))]
+    command = [sys.executable, "-I", "-S", ENTRY_PATH, *(arguments or ("claude-code", str(place)))]
     return subprocess.run(command, input=told, capture_output=True, check=False, timeout=60, env=env)
 
 
@@ -204,14 +204,14 @@ def test_whatever_it_is_told_it_answers_json_and_exits_0(
 def test_the_crash_log_is_shown_when_the_next_session_begins(tmp_path: Path) -> None:
     """A fault of ours leaves a line, shown once at the next start."""
     hook(tmp_path, b"no JSON")
-    assert len((tmp_path / LOG).read_bytes().splitlines()) == 1
+    assert len((tmp_path / LOG_NAME).read_bytes().splitlines()) == 1
     start = json.dumps({"session_id": "n", "hook_event_name": "SessionStart", "cwd": str(tmp_path)}).encode()
     assert "failed once" in json.loads(hook(tmp_path, start).stdout)["systemMessage"]
     assert json.loads(hook(tmp_path, start).stdout) == {}
 
 
 def test_what_cannot_be_remembered_is_not_done(tmp_path: Path) -> None:
-    """Where the count of blocks cannot be kept, nothing is blocked."""
+    """If the number of blocks cannot be saved, nothing is blocked."""
     (tmp_path / "sessions").mkdir()
     stop = json.dumps(
         {"session_id": "s", "hook_event_name": "Stop", "cwd": str(tmp_path), "last_assistant_message": CLAIMS[0]}
@@ -224,14 +224,14 @@ def test_what_cannot_be_remembered_is_not_done(tmp_path: Path) -> None:
 
 
 def test_a_hook_loads_next_to_nothing(tmp_path: Path) -> None:
-    """An ordinary event is answered without click, rich, asyncio, typing, apsw, or a rule for naming failures."""
+    """An ordinary event is answered without importing click, rich, asyncio, typing, apsw or the classifier."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.handlers import answered; "
-        "answered('claude-code', sys.argv[2], sys.stdin.buffer.read()); print(' '.join(sys.modules))"
+        "import sys; sys.path.insert(0, sys.argv[1]); from rung.hooks.handlers import handle_event; "
+        "handle_event('claude-code', sys.argv[2], sys.stdin.buffer.read()); print(' '.join(sys.modules))"
     )
     calls = [{"tool_name": "Bash", "tool_input": {}, "tool_response": "x"}]
     told = {"session_id": "s", "cwd": ".", "hook_event_name": "PostToolBatch", "tool_calls": calls}
-    source = str(Path(ENTRY).parents[2])
+    source = str(Path(ENTRY_PATH).parents[2])
     command = [sys.executable, "-I", "-S", "-c", code, source, str(tmp_path)]
     done = subprocess.run(command, input=json.dumps(told), capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
@@ -262,14 +262,14 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_quick_json_is_json(value: Any) -> None:
-    """What it writes `json` reads, and what `json` writes it reads."""
+    """fast_json and json parse each other's output."""
     assert json.loads(fast_json.dumps(value)) == value
     assert fast_json.loads(json.dumps(value, indent=1).encode("utf-8", "replace")) == value
 
 
 @given(st.binary(max_size=30) | st.sampled_from([b"", b"{", b"[1,]", b"1 2", b"nul", b'"a']))
 def test_what_is_no_json_is_a_value_error(content: bytes) -> None:
-    """It refuses what `json` refuses, control characters in texts aside."""
+    """fast_json rejects what json rejects, except for control characters in strings."""
     try:
         wanted = json.loads(content.decode(), strict=False)
     except ValueError:
@@ -280,7 +280,7 @@ def test_what_is_no_json_is_a_value_error(content: bytes) -> None:
 
 
 def test_the_console_script_answers_too(tmp_path: Path) -> None:
-    """`rung-hook AGENT` is the same, for whoever writes settings by hand."""
+    """`rung-hook AGENT` answers events, for hand-written settings."""
     script = Path(sys.executable).with_name("rung-hook")
     if not script.exists():
         pytest.skip("installed before this command was there")

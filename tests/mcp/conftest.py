@@ -1,4 +1,4 @@
-"""Coverage of the processes that these tests start."""
+"""Fixtures: coverage of the started processes."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _measured(measured_processes: None) -> None:
-    """The commands run in processes of their own: measure those."""
+    """Measure coverage of the commands, which run as processes."""

@@ -1,4 +1,4 @@
-"""The real MCP client drives the real server, over standard input and output and over HTTP."""
+"""The MCP server with the real client, over standard input and output and over HTTP."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def over_stdio(tmp_path: Path, *arguments: str) -> AsyncIterator[ClientSes
 
 
 async def call(client: ClientSession, name: str, **arguments: Any) -> dict[str, Any]:
-    """A tool's structured answer; 1.x and 2.x name it differently."""
+    """Call a tool, and return its structured result; 1.x and 2.x name it differently."""
     answer: Any = await client.call_tool(name, arguments)
     failed = getattr(answer, "is_error", getattr(answer, "isError", False))
     assert not failed, answer
@@ -69,7 +69,7 @@ async def read(client: ClientSession, address: str) -> Any:
 
 
 def test_an_agent_is_told_the_same_as_everybody_else(tmp_path: Path) -> None:
-    """Each reported failure is answered with what `decide` says to the same failures on the same ladder."""
+    """Each reported failure gets the decision of `decide` for the same failures and ladder."""
     errors = [MISSING, "Error 529: overloaded_error", "401 invalid x-api-key"]
 
     async def talk() -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ def test_an_agent_is_told_the_same_as_everybody_else(tmp_path: Path) -> None:
 
 
 def test_a_loop_progress_and_an_honest_end(tmp_path: Path) -> None:
-    """Told of three equal calls it says so, once with a next step; what was done is in the outcome; resources show it."""
+    """Three equal calls are a loop, once with a next step; progress is in the outcome; resources show the incident."""
 
     async def talk() -> None:
         async with over_stdio(tmp_path) as client:
@@ -130,7 +130,7 @@ def test_a_loop_progress_and_an_honest_end(tmp_path: Path) -> None:
 
 
 def test_what_is_known_and_who_takes_over(tmp_path: Path) -> None:
-    """An error is explained; being out of one's depth hands over where the policy names another model."""
+    """An error is explained; an escalation hands over to the next model of the policy."""
     (tmp_path / "rung.toml").write_text('[policy]\nladder = "task"\nmodels = ["small", "large"]\n')
 
     async def talk() -> None:
@@ -146,7 +146,7 @@ def test_what_is_known_and_who_takes_over(tmp_path: Path) -> None:
 
 
 def test_a_server_that_starts_again_forgets_no_try(tmp_path: Path) -> None:
-    """The ladder goes on where it was: what was spent before the restart stays spent."""
+    """After a restart the ladder continues: used tries stay used."""
 
     async def once() -> dict[str, Any]:
         async with over_stdio(tmp_path) as client:
@@ -158,7 +158,7 @@ def test_a_server_that_starts_again_forgets_no_try(tmp_path: Path) -> None:
 
 
 def test_over_http(tmp_path: Path) -> None:
-    """The same tools, over streamable HTTP."""
+    """The tools work over streamable HTTP."""
     pytest.importorskip("mcp.client.streamable_http")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -192,7 +192,7 @@ async def _over_http(port: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("arguments", [("--port", "0"), ("--host", "0.0.0.0"), ("--nonsense",)])
 def test_what_cannot_be_is_exit_code_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """An option that cannot be: one message, and nothing is served."""
+    """An invalid option exits with code 2."""
     done = subprocess.run(
         [sys.executable, "-m", "rung", "mcp", *arguments], cwd=tmp_path, env=environment(tmp_path), check=False,
         capture_output=True, stdin=subprocess.DEVNULL,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rung.testing import lab
-from tests.hooks.rig import alone
+from tests.hooks.rig import isolate_network
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +109,7 @@ def _run(command: list[str], project: Path, env: dict[str, str]) -> dict[str, An
 
 if __name__ == "__main__":
     told = json.load(sys.stdin)
-    alone()
+    isolate_network()
     root = Path(told["root"])
     env = {
         "PATH": f"{Path(str(program(told['agent']))).parent}:/usr/local/bin:/usr/bin:/bin",

@@ -32,7 +32,7 @@ def place(agent: str, settings: str, root: Path) -> InstallTarget:
     (root / "project").mkdir()
     path = root / "home" / settings
     path.parent.mkdir(parents=True)
-    return InstallTarget(agent=agent, settings=path, data=root / "hooks")
+    return InstallTarget(agent=agent, settings=path, data_dir=root / "hooks")
 
 
 def first(heard: list[str], words: str) -> int | None:

@@ -111,7 +111,7 @@ def test_the_demo(tmp_path: Path) -> None:
         (["--token", "short"], "16 or more characters"),
         (["--host", "0.0.0.0"], "--token"),  # it is refused
         (["--journal", "/proc/nowhere/x.db"], "/proc/nowhere"),
-        (["--host", "203.0.113.9", "--token", TOKEN], "one that is free on 203.0.113.9"),
+        (["--host", "203.0.113.9", "--token", TOKEN], "a free port on 203.0.113.9"),
     ],
 )
 def test_what_cannot_be(tmp_path: Path, options: list[str], words: str) -> None:
@@ -131,7 +131,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         done = subprocess.run(
             [*RUNG, "serve", "--port", port], capture_output=True, text=True, timeout=30, check=False, cwd=tmp_path
         )
-    assert (done.returncode, "0 takes any" in done.stderr) == (2, True)
+    assert (done.returncode, "0 picks one" in done.stderr) == (2, True)
 
 
 def test_tokens_on_the_command_line(tmp_path: Path) -> None:

@@ -84,14 +84,14 @@ def test_the_faults_are_listed() -> None:
     [
         (("--rate", "3"), "rate: 3.0 is invalid; must be from 0 to 1"),
         (("--script", "nowhere.toml"), "nowhere.toml"),
-        (("--fault", "cutt"), "faults[0].fault = 'cutt'"),
+        (("--fault", "cutt"), "faults[0].fault: 'cutt'"),
         (("test", "--fault", "cutt", "--", "true"), "did you mean cut"),
         (("test", "--fault", "cut:after", "--", "true"), "cut:KEY=VALUE"),
         (("test", "--fault", "cut:aftr=3", "--", "true"), "rules[0].aftr: 3"),
         (("test", "--", "no-such-command"), "a command that can be run"),
-        (("test", "--", "false"), "one that succeeds when nothing fails; it exits 1"),
-        (("test", "--", "true"), "one that asks a model"),
-        (("test", "--max-seconds", "0.2", "--", "sleep", "9"), "enough for the command when nothing fails"),
+        (("test", "--", "false"), "a command that succeeds without faults; it exits 1"),
+        (("test", "--", "true"), "a command that calls"),
+        (("test", "--max-seconds", "0.2", "--", "sleep", "9"), "enough for the command without faults"),
     ],
 )
 def test_misuse(arguments: tuple[str, ...], said: str) -> None:

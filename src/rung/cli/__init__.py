@@ -1,1 +1,1 @@
-"""The `rung` command: one file per subcommand, heavy imports inside the one that needs them."""
+"""The `rung` command: one module per subcommand, which imports heavy packages only when it runs."""

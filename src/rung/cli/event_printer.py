@@ -1,4 +1,4 @@
-"""A recovery as people watch it: a line for each thing that happens, and questions on the terminal."""
+"""Print a recovery's progress, one line per event, and ask questions on the terminal."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ MARKS = {
 
 
 def listener(policy: Policy, *, as_json: bool, show: Callable[[str, str, str], object] | None = None) -> Any:
-    """A listener that shows progress: as JSON lines on stdout, or as words on stderr."""
+    """Return a listener that prints progress: JSON lines on stdout, or text on stderr."""
     if as_json:
         return _json_line
-    put = show or _put
+    print_line = show or _print_line
 
-    def tell(event: ev.Event, incident: Incident) -> None:
-        line = words(event, incident, policy)
+    def on_event(event: ev.Event, incident: Incident) -> None:
+        line = describe(event, incident, policy)
         if line is not None:
-            put(*line)
+            print_line(*line)
 
-    return tell
+    return on_event
 
 
-def words(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, str, str] | None:
-    """What to print about an event: a mark, a subject and the rest; None for what is only of use in the journal."""
-    if isinstance(event, _SILENT) or (isinstance(event, ev.Decided) and isinstance(event.decision, ev.Finish)):
+def describe(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, str, str] | None:
+    """Return the mark, subject and text of an event; None for events that are not printed."""
+    if isinstance(event, _NOT_PRINTED) or (isinstance(event, ev.Decided) and isinstance(event.decision, ev.Finish)):
         return None
     ladder = policy.ladder
-    line = describe_event(event, [rung.name for rung in ladder.rungs], _number(event, incident))
+    line = describe_event(event, [rung.name for rung in ladder.rungs], _attempt_number(event, incident))
     text = f"{incident.status}" if isinstance(event, ev.AttemptSucceeded) else line.text
     if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Change | ev.HandOver):
         text = f"level {ladder.level(event.decision.rung)}: {text}"
     return line.mark, line.subject, f"{text} ({line.time})" if line.time else text
 
 
-_SILENT: Final = (ev.Opened, ev.Changed, ev.Hinted, ev.StepCompleted, ev.CheckpointTaken)
+_NOT_PRINTED: Final = (ev.Opened, ev.Changed, ev.Hinted, ev.StepCompleted, ev.CheckpointTaken)
 
 
-def _number(event: ev.Event, incident: Incident) -> int:
-    """Which attempt an event was about; by the time it is printed the incident may have moved on."""
+def _attempt_number(event: ev.Event, incident: Incident) -> int:
+    """Return the number of the attempt that an event is about; the incident may be ahead of it."""
     if not isinstance(event, ev.AttemptFailed):
         return incident.attempts
     return next((n for n, failure in enumerate(incident.failures, 1) if failure is event.failure), incident.attempts)
 
 
-def _put(mark: str, subject: str, rest: str) -> None:
+def _print_line(mark: str, subject: str, rest: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -78,8 +78,8 @@ def _json_line(event: ev.Event, _: Incident) -> None:
     sys.stdout.flush()
 
 
-def asker() -> Any:
-    """Asks on the terminal; end of input means nobody answers."""
+def terminal_asker() -> Any:
+    """Return a function that asks on the terminal; end of input means no answer."""
 
     def ask(question: ev.Ask, _: Incident) -> str | None:
         for number, option in enumerate(question.options, 1):

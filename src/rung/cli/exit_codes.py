@@ -1,4 +1,4 @@
-"""The exit codes of `rung run` and `rung worker`. Documented, so they never change."""
+"""Exit codes of `rung run` and `rung worker`. They are a documented contract."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from rung.core.domain.events import Status
 
-EXITS: Final = {
+EXIT_CODES: Final = {
     Status.SUCCEEDED: 0,
     Status.RECOVERED: 0,
     Status.FAILED: 1,
@@ -15,6 +15,6 @@ EXITS: Final = {
 }
 USAGE: Final = 2
 INTERRUPTED: Final = 130
-NOTHING_TO_CLAIM: Final = 3  # rung worker claim
-CLAIM_BLOCKED: Final = 5  # rung worker claim: somebody else has it
-STALE_CLAIM: Final = 6  # rung worker: the task is not this worker's any more
+NO_TASK_AVAILABLE: Final = 3  # rung worker claim
+CLAIM_BLOCKED: Final = 5  # rung worker claim: another worker has the task
+LEASE_EXPIRED: Final = 6  # rung worker: the task was given to another worker

@@ -1,4 +1,4 @@
-"""The root of the command line: a table of commands, each loaded from its own file when it is used."""
+"""Root of the command line: a table of commands, each imported from its module when it is used."""
 
 from __future__ import annotations
 
@@ -39,47 +39,47 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "schema": ("policy.schema", "Print a JSON Schema of what Rung writes and reads."),
     "lab": ("lab.lab", "Run a fake provider that fails on purpose, to test agents."),
 }
-VALUE_LIMIT: Final = 200  # a whole table given in the wrong place still ends as one readable line
+MAX_VALUE_CHARS: Final = 200  # keeps the message readable when a whole table is given as a value
 
 
 class UsageError(click.ClickException):
-    """Something the user gave cannot be used: one line, and nothing is run."""
+    """Invalid input of the user: one line on stderr, and nothing runs."""
 
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Say it on stderr, on one line."""
+        """Print the message on stderr, as one line."""
         click.echo(f"rung: {' '.join(self.message.split())}", file=file, err=file is None)
 
 
 class Commands(click.Group):
-    """A group whose commands are imported by name: asking for help imports none."""
+    """Group that imports a command when it is used; `--help` imports none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """Name the commands in the order of the table."""
+        """Return the command names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
-        """Load a command."""
+        """Import a command."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"rung.cli.{COMMANDS[cmd_name][0]}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
-        """Write the table."""
+        """Write the table of commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what it was given and cannot use ends here."""
+        """Run a command; invalid settings and store errors become a `UsageError`."""
         try:
             return super().invoke(ctx)
         except ConfigError as error:
             from rung.core.classify.evidence import clip
 
-            given = repr(error.value)
-            raise UsageError(str(error).replace(given, clip(given, VALUE_LIMIT))) from None
+            value = repr(error.value)
+            raise UsageError(str(error).replace(value, clip(value, MAX_VALUE_CHARS))) from None
         except RungError as error:
             from rung.core.domain.errors import StoreError
 
@@ -92,9 +92,9 @@ class Commands(click.Group):
 @click.version_option(rung.__version__, message="rung %(version)s")
 @click.pass_context
 def root(ctx: click.Context) -> None:
-    """Rung catches an AI agent when it falls.
+    """Recover AI agents from failures.
 
-    It names the failure, takes the cheapest rung of a ladder that can still help, and always ends with an
+    Rung classifies a failure, takes the cheapest rung of a ladder that can still help, and always ends with an
     honest outcome.
     """
     if os.environ.get("NO_COLOR"):

@@ -1,4 +1,4 @@
-"""The entry point of `rung`: nothing but click is loaded here, and each command only when it is used."""
+"""Entry point of `rung`. It imports only click; each command is imported when it is used."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; misuse ends with exit code 2 and nothing run."""
+    """Run the command line; wrong usage exits with code 2 before anything runs."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a character shows a "?"
+            stream.reconfigure(errors="replace")  # characters that the terminal cannot encode are shown as "?"
     try:
         from rung.cli.group import root
 
@@ -18,10 +18,10 @@ def main() -> None:
         package = (error.name or "").partition(".")[0]
         if package not in ("click", "rich"):
             raise
-        sys.exit(_missing(package))
+        sys.exit(_report_missing_package(package))
 
 
-def _missing(name: str) -> int:
+def _report_missing_package(name: str) -> int:
     sys.stderr.write(f"rung: the command line needs {name}: pip install 'rung[cli]'\n")
     return 2
 

@@ -1,4 +1,4 @@
-"""What the commands share on the way to the screen: JSON, amounts in words, near names, the console."""
+"""Output helpers of the commands: JSON, durations, costs, paragraphs, the console."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 MINUTE: Final = 60
 HOUR: Final = 3600
-WIDTH: Final = 100  # longer lines are no easier to read
+MAX_WIDTH: Final = 100  # columns; longer lines are hard to read
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout: a line for programs, indented for people."""
+    """Print one JSON document: indented on a terminal, on one line otherwise."""
     import json
     import sys
 
@@ -28,16 +28,16 @@ def print_json(value: object) -> None:
 
 
 def console() -> Any:
-    """Rich's console: colour on a terminal only, at most as wide as reads well, 80 columns in a pipe."""
+    """Return a Rich console: colours on a terminal only, at most `MAX_WIDTH` columns, 80 in a pipe."""
     from rich.console import Console
 
-    made = Console(highlight=False, emoji=False, markup=False)
-    made.width = min(made.width, WIDTH)
-    return made
+    screen = Console(highlight=False, emoji=False, markup=False)
+    screen.width = min(screen.width, MAX_WIDTH)
+    return screen
 
 
-def seconds(amount: float | None) -> str:
-    """A duration as people say it."""
+def format_seconds(amount: float | None) -> str:
+    """Return a duration as text: 2 h, 5 min, 1.5 s."""
     if amount is None:
         return "no time limit"
     for unit, name in ((HOUR, "h"), (MINUTE, "min")):
@@ -46,35 +46,35 @@ def seconds(amount: float | None) -> str:
     return f"{amount:g} s"
 
 
-def dollars(amount: float) -> str:
-    """Money, with as many digits as it needs."""
+def format_dollars(amount: float) -> str:
+    """Return an amount of money with as many digits as it needs."""
     return f"${amount:.2f}" if amount >= 1 or round(amount, 2) == amount else f"${amount:.6f}".rstrip("0")
 
 
-def count(number: int, one: str, many: str = "") -> str:
-    """A number and its noun."""
+def pluralize(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun in the right form."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def worst(case: WorstCase) -> str:
-    """The most an incident can take, in words."""
-    attempts = "any number of attempts" if case.attempts is None else count(case.attempts, "attempt")
-    price = "no price known" if not case.dollars else dollars(case.dollars)
-    return f"{attempts}, {seconds(case.seconds)}, {price}"
+def format_worst_case(case: WorstCase) -> str:
+    """Return the most attempts, time and money that an incident can take, as text."""
+    attempts = "any number of attempts" if case.attempts is None else pluralize(case.attempts, "attempt")
+    price = "no price known" if not case.dollars else format_dollars(case.dollars)
+    return f"{attempts}, {format_seconds(case.seconds)}, {price}"
 
 
 def paragraph(text: str, indent: int = 0, hang: int = 0) -> str:
-    """Text broken at the width of the screen, every line indented, all but the first a little more."""
+    """Return text wrapped at the width of the terminal; lines after the first are indented by `hang` more."""
     import shutil
     from textwrap import fill
 
-    width = min(shutil.get_terminal_size().columns, WIDTH)
+    width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     first, later = " " * indent, " " * (indent + hang)
     return fill(text, max(width, indent + 30), initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
-def row(label: str, text: str | Sequence[str], width: int = 13) -> None:
-    """A label and the text beside it; several texts as a list."""
+def print_row(label: str, text: str | Sequence[str], width: int = 13) -> None:
+    """Print a label and the text beside it; several texts become a list."""
     items = (text,) if isinstance(text, str) else [f"- {item}" for item in text]
     for item in items:
         body = paragraph(item, indent=width + 2, hang=0 if isinstance(text, str) else 2)

@@ -1,1 +1,1 @@
-"""Hooks for coding agents: what they do reaches us, and what we notice reaches them, in their own session."""
+"""Hooks for coding agents: read their events, detect loops and unproven claims, and answer in the agent's session."""

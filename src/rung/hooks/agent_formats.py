@@ -1,4 +1,4 @@
-"""Each agent's way of telling us what happened, and of being told: events in, answers out."""
+"""Hook formats of the supported agents: parse their events, and format our responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Final
 
-# What an event is to us, by the agent's own name for it.
+# For each agent: its name for an event, and ours.
 EVENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "claude-code": {
         "SessionStart": "start",
@@ -37,7 +37,7 @@ EVENTS: Final[Mapping[str, Mapping[str, str]]] = {
         "PreCompact": "compact",
         "SessionEnd": "end",
     },
-    "gemini-cli": {  # its PreCompress comes before every turn, whether anything is compressed or not
+    "gemini-cli": {  # no PreCompress: it fires before every turn, even if nothing is compressed
         "SessionStart": "start",
         "BeforeAgent": "prompt",
         "BeforeTool": "before",
@@ -49,25 +49,25 @@ EVENTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 class HookEvent:
-    """One event, whoever told it. `steps` are tool, arguments, result, error and the call's id."""
+    """One hook event in a common form. A step is (tool, arguments, result, error, call id)."""
 
-    __slots__ = ("active", "agent", "cwd", "name", "said", "session", "steps", "text", "told")
+    __slots__ = ("agent", "agent_event", "cwd", "name", "payload", "session", "steps", "stop_hook_active", "text")
 
     def __init__(self, agent: str, table: Mapping[str, Any]) -> None:
         self.agent = agent
-        self.said = str(table.get("hook_event_name", ""))
-        self.name = EVENTS[agent].get(self.said, "")
+        self.agent_event = str(table.get("hook_event_name", ""))
+        self.name = EVENTS[agent].get(self.agent_event, "")
         worker = table.get("agent_id")
         self.session = str(table.get("session_id", "")) + (f"/{worker}" if worker else "")
         self.cwd = str(table.get("cwd") or ".")
-        self.active = table.get("stop_hook_active") is True
-        self.told = table
+        self.stop_hook_active = table.get("stop_hook_active") is True
+        self.payload = table
         self.text = _text(self.name, table)
         self.steps = [_step(call) for call in _calls(self.name, table)]
 
 
 def _text(name: str, table: Mapping[str, Any]) -> str:
-    """The words an event is about."""
+    """Return the text of an event: the prompt, the last message or the error."""
     keys = {
         "prompt": ("prompt",),
         "stop": ("last_assistant_message", "prompt_response"),
@@ -98,17 +98,17 @@ def _step(call: Mapping[str, Any]) -> tuple[str, Any, Any, bool | str, str]:
 
 
 def _result(response: Any) -> Any:
-    """What the agent itself saw of a result, where that is said apart."""
+    """Return the part of a tool response that the model sees, if the agent reports it separately."""
     if isinstance(response, dict):
         for key in ("llmContent", "stdout", "output"):
             if isinstance(response.get(key), str):
-                rest = response.get("stderr")
-                return response[key] + (f"\n{rest}" if isinstance(rest, str) and rest else "")
+                stderr = response.get("stderr")
+                return response[key] + (f"\n{stderr}" if isinstance(stderr, str) and stderr else "")
     return response
 
 
 def _error(response: Any) -> bool | str:
-    """Does a result say that it is an error?"""
+    """Return whether a tool response reports an error, as its message where there is one."""
     if isinstance(response, dict):
         error = response.get("error")
         if error:
@@ -122,36 +122,36 @@ def _error(response: Any) -> bool | str:
 
 
 class HookResponse:
-    """What we say to an event. Nothing: we were only told."""
+    """Response to a hook event. An empty one lets the agent continue."""
 
     __slots__ = ("block", "context", "deny", "notice", "stop")
 
     def __init__(self, *, context: str = "", deny: str = "", block: str = "", stop: str = "", notice: str = "") -> None:
         self.context = context  # for the model
-        self.deny = deny  # this call is not made; why, for the model
-        self.block = block  # it may not finish yet; why, for the model
-        self.stop = stop  # the agent is stopped; why, for the user
+        self.deny = deny  # reject this tool call; the reason, for the model
+        self.block = block  # do not let the agent finish yet; the reason, for the model
+        self.stop = stop  # stop the agent; the reason, for the user
         self.notice = notice  # for the user
 
 
-def written(heard: HookEvent, answer: HookResponse) -> dict[str, Any]:
-    """The answer in the agent's own form."""
+def format_response(event: HookEvent, response: HookResponse) -> dict[str, Any]:
+    """Return the response as JSON in the agent's format."""
     table: dict[str, Any] = {}
-    if answer.notice:
-        table["systemMessage"] = answer.notice
-    if answer.stop:
-        table |= {"continue": False, "stopReason": answer.stop}
-    if answer.context:
-        table["hookSpecificOutput"] = {"hookEventName": heard.said, "additionalContext": answer.context}
-    if heard.agent == "gemini-cli":
-        why = answer.deny or answer.block
-        return table | ({"decision": "deny", "reason": why} if why else {})
-    if answer.deny:
+    if response.notice:
+        table["systemMessage"] = response.notice
+    if response.stop:
+        table |= {"continue": False, "stopReason": response.stop}
+    if response.context:
+        table["hookSpecificOutput"] = {"hookEventName": event.agent_event, "additionalContext": response.context}
+    if event.agent == "gemini-cli":
+        reason = response.deny or response.block
+        return table | ({"decision": "deny", "reason": reason} if reason else {})
+    if response.deny:
         table["hookSpecificOutput"] = {
-            "hookEventName": heard.said,
+            "hookEventName": event.agent_event,
             "permissionDecision": "deny",
-            "permissionDecisionReason": answer.deny,
+            "permissionDecisionReason": response.deny,
         }
-    if answer.block:
-        table |= {"decision": "block", "reason": answer.block}
+    if response.block:
+        table |= {"decision": "block", "reason": response.block}
     return table

@@ -1,5 +1,5 @@
-# What an agent runs for an event: bash ask.sh PYTHON ENTRY AGENT DIRECTORY, the event on standard input.
-# A process that is already there is asked over loopback, in a few milliseconds; else an interpreter is started.
+# Command of a hook: bash ask.sh PYTHON ENTRY AGENT DIRECTORY, with the event on standard input.
+# Asks the resident server over loopback, which takes a few milliseconds; without one, starts an interpreter.
 LC_ALL=C
 home=${2%/*} port='' token='' at='' event='' answer=''
 if [ -r "$4/serve" ]; then

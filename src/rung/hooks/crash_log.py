@@ -1,4 +1,4 @@
-"""Crash log and time limit of hooks: a hook that breaks or takes too long leaves a line, which the next session shows."""
+"""Crash log and time limit of hooks. A hook that fails or times out logs one line; the next session shows it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ TYPE_CHECKING = False  # importing typing costs more than an ordinary hook
 if TYPE_CHECKING:
     from typing import Final
 
-SECONDS: Final = 4.0  # of a hook's own work; a check that the project configures has its own limit
-LOG: Final = "crash.log"
-_LOG_LIMIT: Final = 256 * 1024
+MAX_HOOK_SECONDS: Final = 4.0  # limit of a hook's own work; checks that the project configures have their own
+LOG_NAME: Final = "crash.log"
+_MAX_LOG_BYTES: Final = 256 * 1024
 
 
-class OutOfTime(Exception):
-    """A hook's own work took too long."""
+class HookTimeout(Exception):
+    """A hook exceeded its time limit."""
 
 
-def limit(seconds: float) -> None:
-    """Raise `OutOfTime` after so many seconds; 0 cancels it."""
+def set_time_limit(seconds: float) -> None:
+    """Raise `HookTimeout` after `seconds`; 0 cancels the limit."""
     try:
         import _signal as signal  # type: ignore[import-not-found]  # `signal` itself loads enum: 6 ms
     except ImportError:
@@ -26,24 +26,24 @@ def limit(seconds: float) -> None:
     if not hasattr(signal, "setitimer"):
         return
 
-    def out_of_time(*_: object) -> None:
-        raise OutOfTime(f"not done within {SECONDS:g} s")
+    def on_alarm(*_: object) -> None:
+        raise HookTimeout(f"hook timed out after {MAX_HOOK_SECONDS:g} s")
 
     try:
-        signal.signal(signal.SIGALRM, out_of_time)
+        signal.signal(signal.SIGALRM, on_alarm)
     except ValueError:
-        return  # not in the main thread: the resident process interrupts nobody
+        return  # signals need the main thread; the resident process has no time limit
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def crashed(place: str, agent: str, error: BaseException) -> None:
-    """Append an error to the crash log; where that fails too, nothing happens."""
+def log_crash(data_dir: str, agent: str, error: BaseException) -> None:
+    """Append an error to the crash log; never raises."""
     try:
         import json
         import time
 
-        os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103  # pathlib costs milliseconds
-        path = os.path.join(place, LOG)  # noqa: PTH118
+        os.makedirs(data_dir, mode=0o700, exist_ok=True)  # noqa: PTH103  # pathlib costs milliseconds
+        path = os.path.join(data_dir, LOG_NAME)  # noqa: PTH118
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
@@ -55,43 +55,43 @@ def crashed(place: str, agent: str, error: BaseException) -> None:
             "where": at,
         }
         size = os.stat(path).st_size if os.path.exists(path) else 0  # noqa: PTH110, PTH116
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if size > _LOG_LIMIT else os.O_APPEND)
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if size > _MAX_LOG_BYTES else os.O_APPEND)
         handle = os.open(path, flags, 0o600)
         try:
             os.write(handle, json.dumps(line).encode() + b"\n")
         finally:
             os.close(handle)
-    except Exception:  # noqa: BLE001, S110  # nothing left to do
+    except Exception:  # noqa: BLE001, S110  # there is nowhere left to report it
         pass
 
 
-def unseen(place: str) -> str:
-    """Crashes since the log was last shown, in one line; empty when there are none."""
-    path, mark = os.path.join(place, LOG), os.path.join(place, LOG + ".seen")  # noqa: PTH118
+def unread_crashes(data_dir: str) -> str:
+    """Return one line about the crashes since the last call; empty if there are none."""
+    path, offset_path = os.path.join(data_dir, LOG_NAME), os.path.join(data_dir, LOG_NAME + ".seen")  # noqa: PTH118
     try:
         size = os.stat(path).st_size  # noqa: PTH116
     except OSError:
         return ""
-    seen = _number(mark)
+    offset = _read_offset(offset_path)
     with open(path, "rb") as file:  # noqa: PTH123
-        file.seek(seen if seen <= size else 0)
+        file.seek(offset if offset <= size else 0)
         lines = [line for line in file.read().splitlines() if line.strip()]
-    with open(mark, "w", encoding="ascii") as file_:  # noqa: PTH123
-        file_.write(str(size))
+    with open(offset_path, "w", encoding="ascii") as offset_file:  # noqa: PTH123
+        offset_file.write(str(size))
     if not lines:
         return ""
     import json
 
     try:
         last = json.loads(lines[-1])
-        words = f"{last['error']} ({last['where']})"
+        text = f"{last['error']} ({last['where']})"
     except (ValueError, KeyError, TypeError):
-        words = lines[-1].decode("utf-8", "replace")[:200]
+        text = lines[-1].decode("utf-8", "replace")[:200]
     times = "once" if len(lines) == 1 else f"{len(lines)} times"
-    return f"rung: its hook failed {times} since the last session and let the agent go on. Last: {words}. Log: {path}"
+    return f"rung: a hook failed {times} since the last session; the agent was not affected. Last: {text}. Log: {path}"
 
 
-def _number(path: str) -> int:
+def _read_offset(path: str) -> int:
     try:
         with open(path, encoding="ascii") as file:  # noqa: PTH123
             return int(file.read())

@@ -1,18 +1,18 @@
-"""Data directory of hooks: where it is, locks on its files, and what a shell leaves there when a session breaks off."""
+"""Data directory of hooks: its path, file locks, and the notes about interrupted sessions."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-VARIABLE = "RUNG_HOOKS"
+ENV_VARIABLE = "RUNG_HOOKS"
 
 
-def directory() -> str:
-    """This user's directory for hooks, beside the journal: RUNG_HOOKS, or in the platform's data directory."""
-    set_to = os.environ.get(VARIABLE)
-    if set_to:
-        return set_to
+def default_data_dir() -> str:
+    """Return the directory of this user's hooks: RUNG_HOOKS, or a folder in the platform's data directory."""
+    configured = os.environ.get(ENV_VARIABLE)
+    if configured:
+        return configured
     home = os.path.expanduser("~")  # noqa: PTH111  # pathlib costs milliseconds
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")  # noqa: PTH118
@@ -20,13 +20,13 @@ def directory() -> str:
         base = os.path.join(home, "Library", "Application Support")  # noqa: PTH118
     else:
         base = os.environ.get("XDG_DATA_HOME") or ""
-        if not os.path.isabs(base):  # noqa: PTH117  # the standard says to ignore one that is not
+        if not os.path.isabs(base):  # noqa: PTH117  # the XDG specification says to ignore relative paths
             base = os.path.join(home, ".local", "share")  # noqa: PTH118
     return os.path.join(base, "rung", "hooks")  # noqa: PTH118
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file for this process alone; false while another holds it. Windows has no such lock."""
+    """Lock an open file exclusively; false if another process holds the lock. Always true on Windows."""
     try:
         import fcntl
 
@@ -38,18 +38,18 @@ def try_lock(handle: int) -> bool:
     return True
 
 
-def cut_folder(place: str) -> str:
-    """Folder of the events that say why a session broke off: a shell writes them, an interpreter would be too slow."""
-    return os.path.join(place, "cut")  # noqa: PTH118
+def interruptions_dir(data_dir: str) -> str:
+    """Return the folder of StopFailure events. A shell writes them: the agent does not wait for an interpreter."""
+    return os.path.join(data_dir, "cut")  # noqa: PTH118
 
 
-def cut_off(place: str, session: str) -> str:
-    """Why this session broke off; empty when it did not. The session's files are removed."""
+def pop_interruption(data_dir: str, session: str) -> str:
+    """Return why this session was interrupted, and delete the note; empty if it was not."""
     import json
 
-    why = ""
+    reason = ""
     try:
-        entries = list(os.scandir(cut_folder(place)))
+        entries = list(os.scandir(interruptions_dir(data_dir)))
     except OSError:
         return ""
     for entry in entries:
@@ -57,9 +57,9 @@ def cut_off(place: str, session: str) -> str:
             with open(entry.path, "rb") as file:  # noqa: PTH123
                 table = json.loads(file.read())
         except (OSError, ValueError):
-            continue  # being written just now, or no JSON: the next one who looks finds it again
+            continue  # incomplete or not JSON: left for the next call
         if isinstance(table, dict) and table.get("session_id") == session:
             parts = (table.get("error"), table.get("error_details"), table.get("last_assistant_message"))
-            why = "\n".join(str(part) for part in parts if part) or "no reason was given"
+            reason = "\n".join(str(part) for part in parts if part) or "no reason given"
             os.unlink(entry.path)  # noqa: PTH108
-    return why
+    return reason

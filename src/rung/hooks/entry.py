@@ -1,7 +1,7 @@
-"""Where an agent's hook begins: an event on standard input, our answer on standard output, in milliseconds.
+"""Entry point of a hook: reads an event from standard input and writes the response to standard output.
 
-Run as a file by an interpreter that loads nothing it need not (`python -I -S entry.py AGENT DIRECTORY`), or as
-`rung-hook AGENT`. Whatever goes wrong here, the agent gets `{}` and exit code 0, and a line is left in the crash log.
+Runs as a file with minimal imports (`python -I -S entry.py AGENT DIRECTORY`), or as `rung-hook AGENT`. On any error
+the agent gets `{}` and exit code 0, and the crash log gets a line.
 """
 
 from __future__ import annotations
@@ -11,45 +11,46 @@ import sys
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Answer one event; always exit code 0, always JSON."""
-    given = sys.argv[1:] if arguments is None else arguments
-    answer, place, wake, near = b"{}", "", False, False
-    from rung.hooks.crash_log import SECONDS, crashed, limit
+    """Answer one event. Always writes JSON and returns 0."""
+    args = sys.argv[1:] if arguments is None else arguments
+    agent = args[0] if args else ""
+    answer, data_dir, needs_drain, needs_server = b"{}", "", False, False
+    from rung.hooks.crash_log import MAX_HOOK_SECONDS, log_crash, set_time_limit
 
     try:
-        from rung.hooks.data_dir import directory
+        from rung.hooks.data_dir import default_data_dir
 
-        place = given[1] if len(given) > 1 else directory()
-        limit(SECONDS)
-        from rung.hooks.resident_client import asked
+        data_dir = args[1] if len(args) > 1 else default_data_dir()
+        set_time_limit(MAX_HOOK_SECONDS)
+        from rung.hooks.resident_client import send_event
 
-        told = sys.stdin.buffer.read()
-        found = asked(place, given[0] if given else "", told)
-        if found is None:
-            from rung.hooks.handlers import answered
+        payload = sys.stdin.buffer.read()
+        received = send_event(data_dir, agent, payload)
+        if received is None:
+            from rung.hooks.handlers import handle_event
 
-            answer, wake, near = answered(given[0] if given else "", place, told)
+            answer, needs_drain, needs_server = handle_event(agent, data_dir, payload)
         else:
-            answer = found
-    except BaseException as error:  # noqa: BLE001  # of all that may happen here, nothing may happen to the agent
-        crashed(place, given[0] if given else "", error)
-    limit(0)
+            answer = received
+    except BaseException as error:  # noqa: BLE001  # a failing hook must never affect the agent
+        log_crash(data_dir, agent, error)
+    set_time_limit(0)
     try:
         os.write(1, answer)
-        if wake:
-            from rung.hooks.spool import wake_drain
+        if needs_drain:
+            from rung.hooks.spool import start_drain
 
-            wake_drain(place)
-        if near:
-            from rung.hooks.resident_client import start
+            start_drain(data_dir)
+        if needs_server:
+            from rung.hooks.resident_client import start_server
 
-            start(place)
+            start_server(data_dir)
     except BaseException as error:  # noqa: BLE001  # as above
-        crashed(place, given[0] if given else "", error)
+        log_crash(data_dir, agent, error)
     return 0
 
 
 if __name__ == "__main__":
-    # By the file's own place: with -I -S there is no site-packages to find it in.
+    # With -I -S there is no site-packages, so the package is found relative to this file.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
     sys.exit(main())

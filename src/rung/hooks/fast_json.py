@@ -1,6 +1,6 @@
-"""JSON without the `json` package, whose regular expressions take longer to load than a hook's whole work.
+"""JSON without the `json` package, whose import takes longer than all the work of a hook.
 
-It uses the same C code that `json` uses; where an interpreter has none, or another, `json` itself.
+Uses the C scanner and encoder behind `json`; falls back to `json` on interpreters without them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class _Context:
-    """What the scanner asks of a decoder."""
+class _DecoderSettings:
+    """Decoder attributes that the C scanner reads."""
 
     strict = False
     object_hook = object_pairs_hook = None
@@ -23,12 +23,12 @@ class _Context:
 
 
 def loads(content: bytes) -> Any:
-    """The value of a JSON text."""
+    """Parse a JSON document."""
     text = content.decode("utf-8").strip(" \t\r\n")
     try:
         from _json import make_scanner
 
-        value, end = make_scanner(_Context())(text, 0)  # type: ignore[arg-type]  # all it asks for is these attributes
+        value, end = make_scanner(_DecoderSettings())(text, 0)  # type: ignore[arg-type]  # the scanner reads only these attributes
     except (ImportError, TypeError, AttributeError):
         import json
 
@@ -36,16 +36,16 @@ def loads(content: bytes) -> Any:
     except StopIteration:
         raise ValueError("not JSON") from None
     if end != len(text):
-        raise ValueError(f"not JSON: more follows after {end} characters")
+        raise ValueError(f"not JSON: extra data after {end} characters")
     return value
 
 
 def dumps(value: Any) -> str:
-    """A value as JSON, without spaces."""
+    """Return a value as compact JSON."""
     try:
         from _json import encode_basestring_ascii, make_encoder
 
-        encode = make_encoder({}, _refuse, encode_basestring_ascii, None, ":", ",", False, False, True)
+        encode = make_encoder({}, _reject, encode_basestring_ascii, None, ":", ",", False, False, True)
         return "".join(encode(value, 0))
     except (ImportError, AttributeError):
         import json
@@ -53,5 +53,5 @@ def dumps(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"))
 
 
-def _refuse(value: object) -> None:
-    raise ValueError(f"{type(value).__name__}: no JSON has this")
+def _reject(value: object) -> None:
+    raise ValueError(f"{type(value).__name__} is not JSON serializable")

@@ -1,4 +1,4 @@
-"""One event of an agent's session: taken in, and answered."""
+"""Handlers of hook events: update the session's state, run the checks, and return a response."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from zlib import crc32
 
 from rung.detectors.loops.prefilter import number_of
 from rung.hooks import fast_json, spool
-from rung.hooks.agent_formats import EVENTS, HookEvent, HookResponse, written
-from rung.hooks.crash_log import crashed, unseen
+from rung.hooks.agent_formats import EVENTS, HookEvent, HookResponse, format_response
+from rung.hooks.crash_log import log_crash, unread_crashes
 from rung.hooks.session_state import SessionState, prune
 
 TYPE_CHECKING = False
@@ -17,38 +17,42 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Final
 
-PENDING: Final = 40  # steps that are looked at closely together, when nothing was suspicious before
-COUNTS: Final = 500
-FAILED: Final = 50
-RECENT: Final = 15  # steps that a judge is shown
-_HEAD: Final = 1_500
-_TAIL: Final = 500
-_PROMPT: Final = 2_000
+MAX_PENDING_STEPS: Final = 40  # steps after which the loop detectors run even if nothing looks repetitive
+MAX_COUNTS: Final = 500
+MAX_FAILED_CALLS: Final = 50
+MAX_RECENT_STEPS: Final = 15  # steps shown to a judge
+_HEAD_CHARS: Final = 1_500
+_TAIL_CHARS: Final = 500
+_MAX_PROMPT_CHARS: Final = 2_000
 
 
-def answered(agent: str, place: str, told: bytes, journal: str | None = None) -> tuple[bytes, bool, bool]:
-    """The answer to an event, as JSON; whether there is something for the journal; and whether more will be asked soon."""
+def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None = None) -> tuple[bytes, bool, bool]:
+    """Handle one event.
+
+    Returns the response as JSON, whether the spool has to be drained, and whether a resident server should be started
+    because an expensive check is near.
+    """
     if agent not in EVENTS:
-        raise ValueError(f"agent {agent!r}: allowed are {', '.join(EVENTS)}")
-    table = fast_json.loads(told)
-    heard = HookEvent(agent, table)
-    if not heard.name or not heard.session:
+        raise ValueError(f"agent: {agent!r} is invalid; must be one of {', '.join(EVENTS)}")
+    table = fast_json.loads(payload)
+    event = HookEvent(agent, table)
+    if not event.name or not event.session:
         return b"{}", False, False
-    with SessionState(place, agent, heard.session) as memory:
-        memory.table["place"], memory.table["cwd"] = place, heard.cwd
-        memory.table["journal"] = os.environ.get("RUNG_JOURNAL", "") if journal is None else journal
-        _settings(memory.table, heard.cwd)
-        answer, changed = ACTS[heard.name](heard, memory, time.time())
-        near = memory.table.pop("near", False)
-        wake = spool.write(place, memory)
-        if changed or wake:  # before it is said: what cannot be remembered is not done
-            memory.keep()
-    wake = wake and heard.name in ("after", "stop", "end", "broke")
-    return fast_json.dumps(written(heard, answer)).encode(), wake, near
+    with SessionState(data_dir, agent, event.session) as state:
+        state.table["place"], state.table["cwd"] = data_dir, event.cwd
+        state.table["journal"] = os.environ.get("RUNG_JOURNAL", "") if journal is None else journal
+        _load_settings(state.table, event.cwd)
+        response, changed = HANDLERS[event.name](event, state, time.time())
+        needs_server = state.table.pop("near", False)
+        flushed = spool.flush(data_dir, state)
+        if changed or flushed:  # before the response: a block that cannot be counted is not made
+            state.save()
+    needs_drain = flushed and event.name in ("after", "stop", "end", "broke")
+    return fast_json.dumps(format_response(event, response)).encode(), needs_drain, needs_server
 
 
-def _settings(table: dict[str, Any], cwd: str) -> None:
-    """What the project's file says of loops and stops; read once a session."""
+def _load_settings(table: dict[str, Any], cwd: str) -> None:
+    """Read the [loops] and [stop] tables of the project's rung.toml, once per session."""
     if "stop" in table:
         return
     table["loops"], table["stop"] = {}, {}
@@ -59,110 +63,112 @@ def _settings(table: dict[str, Any], cwd: str) -> None:
         from rung.wiring.files import read_table
 
         try:
-            read = read_table(path)
-            loops, stop = read.get("loops", {}), read_stop_settings(read.get("stop", {}))
+            settings = read_table(path)
+            loops, stop = settings.get("loops", {}), read_stop_settings(settings.get("stop", {}))
             watching_from(loops)
             table["loops"], table["stop"] = loops, stop
-        except Exception as error:  # noqa: BLE001  # a file that cannot be used is said once, and the defaults hold
-            crashed(table["place"], "rung.toml", error)
+        except Exception as error:  # noqa: BLE001  # an invalid file is logged once, and the defaults apply
+            log_crash(table["place"], "rung.toml", error)
 
 
-def _start(_: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    prune(memory.table["place"], now)
-    return HookResponse(notice=unseen(memory.table["place"])), True
+def _start(_: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    prune(state.table["place"], now)
+    return HookResponse(notice=unread_crashes(state.table["place"])), True
 
 
-def _prompt(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    """A person spoke: every streak ends. How often its stop was blocked does not: that is for the whole session."""
-    table = memory.table
+def _prompt(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    """Handle a prompt of the user: repetitions are counted anew, blocked stops are not."""
+    table = state.table
     for name in ("ending", "denied", "watch", "pending", "counts", "last", "history", "failing", "partial", "recent"):
         table.pop(name, None)
     table["acts"] = 0
-    table["prompt"] = heard.text[:_PROMPT]
+    table["prompt"] = event.text[:_MAX_PROMPT_CHARS]
     table["asked"] = now
-    table["near"] = True  # its end at the latest will be looked at closely
+    table["near"] = True  # at least its stop will be checked
     return HookResponse(), True
 
 
-def _before(_: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    fact = memory.table.get("ending")
+def _before(_: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    fact = state.table.get("ending")
     if not fact:
         return HookResponse(), False
     from rung.hooks import messages
     from rung.hooks.session_ladder import must_stop
 
-    denied = memory.table["denied"] = memory.table.get("denied", 0) + 1
-    stop = messages.stopped(fact) if must_stop(memory.table, now) else ""
+    denied = state.table["denied"] = state.table.get("denied", 0) + 1
+    stop = messages.stopped(fact) if must_stop(state.table, now) else ""
     return HookResponse(deny=messages.denied(fact, denied), stop=stop), True
 
 
-def _failed(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    """A call failed; the batch it was in comes after it."""
-    for tool, _, _, _, call in heard.steps:
-        known = memory.table.setdefault("failed", {})
-        if len(known) >= FAILED:
-            known.clear()
-        known[call] = heard.text[:_HEAD] or True
-        spool.note(memory, heard, now, "failed", tool=tool, text=heard.text[: spool.TEXT])
+def _failed(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    """Record a failed call; the event for its batch follows."""
+    for tool, _, _, _, call in event.steps:
+        failed_calls = state.table.setdefault("failed", {})
+        if len(failed_calls) >= MAX_FAILED_CALLS:
+            failed_calls.clear()
+        failed_calls[call] = event.text[:_HEAD_CHARS] or True
+        spool.record_event(state, event, now, "failed", tool=tool, text=event.text[: spool.MAX_TEXT_CHARS])
     return HookResponse(), True
 
 
-def _after(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    table = memory.table
+def _after(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    table = state.table
     if table.get("ending"):
         return HookResponse(), False
     failed = table.get("failed", {})
     pending = table.setdefault("pending", [])
     suspicious = False
-    for tool, args, result, flagged, call in heard.steps:
-        said = _short(result)
-        known = failed.pop(call, False)
-        if flagged and not known and heard.agent != "claude-code":  # which told of it before
-            spool.note(
-                memory, heard, now, "failed", tool=tool, text=_short(flagged if isinstance(flagged, str) else said)
+    for tool, args, result, flagged, call in event.steps:
+        output = _clip(result)
+        reported = failed.pop(call, False)
+        if (
+            flagged and not reported and event.agent != "claude-code"
+        ):  # Claude Code reports failures in an event of their own
+            spool.record_event(
+                state, event, now, "failed", tool=tool, text=_clip(flagged if isinstance(flagged, str) else output)
             )
-        error = known or flagged
+        error = reported or flagged
         table["acts"] = table.get("acts", 0) + 1
         table["calls"] = table.get("calls", 0) + 1
-        table["failing"] = f"{tool}: {_short(error if isinstance(error, str) else said)[:300]}" if error else ""
-        step = [tool, _small(args), "" if known else said, error]
+        table["failing"] = f"{tool}: {_clip(error if isinstance(error, str) else output)[:300]}" if error else ""
+        step = [tool, _clip_arguments(args), "" if reported else output, error]
         pending.append(step)
         if table["stop"].get("judge"):
-            table["recent"] = [*table.get("recent", ()), step][-RECENT:]
-        suspicious = _glance(table, step) or suspicious
-    if not suspicious and len(pending) < PENDING:
+            table["recent"] = [*table.get("recent", ()), step][-MAX_RECENT_STEPS:]
+        suspicious = _is_repetitive(table, step) or suspicious
+    if not suspicious and len(pending) < MAX_PENDING_STEPS:
         return HookResponse(), True
-    from rung.hooks.loop_check import noticed
+    from rung.hooks.loop_check import check_pending_steps
 
-    return HookResponse(context=noticed(heard, memory, now)), True
+    return HookResponse(context=check_pending_steps(event, state, now)), True
 
 
-def _glance(table: dict[str, Any], step: list[Any]) -> bool:
-    """Have as many like this one been seen as a rule needs?"""
-    tool, args, said, error = step
+def _is_repetitive(table: dict[str, Any], step: list[Any]) -> bool:
+    """Return whether enough similar steps were seen for a loop rule to match."""
+    tool, args, output, error = step
     if isinstance(error, str):
-        said = f"{error}\n{said}"
+        output = f"{error}\n{output}"
     counts = table.setdefault("counts", {})
-    if len(counts) > COUNTS:
+    if len(counts) > MAX_COUNTS:
         counts.clear()
-    enough = table["loops"].get("replan", 3)
-    most = 0
-    for key in (str(number_of(said, args)), f"!{tool}" if error else ""):
+    threshold = table["loops"].get("replan", 3)
+    highest = 0
+    for key in (str(number_of(output, args)), f"!{tool}" if error else ""):
         if key:
             counts[key] = counts.get(key, 0) + 1
-            most = max(most, counts[key])
+            highest = max(highest, counts[key])
     call = crc32(repr((tool, args)).encode("utf-8", "replace"))
     last, run = table.get("last", (0, 0))
     run = run + 1 if last == call else 1
     table["last"] = [call, run]
-    most = max(most, run)
-    if most == enough - 1:
+    highest = max(highest, run)
+    if highest == threshold - 1:
         table["near"] = True
-    return bool(most >= enough)
+    return bool(highest >= threshold)
 
 
-def _short(value: Any) -> str:
-    """The head and the tail of a text."""
+def _clip(value: Any) -> str:
+    """Return the head and the tail of a text."""
     if value is None or value is True or value is False:
         return ""
     if not isinstance(value, str):
@@ -170,72 +176,72 @@ def _short(value: Any) -> str:
 
         value = json.dumps(value, sort_keys=True, ensure_ascii=False)
     text: str = value
-    return text if len(text) <= _HEAD + _TAIL else text[:_HEAD] + "\n" + text[-_TAIL:]
+    return text if len(text) <= _HEAD_CHARS + _TAIL_CHARS else text[:_HEAD_CHARS] + "\n" + text[-_TAIL_CHARS:]
 
 
-def _small(args: Any) -> Any:
-    """A call's arguments, cut where they are long."""
-    if isinstance(args, dict) and len(args) <= FAILED:
-        return {name: value if isinstance(value, bool | int | float) else _short(value) for name, value in args.items()}
-    return _short(args)
+def _clip_arguments(args: Any) -> Any:
+    """Return a call's arguments with long values clipped."""
+    if isinstance(args, dict) and len(args) <= MAX_FAILED_CALLS:
+        return {name: value if isinstance(value, bool | int | float) else _clip(value) for name, value in args.items()}
+    return _clip(args)
 
 
-def _stop(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    from rung.hooks.stop_gate import at_stop
+def _stop(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    from rung.hooks.stop_gate import check_stop
 
-    return at_stop(heard, memory, now), True
+    return check_stop(event, state, now), True
 
 
-def _broke(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    """The model could not be reached any more: whatever the agent says of it, this is no success."""
-    spool.note(memory, heard, now, "failed", tool="", text=heard.text[: spool.TEXT])
-    memory.table["partial"] = f"the agent was cut off: {heard.text[:200]}"
+def _api_failed(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    """Record that the provider failed for good: the outcome is partial, whatever the agent reports."""
+    spool.record_event(state, event, now, "failed", tool="", text=event.text[: spool.MAX_TEXT_CHARS])
+    state.table["partial"] = f"the agent was interrupted: {event.text[:200]}"
     return HookResponse(), True
 
 
-def _compact(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    """A compaction is due; the user hears when the work no longer fits the context."""
+def _compact(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    """Record a compaction; warn the user when the context fills up again at once."""
     from rung.detectors.context_usage import ContextMonitor
 
-    table = memory.table
-    watch = ContextMonitor.from_json(table["context"]) if "context" in table else ContextMonitor()
+    table = state.table
+    monitor = ContextMonitor.from_json(table["context"]) if "context" in table else ContextMonitor()
     calls = table.get("calls", 0)
-    finding = watch.full_again(calls - table.get("compacted_at", calls))
-    table["context"], table["compacted_at"] = watch.to_json(), calls
+    finding = monitor.full_again(calls - table.get("compacted_at", calls))
+    table["context"], table["compacted_at"] = monitor.to_json(), calls
     if finding is None:
         return HookResponse(), True
-    spool.note_finding(memory, heard, now, finding)
+    spool.record_finding(state, event, now, finding)
     return HookResponse(notice=f"rung: {finding.text}; split the task"), True
 
 
-def _end(heard: HookEvent, memory: SessionState, now: float) -> tuple[HookResponse, bool]:
-    """The session is over: how it ended, in our words."""
-    from rung.hooks.data_dir import cut_off
+def _end(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
+    """Close the session's incident: partial, or recovered."""
+    from rung.hooks.data_dir import pop_interruption
 
-    why = cut_off(memory.table["place"], heard.session)
-    if why:
-        spool.note(memory, heard, now, "failed", tool="", text=why)
-        memory.table["partial"] = f"the agent was cut off: {why[:200]}"
-    table = memory.table
+    interruption = pop_interruption(state.table["place"], event.session)
+    if interruption:
+        spool.record_event(state, event, now, "failed", tool="", text=interruption)
+        state.table["partial"] = f"the agent was interrupted: {interruption[:200]}"
+    table = state.table
     partial = table.pop("partial", "")
     if partial:
-        spool.note(memory, heard, now, "closed", status="partial", reason=partial)
+        spool.record_event(state, event, now, "closed", status="partial", reason=partial)
     else:
-        spool.note(memory, heard, now, "succeeded")
-    for name in ("incident", "n", "history", "ending", "denied"):  # taken up again, it is another incident
+        spool.record_event(state, event, now, "succeeded")
+    for name in ("incident", "n", "history", "ending", "denied"):  # a resumed session opens a new incident
         table.pop(name, None)
     table["began"] = now
     return HookResponse(), True
 
 
-ACTS: Final[dict[str, Callable[[HookEvent, SessionState, float], tuple[HookResponse, bool]]]] = {
+HANDLERS: Final[dict[str, Callable[[HookEvent, SessionState, float], tuple[HookResponse, bool]]]] = {
     "start": _start,
     "prompt": _prompt,
     "before": _before,
     "failed": _failed,
     "after": _after,
     "stop": _stop,
-    "broke": _broke,
+    "broke": _api_failed,
     "compact": _compact,
     "end": _end,
 }

@@ -1,4 +1,4 @@
-"""Writing our hooks into an agent's own settings, and taking them out again, to the byte."""
+"""Install hooks into an agent's settings file, and uninstall them, restoring the file byte for byte."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from typing import Any, Final
 
 from rung.core.domain.errors import ConfigError
 from rung.hooks.agent_formats import EVENTS
-from rung.hooks.data_dir import cut_folder
+from rung.hooks.data_dir import interruptions_dir
 
-MARK: Final = ": rung-hook;"
-ENTRY: Final = str(Path(__file__).with_name("entry.py"))
-ASK: Final = str(Path(__file__).with_name("ask.sh"))
-SECONDS: Final = 10
-END_SECONDS: Final = 3  # Codex allows no more
-STOP_SECONDS: Final = 120  # a check that the project asks for runs there
-BY_COMMAND: Final = ("start", "broke")  # which are not posted, or not waited for
+MARKER: Final = ": rung-hook;"
+ENTRY_PATH: Final = str(Path(__file__).with_name("entry.py"))
+ASK_SCRIPT: Final = str(Path(__file__).with_name("ask.sh"))
+HOOK_TIMEOUT_SECONDS: Final = 10
+END_TIMEOUT_SECONDS: Final = 3  # Codex allows no more
+STOP_TIMEOUT_SECONDS: Final = 120  # the checks that the project configures run in this event
+COMMAND_ONLY_EVENTS: Final = ("start", "broke")  # never posted over HTTP: not supported, or not awaited by the agent
 AGENTS: Final = ("claude-code", "codex", "gemini-cli")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallTarget:
-    """An agent's settings file, and where we keep what was in it before."""
+    """An agent's settings file, and the directory that keeps its original content."""
 
     agent: str
     settings: Path
-    data: Path
-    port: int = 0  # of a running service that the agent posts its events to; 0: a command for each
+    data_dir: Path
+    port: int = 0  # port of the service that the agent posts its events to; 0: one command per event
 
     @property
-    def record(self) -> Path:
-        """What we know of this file: its bytes before, and what we made of it."""
+    def record_path(self) -> Path:
+        """Return the path of the installation record: the original bytes, and the digest of what was written."""
         name = hashlib.sha256(str(self.settings).encode()).hexdigest()[:16]
-        return self.data / "installed" / f"{self.agent}-{name}.json"
+        return self.data_dir / "installed" / f"{self.agent}-{name}.json"
 
 
-def settings_of(agent: str, *, user: bool, root: Path) -> Path:
-    """The file in which this agent looks for hooks. A project's own is one that is not shared, where there is one."""
+def settings_path(agent: str, *, user: bool, root: Path) -> Path:
+    """Return the settings file in which the agent looks for hooks; for a project, the unshared file if there is one."""
     if agent not in AGENTS:
         raise ConfigError("agent", agent, "one of " + ", ".join(AGENTS))
     home = Path.home()
@@ -58,120 +58,125 @@ def settings_of(agent: str, *, user: bool, root: Path) -> Path:
     return (home if user else root) / ".gemini" / "settings.json"
 
 
-def install(place: InstallTarget) -> list[str]:
-    """Write our hooks into the settings; the names of the events they are for. Installed twice is installed once."""
-    before = _before(place)
-    table = _parsed(place.settings, before)
-    ours = hooks_for(place)
+def install(target: InstallTarget) -> list[str]:
+    """Add our hooks to the settings, and return the names of their events. Idempotent."""
+    before = _original_bytes(target)
+    table = _parse(target.settings, before)
+    ours = hooks_for(target)
     hooks = table.setdefault("hooks", {})
     if not isinstance(hooks, dict):
-        raise ConfigError(f"{place.settings}: hooks", hooks, "an object")
+        raise ConfigError(f"{target.settings}: hooks", hooks, "an object")
     for event, group in ours.items():
         groups = hooks.setdefault(event, [])
         if not isinstance(groups, list):
-            raise ConfigError(f"{place.settings}: hooks.{event}", groups, "a list")
+            raise ConfigError(f"{target.settings}: hooks.{event}", groups, "a list")
         groups.append(group)
     after = json.dumps(table, indent=2, ensure_ascii=False).encode() + b"\n"
-    Path(cut_folder(str(place.data))).mkdir(parents=True, exist_ok=True, mode=0o700)
-    kept = {
-        "settings": str(place.settings),
+    Path(interruptions_dir(str(target.data_dir))).mkdir(parents=True, exist_ok=True, mode=0o700)
+    record = {
+        "settings": str(target.settings),
         "before": None if before is None else base64.b64encode(before).decode(),
         "wrote": hashlib.sha256(after).hexdigest(),
     }
-    _write(place.record, json.dumps(kept).encode())  # first: what we change can be put back
-    _write(place.settings, after)
+    _write(target.record_path, json.dumps(record).encode())  # before the settings, so that the change can be undone
+    _write(target.settings, after)
     return list(ours)
 
 
-def uninstall(place: InstallTarget) -> str:
-    """Take our hooks out: `restored` to the byte, `removed` from a file that was changed since, or `absent`."""
-    record, now = _record(place), _read(place.settings)
+def uninstall(target: InstallTarget) -> str:
+    """Remove our hooks. Returns `restored` (byte for byte), `removed` (the file was edited since) or `absent`."""
+    record, now = _read_record(target), _read(target.settings)
     if record is not None and now is not None and hashlib.sha256(now).hexdigest() == record["wrote"]:
         before = record["before"]
         if before is None:
-            place.settings.unlink()
+            target.settings.unlink()
         else:
-            _write(place.settings, base64.b64decode(before))
-        place.record.unlink()
+            _write(target.settings, base64.b64decode(before))
+        target.record_path.unlink()
         return "restored"
-    place.record.unlink(missing_ok=True)
-    if now is None or MARK not in now.decode("utf-8", "replace"):
+    target.record_path.unlink(missing_ok=True)
+    if now is None or MARKER not in now.decode("utf-8", "replace"):
         return "absent"
-    _write(place.settings, _stripped(place.settings, now))
+    _write(target.settings, _without_our_hooks(target.settings, now))
     return "removed"
 
 
-def installed(place: InstallTarget) -> bool:
-    """Are our hooks in the settings?"""
-    now = _read(place.settings)
-    return now is not None and MARK in now.decode("utf-8", "replace")
+def is_installed(target: InstallTarget) -> bool:
+    """Return whether our hooks are in the settings."""
+    now = _read(target.settings)
+    return now is not None and MARKER in now.decode("utf-8", "replace")
 
 
-def hooks_for(place: InstallTarget) -> dict[str, dict[str, Any]]:
-    """By event, the group of hooks that is ours."""
-    return {event: _group(place, event, name) for event, name in EVENTS[place.agent].items()}
+def hooks_for(target: InstallTarget) -> dict[str, dict[str, Any]]:
+    """Return our group of hooks for each event."""
+    return {event: _group(target, event, name) for event, name in EVENTS[target.agent].items()}
 
 
-def _group(place: InstallTarget, event: str, name: str) -> dict[str, Any]:
-    seconds = STOP_SECONDS if name == "stop" else END_SECONDS if name == "end" else SECONDS
-    if place.port and name not in BY_COMMAND:
+def _group(target: InstallTarget, event: str, name: str) -> dict[str, Any]:
+    seconds = STOP_TIMEOUT_SECONDS if name == "stop" else END_TIMEOUT_SECONDS if name == "end" else HOOK_TIMEOUT_SECONDS
+    if target.port and name not in COMMAND_ONLY_EVENTS:
         return {
-            "hooks": [_posted(place, seconds), {"type": "command", "command": instead(place, name), "timeout": seconds}]
+            "hooks": [
+                _http_hook(target, seconds),
+                {"type": "command", "command": fallback_command(target, name), "timeout": seconds},
+            ]
         }
     hook: dict[str, Any] = {
         "type": "command",
-        "command": command_for(place, name),
-        "timeout": seconds * 1_000 if place.agent == "gemini-cli" else seconds,
+        "command": command_for(target, name),
+        "timeout": seconds * 1_000 if target.agent == "gemini-cli" else seconds,
     }
-    if place.agent == "gemini-cli":
+    if target.agent == "gemini-cli":
         return {"matcher": "*", "hooks": [{"name": f"rung-{event}", **hook}]}
     return {"hooks": [hook]}
 
 
-def _posted(place: InstallTarget, seconds: int) -> dict[str, Any]:
-    """An event that the agent posts itself: no process is started for it."""
-    from rung.hooks.resident_server import token_of
+def _http_hook(target: InstallTarget, seconds: int) -> dict[str, Any]:
+    """Return a hook that the agent posts over HTTP itself, without starting a process."""
+    from rung.hooks.resident_server import load_token
 
-    place.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    headers = {"x-rung-token": token_of(place.data), "x-rung": MARK}
-    url = f"http://127.0.0.1:{place.port}/{place.agent}"
+    target.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    headers = {"x-rung-token": load_token(target.data_dir), "x-rung": MARKER}
+    url = f"http://127.0.0.1:{target.port}/{target.agent}"
     return {"type": "http", "url": url, "headers": headers, "timeout": seconds}
 
 
-def instead(place: InstallTarget, name: str) -> str:
-    """The command for when nobody takes what is posted: where the service runs, it does nothing."""
-    there = shlex.quote(str(place.data / "serve"))
-    return f'{MARK} read -r port rest 2>/dev/null < {there}; [ "$port" = {place.port} ] || {{ {command_for(place, name)}; }}'
+def fallback_command(target: InstallTarget, name: str) -> str:
+    """Return the command that runs beside a posted hook; a no-op while the service is up."""
+    address_file = shlex.quote(str(target.data_dir / "serve"))
+    return f'{MARKER} read -r port rest 2>/dev/null < {address_file}; [ "$port" = {target.port} ] || {{ {command_for(target, name)}; }}'
 
 
-def command_for(place: InstallTarget, name: str) -> str:
-    """A line for the agent's shell. Whatever is missing or breaks, it ends with 0: 2 would block the agent."""
-    if name == "broke":  # the agent does not wait for this one: a shell is fast enough, an interpreter is not
-        folder = shlex.quote(cut_folder(str(place.data)))
-        return f"{MARK} cat > {folder}/$$.json 2>/dev/null || true"
-    python, entry, data, ask = (shlex.quote(one) for one in (sys.executable, ENTRY, str(place.data), ASK))
+def command_for(target: InstallTarget, name: str) -> str:
+    """Return the shell command of a hook. It always exits 0: exit code 2 would block the agent."""
+    if name == "broke":  # the agent does not wait for this event: an interpreter would start too late
+        folder = shlex.quote(interruptions_dir(str(target.data_dir)))
+        return f"{MARKER} cat > {folder}/$$.json 2>/dev/null || true"
+    python, entry, data, ask = (
+        shlex.quote(one) for one in (sys.executable, ENTRY_PATH, str(target.data_dir), ASK_SCRIPT)
+    )
     how = f"bash {ask} {python} {entry}" if shutil.which("bash") else f"{python} -I -S {entry}"
-    return f"{MARK} test -f {entry} && {how} {place.agent} {data} 2>/dev/null || true"
+    return f"{MARKER} test -f {entry} && {how} {target.agent} {data} 2>/dev/null || true"
 
 
-def _before(place: InstallTarget) -> bytes | None:
-    """What was there without us."""
-    now, record = _read(place.settings), _record(place)
+def _original_bytes(target: InstallTarget) -> bytes | None:
+    """Return the settings without our hooks; None if there is no file."""
+    now, record = _read(target.settings), _read_record(target)
     if now is None:
         return None
     if record is not None and hashlib.sha256(now).hexdigest() == record["wrote"]:
         return None if record["before"] is None else base64.b64decode(record["before"])
-    return _stripped(place.settings, now) if MARK in now.decode("utf-8", "replace") else now
+    return _without_our_hooks(target.settings, now) if MARKER in now.decode("utf-8", "replace") else now
 
 
-def _stripped(path: Path, now: bytes) -> bytes:
-    """The settings without our hooks, for the rest as they are."""
-    table = _parsed(path, now)
+def _without_our_hooks(path: Path, now: bytes) -> bytes:
+    """Return the settings without our hooks; the rest is unchanged."""
+    table = _parse(path, now)
     hooks = table.get("hooks", {})
     for event, groups in list(hooks.items()) if isinstance(hooks, dict) else []:
-        kept = [group for group in groups if MARK not in json.dumps(group)] if isinstance(groups, list) else groups
-        if kept:
-            hooks[event] = kept
+        others = [group for group in groups if MARKER not in json.dumps(group)] if isinstance(groups, list) else groups
+        if others:
+            hooks[event] = others
         else:
             del hooks[event]
     if not hooks:
@@ -179,7 +184,7 @@ def _stripped(path: Path, now: bytes) -> bytes:
     return json.dumps(table, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def _parsed(path: Path, content: bytes | None) -> dict[str, Any]:
+def _parse(path: Path, content: bytes | None) -> dict[str, Any]:
     if content is None or not content.strip():
         return {}
     try:
@@ -193,8 +198,8 @@ def _parsed(path: Path, content: bytes | None) -> dict[str, Any]:
     return table
 
 
-def _record(place: InstallTarget) -> dict[str, Any] | None:
-    content = _read(place.record)
+def _read_record(target: InstallTarget) -> dict[str, Any] | None:
+    content = _read(target.record_path)
     try:
         table = json.loads(content) if content else None
     except ValueError:
@@ -208,11 +213,11 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(str(path), error.strerror, "a file that can be read") from None
+        raise ConfigError(str(path), error.strerror, "a readable file") from None
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Replace a file atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -221,4 +226,4 @@ def _write(path: Path, content: bytes) -> None:
             new.chmod(path.stat().st_mode & 0o777)
         new.replace(path.resolve() if path.is_symlink() else path)
     except OSError as error:
-        raise ConfigError(str(path), error.strerror, "a place that can be written") from None
+        raise ConfigError(str(path), error.strerror, "a writable path") from None

@@ -1,4 +1,4 @@
-"""Close look at pending steps: the session's loop detectors, and what the agent is told of a finding."""
+"""Run the session's loop detectors over its pending steps, and format the message about a finding."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from rung.hooks.session_state import SessionState
 
 
-def noticed(heard: HookEvent, memory: SessionState, now: float) -> str:
-    """Run the loop detectors over the pending steps; the text for the agent, empty where nothing new was found."""
-    table = memory.table
-    watching = watching_from(table["loops"])
-    kept = table.get("watch")
-    watch = SessionMonitor(watching) if kept is None else SessionMonitor.from_json(kept, watching)
-    found: Finding | None = None
+def check_pending_steps(event: HookEvent, state: SessionState, now: float) -> str:
+    """Run the loop detectors over the pending steps; return the message for the agent, empty if nothing new was found."""
+    table = state.table
+    settings = watching_from(table["loops"])
+    saved = table.get("watch")
+    monitor = SessionMonitor(settings) if saved is None else SessionMonitor.from_json(saved, settings)
+    worst: Finding | None = None
     for tool, args, result, error in table.pop("pending", []):
-        finding = watch.check(Step(tool, args, result, error))
-        if finding is not None and finding.is_new_stage and (found is None or finding.repeats > found.repeats):
-            found = finding
-    table["watch"] = watch.to_json()
-    return _told(found, heard, memory, now) if found is not None else ""
+        finding = monitor.check(Step(tool, args, result, error))
+        if finding is not None and finding.is_new_stage and (worst is None or finding.repeats > worst.repeats):
+            worst = finding
+    table["watch"] = monitor.to_json()
+    return _report_finding(worst, event, state, now) if worst is not None else ""
 
 
-def _told(finding: Finding, heard: HookEvent, memory: SessionState, now: float) -> str:
+def _report_finding(finding: Finding, event: HookEvent, state: SessionState, now: float) -> str:
     from rung.core.domain.ladder import Action
     from rung.hooks import messages
     from rung.hooks.session_ladder import next_step
 
-    table = memory.table
+    table = state.table
     decision, rung = next_step(table, finding.evidence, now)
-    spool.note_finding(memory, heard, now, finding)
+    spool.record_finding(state, event, now, finding)
     action = getattr(decision, "action", Action.FORCE_DONE)
-    spool.note(memory, heard, now, "decided", rung=decision.rung, action=action.value, reason=finding.kind.value)
+    spool.record_event(state, event, now, "decided", rung=decision.rung, action=action.value, reason=finding.kind.value)
     if action is Action.FORCE_DONE:
         table["ending"] = finding.text
-        table["partial"] = f"it went in circles: {finding.text}"
+        table["partial"] = f"stuck in a loop: {finding.text}"
     return messages.loop(rung, finding)

@@ -1,4 +1,4 @@
-"""What we say to an agent in its own session: the fact, the count, what not to do, two things to try."""
+"""Messages to an agent in its session: the fact, the count, what to stop doing, two things to try."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ loop = loop_told
 
 
 def denied(fact: str, number: int) -> str:
-    """Why a call is not made once the end was reached."""
-    again = "" if number == 1 else f" This is denial {number}; the next steps are yours to write, not to run."
+    """Return why a tool call is denied after the last rung."""
+    again = "" if number == 1 else f" This is denial {number}; describe the next steps, do not run them."
     return (
-        f"Denied by rung: the work went in circles ({clip(redacted(fact), ROOM)}) and ends here.{again} Write your closing answer: "
+        f"Denied by rung: the work is stuck in a loop ({clip(redacted(fact), ROOM)}) and ends here.{again} Write your final answer: "
         "what is finished, what is not, what a person should do next."
     )
 
 
 def stopped(fact: str) -> str:
-    """What the user is told when an agent goes on calling tools after the end."""
+    """Return the notice for the user when an agent keeps calling tools after the last rung."""
     return f"rung stopped the agent; the outcome is partial: {clip(redacted(fact), ROOM)}"
 
 
 def unfinished(finding: Finding, blocks: int) -> str:
-    """Why it may not finish yet; never the same words twice."""
+    """Return why the agent may not finish yet; each message of a session is different."""
     fact = clip(redacted(finding.text), ROOM)
     if finding.kind is Kind.GAVE_UP:
-        ask = "Go on with what can still be done, another way; if one part really cannot be done, name it in one line and do the rest."
+        ask = "Continue with what can still be done, in another way; if one part cannot be done, name it in one line and do the rest."
     elif finding.kind is Kind.GOAL_MISALIGNED:
         ask = "Read the task again, write a new plan in two sentences, and do what was asked for."
     elif finding.missing:
@@ -43,11 +43,11 @@ def unfinished(finding: Finding, blocks: int) -> str:
     if blocks == 0:
         return f"Not finished yet (rung). {fact}. {ask} Do not claim anything you have not run."
     return (
-        f"Still nothing that shows it (rung, the last time it asks). {fact}. Either show evidence now, or end with an honest "
+        f"There is still no evidence (rung, final request). {fact}. Either show evidence now, or end with an honest "
         f"partial report: what is done, what is not, and why."
     )
 
 
 def unproven(finding: Finding) -> str:
-    """What the user is told when it finished all the same."""
+    """Return the notice for the user when the agent finishes without evidence."""
     return f"rung: finished without evidence, so the outcome is partial: {clip(redacted(finding.text), ROOM)}"

@@ -1,4 +1,4 @@
-"""Asking the process that is already there: it has everything loaded, and answers in a millisecond."""
+"""Client of the resident hook server, which has everything loaded and answers within a millisecond."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-FILE: Final = "serve"  # where it says how it is reached: port, secret, and whose code it runs
-HOME: Final = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  # pathlib costs milliseconds
-PORT: Final = 8643  # of a service that agents post to
-OFF: Final = "RUNG_HOOKS_RESIDENT"
+ADDRESS_FILE: Final = "serve"  # its content: port, token, and the directory of the code it runs
+CODE_DIR: Final = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  # pathlib costs milliseconds
+DEFAULT_PORT: Final = 8643  # port of `rung hooks serve`
+RESIDENT_VARIABLE: Final = "RUNG_HOOKS_RESIDENT"
 
 
-def reached(place: str) -> tuple[int, str] | None:
-    """The port and the secret of a process that runs this very code; None: there is none."""
+def find_server(data_dir: str) -> tuple[int, str] | None:
+    """Return port and token of a server that runs the same code; None if there is none."""
     try:
-        with open(os.path.join(place, FILE), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+        with open(os.path.join(data_dir, ADDRESS_FILE), encoding="utf-8") as file:  # noqa: PTH118, PTH123
             port, token, home = file.read(2_000).rstrip("\n").split(" ", 2)
     except (OSError, ValueError):
         return None
-    return (int(port), token) if home == HOME and port.isdecimal() else None
+    return (int(port), token) if home == CODE_DIR and port.isdecimal() else None
 
 
-def asked(place: str, agent: str, told: bytes) -> bytes | None:
-    """Its answer; None where nobody is there."""
-    found = reached(place)
-    if found is None:
+def send_event(data_dir: str, agent: str, payload: bytes) -> bytes | None:
+    """Send an event to the server and return the response; None if no server answers."""
+    address = find_server(data_dir)
+    if address is None:
         return None
-    import _socket  # what `socket` is made of, which loads selectors and enum
+    import _socket  # `socket` would also import selectors and enum
 
     link = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
         try:
-            link.connect(("127.0.0.1", found[0]))
+            link.connect(("127.0.0.1", address[0]))
         except OSError:
-            return None  # it was ended before it could take its file away
-        head = f"{found[1]} {agent} {len(told)} {os.environ.get('RUNG_JOURNAL', '')}\n"
-        link.sendall(head.encode("utf-8", "surrogateescape") + told)
+            return None  # stale file: the server was killed
+        head = f"{address[1]} {agent} {len(payload)} {os.environ.get('RUNG_JOURNAL', '')}\n"
+        link.sendall(head.encode("utf-8", "surrogateescape") + payload)
         answer = b""
         while piece := link.recv(65_536):
             answer += piece
@@ -47,10 +47,10 @@ def asked(place: str, agent: str, told: bytes) -> bytes | None:
     return answer.strip() or None
 
 
-def start(place: str) -> None:
-    """Have one started, which nobody waits for; it ends when it is not asked for some minutes."""
-    if os.environ.get(OFF) == "0" or reached(place) is not None:
+def start_server(data_dir: str) -> None:
+    """Start a server in the background unless one runs; it ends after an idle timeout."""
+    if os.environ.get(RESIDENT_VARIABLE) == "0" or find_server(data_dir) is not None:
         return
-    from rung.hooks.spool import apart
+    from rung.hooks.spool import spawn_detached
 
-    apart("rung.hooks.resident_server", place)
+    spawn_detached("rung.hooks.resident_server", data_dir)

@@ -1,4 +1,4 @@
-"""Decisions about a coding agent's session: the session ladder, continued from the session's memory."""
+"""Decisions about a coding agent's session: the session ladder, continued from the saved history."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rung.engine.external_loop import ExternalRecovery
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
 
-NAME: Final = "hooks"  # of the policy
-_REMEMBERED: Final = 30
+POLICY_NAME: Final = "hooks"
+_MAX_HISTORY: Final = 30
 _JITTER: Final = 0.5  # nothing here waits
 
 
 def next_step(table: dict[str, Any], evidence: Evidence, now: float) -> tuple[ev.Decision, str]:
-    """Decision about a failure of this session, after the ones before it; and the name of its rung."""
+    """Return the decision about a failure of this session, and the name of its rung."""
     policy = _policy(table)
     request = Request(prompt=table.get("prompt") or "-")
     recovery = ExternalRecovery(policy, request=request, now=lambda: now, jitter=lambda: _JITTER)
@@ -33,20 +33,20 @@ def next_step(table: dict[str, Any], evidence: Evidence, now: float) -> tuple[ev
     if isinstance(decision, ev.Change):
         kind = evidence.finding or Kind.UNKNOWN
         history.append([kind.value, evidence.repeats, decision.rung, decision.action.value])
-        del history[:-_REMEMBERED]
+        del history[:-_MAX_HISTORY]
     return decision, policy.ladder.rungs[decision.rung].name
 
 
 def must_stop(table: dict[str, Any], now: float) -> bool:
-    """Is an agent that calls tools after the end to be stopped? Else the call is only denied."""
-    after_the_end = Evidence(finding=Kind.LOOP_DETECTED, repeats=watching_from(table["loops"]).force_done)
-    return isinstance(next_step(table, after_the_end, now)[0], ev.Finish)
+    """Return whether an agent that calls tools after the last rung is stopped; otherwise the call is only denied."""
+    evidence = Evidence(finding=Kind.LOOP_DETECTED, repeats=watching_from(table["loops"]).force_done)
+    return isinstance(next_step(table, evidence, now)[0], ev.Finish)
 
 
 def max_blocks(table: dict[str, Any]) -> int:
-    """How often this project lets a stop be blocked."""
+    """Return how often a stop of this session may be blocked."""
     return int(table["stop"].get("blocks", MAX_NUDGES))
 
 
 def _policy(table: dict[str, Any]) -> Policy:
-    return session_policy(watching_from(table["loops"]), nudges=max_blocks(table), name=NAME)
+    return session_policy(watching_from(table["loops"]), nudges=max_blocks(table), name=POLICY_NAME)

@@ -1,4 +1,4 @@
-"""What is remembered of one agent's session between two events: a file, a lock, and a bound."""
+"""State of one agent session between two events: a JSON file and its lock; old sessions are pruned."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 VERSION: Final = 1
-PATIENCE: Final = 2.0  # seconds for another hook of the same session
-KEPT: Final = 200  # sessions
-KEPT_SECONDS: Final = 14 * 86_400
+LOCK_TIMEOUT_SECONDS: Final = 2.0  # for another hook of the same session
+MAX_SESSIONS: Final = 200
+MAX_AGE_SECONDS: Final = 14 * 86_400
 
 
 class SessionState:
-    """One session's memory, held while it is looked at; what is in `table` at the end is kept."""
+    """State of one session, locked while it is in use. `save` writes `table` back."""
 
-    def __init__(self, place: str, agent: str, session: str) -> None:
-        # Told apart by two numbers of the whole name, readable by its beginning.
-        plain = "".join(letter if letter.isalnum() else "-" for letter in session[:40])
+    def __init__(self, data_dir: str, agent: str, session: str) -> None:
+        # Readable by its beginning, unique by a checksum of the whole name.
+        prefix = "".join(letter if letter.isalnum() else "-" for letter in session[:40])
         number = crc32(f"{agent}\n{session}".encode("utf-8", "replace"))
-        self.key = f"{agent}-{plain}-{number:08x}"
-        self.folder = os.path.join(place, "sessions")  # noqa: PTH118  # pathlib costs milliseconds
+        self.key = f"{agent}-{prefix}-{number:08x}"
+        self.folder = os.path.join(data_dir, "sessions")  # noqa: PTH118  # pathlib costs milliseconds
         self._path = os.path.join(self.folder, self.key + ".json")  # noqa: PTH118
         self._lock = -1
         self.table: dict[str, Any] = {}
-        self.kept = False
 
     def __enter__(self) -> SessionState:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         self._lock = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _hold(self._lock)
+            _acquire_lock(self._lock)
             self.table = self._read()
         except BaseException:
             os.close(self._lock)
@@ -54,40 +53,41 @@ class SessionState:
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123
                 table = fast_json.loads(file.read())
-        except (OSError, ValueError):  # none yet, or one that was cut: a new beginning
+        except (OSError, ValueError):  # missing or truncated: start anew
             return {"v": VERSION, "began": time.time()}
         if not isinstance(table, dict) or table.get("v") != VERSION:
             return {"v": VERSION, "began": time.time()}
         return table
 
-    def keep(self) -> None:
-        """Write it down, whole or not at all."""
+    def save(self) -> None:
+        """Write the state atomically."""
         new = f"{self._path}.{os.getpid()}"
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(fast_json.dumps(self.table).encode())
         os.replace(new, self._path)  # noqa: PTH105
-        self.kept = True
 
 
-def _hold(handle: int) -> None:
-    """Wait for the lock, not for long: another hook of this session is at work."""
-    until = time.monotonic() + PATIENCE
+def _acquire_lock(handle: int) -> None:
+    """Wait for the lock, which another hook of this session may hold."""
+    deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
     while not try_lock(handle):
-        if time.monotonic() > until:
-            raise BlockingIOError(f"another hook of this session took longer than {PATIENCE:g} s")
+        if time.monotonic() > deadline:
+            raise BlockingIOError(
+                f"session lock timed out: another hook held it for more than {LOCK_TIMEOUT_SECONDS:g} s"
+            )
         time.sleep(0.004)
 
 
-def prune(place: str, now: float) -> None:
-    """Forget sessions that are long over, and the oldest of too many."""
-    folder = os.path.join(place, "sessions")  # noqa: PTH118
+def prune(data_dir: str, now: float) -> None:
+    """Delete the state of sessions that are too old or too many."""
+    folder = os.path.join(data_dir, "sessions")  # noqa: PTH118
     try:
-        found = sorted(((entry.stat().st_mtime, entry.path) for entry in os.scandir(folder)), reverse=True)
+        files = sorted(((entry.stat().st_mtime, entry.path) for entry in os.scandir(folder)), reverse=True)
     except OSError:
         return
-    for number, (changed, path) in enumerate(found):
-        if number >= 2 * KEPT or now - changed > KEPT_SECONDS:
+    for number, (changed, path) in enumerate(files):
+        if number >= 2 * MAX_SESSIONS or now - changed > MAX_AGE_SECONDS:
             try:
                 os.unlink(path)  # noqa: PTH108
             except OSError:

@@ -1,4 +1,4 @@
-"""What happened, set down in a moment for the journal: the agent does not wait for a database."""
+"""Spool of events for the journal: hooks append lines to a file, so that the agent does not wait for a database."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ if TYPE_CHECKING:
     from rung.hooks.agent_formats import HookEvent
     from rung.hooks.session_state import SessionState
 
-LIMIT: Final = 4 * 1024 * 1024  # of one session's lines that nobody has taken to the journal yet
-TEXT: Final = 4_000
+MAX_SPOOL_BYTES: Final = 4 * 1024 * 1024  # of one session; further lines are dropped until it is drained
+MAX_TEXT_CHARS: Final = 4_000
 
 
-def note(memory: SessionState, heard: HookEvent, now: float, name: str, **facts: Any) -> None:
-    """Note an event of the session's incident; its place there is given now, so that it can only be kept once."""
-    table = memory.table
+def record_event(state: SessionState, event: HookEvent, now: float, name: str, **facts: Any) -> None:
+    """Record an event of the session's incident. It gets its sequence number here, so that it is stored only once."""
+    table = state.table
     if "incident" not in table:
         if name in ("closed", "succeeded"):
             return  # nothing went wrong in this session
-        table["incident"] = f"{memory.key}-{int(table['began'])}"
-        note(memory, heard, now, "opened", prompt=table.get("prompt", ""))
+        table["incident"] = f"{state.key}-{int(table['began'])}"
+        record_event(state, event, now, "opened", prompt=table.get("prompt", ""))
     line = {"n": table.get("n", 0), "at": now, "incident": table["incident"], "name": name, **facts}
     table["n"] = line["n"] + 1
     if name == "opened":
-        line |= {"agent": heard.agent, "session": heard.session}
-    memory.table.setdefault("lines", []).append(line)
+        line |= {"agent": event.agent, "session": event.session}
+    state.table.setdefault("lines", []).append(line)
 
 
-def note_finding(memory: SessionState, heard: HookEvent, now: float, finding: Finding) -> None:
-    """Note a detector's finding as a failure."""
+def record_finding(state: SessionState, event: HookEvent, now: float, finding: Finding) -> None:
+    """Record a detector's finding as a failure."""
     facts: dict[str, Any] = {"tool": finding.tool, "text": finding.text, "kind": finding.kind.value}
     facts |= {"rule": finding.rule, "repeats": finding.repeats, "missing": list(finding.missing)}
-    note(memory, heard, now, "failed", **facts)
+    record_event(state, event, now, "failed", **facts)
 
 
-def write(place: str, memory: SessionState) -> bool:
-    """Set the noted lines down; true when there were any."""
-    lines = memory.table.pop("lines", [])
+def flush(data_dir: str, state: SessionState) -> bool:
+    """Append the recorded lines to the spool; true if there were any."""
+    lines = state.table.pop("lines", [])
     if not lines:
         return False
     lines[0] |= {
-        "cwd": memory.table.get("cwd", ""),
-        "journal": memory.table.get("journal", ""),
-    }  # whose lines these are
-    folder = os.path.join(place, "spool")  # noqa: PTH118  # pathlib costs milliseconds
+        "cwd": state.table.get("cwd", ""),
+        "journal": state.table.get("journal", ""),
+    }
+    folder = os.path.join(data_dir, "spool")  # noqa: PTH118  # pathlib costs milliseconds
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-    handle = os.open(os.path.join(folder, memory.key + ".jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # noqa: PTH118
+    handle = os.open(os.path.join(folder, state.key + ".jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # noqa: PTH118
     try:
-        if os.fstat(handle).st_size < LIMIT:
+        if os.fstat(handle).st_size < MAX_SPOOL_BYTES:
             text = "".join(fast_json.dumps(line) + "\n" for line in lines)
             os.write(handle, text.encode("utf-8", "replace"))
     finally:
@@ -62,27 +62,27 @@ def write(place: str, memory: SessionState) -> bool:
     return True
 
 
-def wake_drain(place: str) -> None:
-    """Have the lines taken to the journal."""
-    apart("rung.hooks.spool_drain", place)
+def start_drain(data_dir: str) -> None:
+    """Start a process that drains the spool into the journal."""
+    spawn_detached("rung.hooks.spool_drain", data_dir)
 
 
-def apart(module: str, place: str) -> None:
-    """Run a module of ours in a process of its own, which nobody waits for."""
-    command = [sys.executable, "-m", module, place]
+def spawn_detached(module: str, data_dir: str) -> None:
+    """Run a module in a detached background process."""
+    command = [sys.executable, "-m", module, data_dir]
     if not hasattr(os, "fork"):
         import subprocess
 
-        subprocess.Popen(command, stdin=-3, stdout=-3, stderr=-3, close_fds=True)  # noqa: S603  # our own
+        subprocess.Popen(command, stdin=-3, stdout=-3, stderr=-3, close_fds=True)  # noqa: S603  # our own command
         return
     if os.fork():
         return
-    try:  # in the child: nothing of the agent's stays open
+    try:  # in the child: detach from the agent's session and streams
         os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
+        devnull = os.open(os.devnull, os.O_RDWR)
         for handle in (0, 1, 2):
-            os.dup2(nothing, handle)
+            os.dup2(devnull, handle)
         os.nice(5)
-        os.execv(command[0], command)  # noqa: S606  # our own
+        os.execv(command[0], command)  # noqa: S606  # our own command
     finally:
         os._exit(0)

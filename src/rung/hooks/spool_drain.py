@@ -1,4 +1,4 @@
-"""Takes what hooks set down to the journal, in a process of its own: `python -m rung.hooks.spool_drain DIRECTORY`."""
+"""Drain the spool of hooks into the journal, as a process: `python -m rung.hooks.spool_drain DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.detectors.session_policy import session_policy
 from rung.engine.external_loop import ExternalRecovery
-from rung.hooks.crash_log import crashed
+from rung.hooks.crash_log import log_crash
 from rung.hooks.data_dir import try_lock
-from rung.hooks.session_ladder import NAME
+from rung.hooks.session_ladder import POLICY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Take everything there is; whoever comes while we work leaves it to us."""
-    place = sys.argv[1]
+    """Drain the whole spool; exits at once if another process does so."""
+    data_dir = sys.argv[1]
     try:
-        take(place)
-    except Exception as error:  # noqa: BLE001  # nobody is there to be told but the log
-        crashed(place, "drain", error)
+        drain(data_dir)
+    except Exception as error:  # noqa: BLE001  # a background process: only the log can report it
+        log_crash(data_dir, "drain", error)
         return 1
     return 0
 
 
-def take(place: str | Path, journal: str | None = None) -> int:
-    """Take every line to the journal of its project; how many there were."""
-    folder = Path(place) / "spool"
-    taken = 0
-    with _alone(folder) as alone:
-        while alone and (found := sorted(folder.glob("*.jsonl")) + sorted(folder.glob("*.taken"))):
-            for path in found:
-                taken += _take(path, journal)
-    return taken
+def drain(data_dir: str | Path, journal: str | None = None) -> int:
+    """Write every spooled line to the journal of its project; return their number."""
+    folder = Path(data_dir) / "spool"
+    drained = 0
+    with _exclusive(folder) as has_lock:
+        while has_lock and (paths := sorted(folder.glob("*.jsonl")) + sorted(folder.glob("*.taken"))):
+            for path in paths:
+                drained += _drain_file(path, journal)
+    return drained
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
-    """Hold the spool's lock; false where another process holds it, or there is no spool."""
+def _exclusive(folder: Path) -> Iterator[bool]:
+    """Hold the spool's lock; false if another process holds it, or there is no spool."""
     if not folder.is_dir():
         yield False
         return
@@ -61,28 +61,28 @@ def _alone(folder: Path) -> Iterator[bool]:
         os.close(handle)
 
 
-def _take(path: Path, journal_at: str | None) -> int:
-    """One session's lines. Moved away first: what comes meanwhile begins a new file."""
-    mine = path if path.suffix == ".taken" else path.with_suffix(f".{os.getpid()}.taken")
-    if mine != path:
-        _move(path, mine)
-    lines = list(_lines(mine))
+def _drain_file(path: Path, journal_at: str | None) -> int:
+    """Drain one session's file. It is renamed first, so that new lines go to a new file."""
+    claimed = path if path.suffix == ".taken" else path.with_suffix(f".{os.getpid()}.taken")
+    if claimed != path:
+        _claim_file(path, claimed)
+    lines = list(_parse_lines(claimed))
     by_incident: dict[str, list[Mapping[str, Any]]] = {}
     for line in lines:
         by_incident.setdefault(line["incident"], []).append(line)
     cwd = next((line["cwd"] for line in lines if "cwd" in line), "")
-    named = next((line["journal"] for line in lines if line.get("journal")), None)
+    journal_name = next((line["journal"] for line in lines if line.get("journal")), None)
     if lines:
-        with _journal(journal_at or named, cwd) as journal:
-            for incident, own in by_incident.items():
-                journal.append(incident, own[0]["n"], _events(own)).result()
+        with _journal(journal_at or journal_name, cwd) as journal:
+            for incident, incident_lines in by_incident.items():
+                journal.append(incident, incident_lines[0]["n"], _events(incident_lines)).result()
             journal.flush()
-    mine.unlink()
+    claimed.unlink()
     return len(lines)
 
 
-def _move(path: Path, to: Path) -> None:
-    """Between two hooks of the session: each holds its lock while it writes."""
+def _claim_file(path: Path, to: Path) -> None:
+    """Rename the file under the session's lock, which hooks hold while they write."""
     lock = path.parent.parent / "sessions" / (path.stem + ".json.lock")
     if not lock.exists():
         path.rename(to)
@@ -93,47 +93,47 @@ def _move(path: Path, to: Path) -> None:
         path.rename(to)
 
 
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+def _parse_lines(path: Path) -> Iterator[Mapping[str, Any]]:
     for line in path.read_bytes().splitlines():
         try:
             table = json.loads(line)
         except ValueError:
-            continue  # cut by a crash: the next one is whole again
+            continue  # truncated by a crash; later lines are intact
         if isinstance(table, dict) and {"incident", "n", "at", "name"} <= table.keys():
             yield table
 
 
 def _journal(at: str | None, cwd: str) -> Journal:
-    """The journal that commands in this directory use."""
+    """Open the journal that commands in this directory use."""
     from rung.store import open_journal
     from rung.wiring.journals import where
 
-    before = Path.cwd()
+    previous = Path.cwd()
     try:
         if cwd and Path(cwd).is_dir():
             os.chdir(cwd)
         return open_journal(where(at))
     finally:
-        os.chdir(before)
+        os.chdir(previous)
 
 
 def _events(lines: list[Mapping[str, Any]]) -> list[ev.Event]:
-    """Events of consecutive lines of one incident, one for each line."""
+    """Return the events of consecutive lines of one incident, one per line."""
     first = lines[0]
     now = float(first["at"])
     recovery = ExternalRecovery(
-        session_policy(name=NAME),
+        session_policy(name=POLICY_NAME),
         request=Request(prompt=first.get("prompt") or "-", agent=first.get("agent", "")),
         incident_id=first["incident"],
         project=Path(first.get("cwd", "")).name,
         session=first.get("session", ""),
         now=lambda: now,
     )
-    begins = 0 if first["name"] == "opened" else 1  # 1: an earlier batch had the line that opens it
-    for line in lines[1 - begins :]:
+    skipped = 0 if first["name"] == "opened" else 1  # 1: an earlier batch has the opening line
+    for line in lines[1 - skipped :]:
         now = float(line["at"])
         _replay(recovery, line)
-    return recovery.events[begins:]
+    return recovery.events[skipped:]
 
 
 def _replay(recovery: ExternalRecovery, line: Mapping[str, Any]) -> None:
@@ -165,7 +165,7 @@ def _evidence(line: Mapping[str, Any]) -> Evidence:
 
 
 def _exit_code(text: str) -> int | None:
-    """The number in `Exit code 2`, with which a shell's failure begins."""
+    """Return the number in `Exit code 2` at the start of a shell's error."""
     words = text[:40].split()
     if [word.lower() for word in words[:2]] == ["exit", "code"] and len(words) > 2 and words[2].isdecimal():  # noqa: PLR2004
         return int(words[2])

@@ -1,4 +1,4 @@
-"""The stop gate: an agent finishes with evidence, or is asked for it, at most so often; then it ends as partial."""
+"""Stop gate: an agent that finishes without evidence is asked for it, a limited number of times; then it ends as partial."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rung.detectors.output import look_at
 from rung.detectors.step import Step
 from rung.hooks import messages, spool
 from rung.hooks.agent_formats import HookResponse
-from rung.hooks.crash_log import crashed, limit
+from rung.hooks.crash_log import log_crash, set_time_limit
 from rung.hooks.session_ladder import max_blocks, next_step
 from rung.wiring.completion_checks import claims_of, contract_of, judged
 
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
     from rung.hooks.session_state import SessionState
 
 
-def at_stop(heard: HookEvent, memory: SessionState, now: float) -> HookResponse:
-    """Let it finish, or send it back."""
-    table = memory.table
-    if table.get("ending") or "/" in heard.session or not table["stop"].get("gate", True):
+def check_stop(event: HookEvent, state: SessionState, now: float) -> HookResponse:
+    """Let the agent finish, or block its stop with a request for evidence."""
+    table = state.table
+    if table.get("ending") or "/" in event.session or not table["stop"].get("gate", True):
         return HookResponse()
-    finding = _missing(heard, table)
+    finding = _find_gap(event, table)
     if finding is None:
         table.pop("partial", None)
         return HookResponse()
-    spool.note_finding(memory, heard, now, finding)
-    text = _may_block(heard, table, finding, now)
+    spool.record_finding(state, event, now, finding)
+    text = _block_message(event, table, finding, now)
     if not text:
         table["partial"] = f"finished without evidence: {finding.text}"
         return HookResponse(notice=messages.unproven(finding))
-    spool.note(memory, heard, now, "decided", rung=0, action=Action.NUDGE.value, reason=finding.kind.value)
+    spool.record_event(state, event, now, "decided", rung=0, action=Action.NUDGE.value, reason=finding.kind.value)
     table["blocks"] = table.get("blocks", 0) + 1
     table.setdefault("said", []).append(crc32(text.encode()))
     return HookResponse(block=text)
 
 
-def _may_block(heard: HookEvent, table: dict[str, Any], finding: Finding, now: float) -> str:
-    """The words to send it back with; empty when it goes."""
+def _block_message(event: HookEvent, table: dict[str, Any], finding: Finding, now: float) -> str:
+    """Return the message that blocks the stop; empty if the agent may finish."""
     blocks = table.get("blocks", 0)
     if blocks >= max_blocks(table) or (
-        heard.active and not blocks
-    ):  # the second: another's hook sent it back, and we do not add to it
+        event.stop_hook_active and not blocks
+    ):  # `stop_hook_active` without a block of ours: another hook blocks already
         return ""
     decision, _ = next_step(table, finding.evidence, now)
     if getattr(decision, "action", None) is not Action.NUDGE:
@@ -60,35 +60,35 @@ def _may_block(heard: HookEvent, table: dict[str, Any], finding: Finding, now: f
     return "" if crc32(text.encode()) in table.get("said", []) else text
 
 
-def _missing(heard: HookEvent, table: dict[str, Any]) -> Finding | None:
-    """What its last words leave unproven."""
+def _find_gap(event: HookEvent, table: dict[str, Any]) -> Finding | None:
+    """Return what the agent's last message leaves unproven, or None."""
     stop = table["stop"]
     command = stop.get("check")
     if command or stop.get("judge"):
-        limit(0)  # they have times of their own
-    checks = claims_of(stop, heard.text, heard.cwd, table.get("began", 0.0))
-    found = unverified(checks)
-    if found is not None:
-        return found
-    if not heard.text.strip():
-        return None  # not every agent says what its last words were
+        set_time_limit(0)  # these commands have their own timeouts
+    checks = claims_of(stop, event.text, event.cwd, table.get("began", 0.0))
+    finding = unverified(checks)
+    if finding is not None:
+        return finding
+    if not event.text.strip():
+        return None  # not every agent reports its last message
     proven = bool(command) or (table.get("acts", 0) > 0 and not table.get("failing"))
-    found = look_at(heard.text, contract_of(stop, evidence=True), checks=checks if command else None, acted=proven)
-    if found is not None and found.kind is Kind.UNVERIFIED and table.get("failing"):
+    finding = look_at(event.text, contract_of(stop, evidence=True), checks=checks if command else None, acted=proven)
+    if finding is not None and finding.kind is Kind.UNVERIFIED and table.get("failing"):
         return Finding(
             rule="done-after-failure",
             kind=Kind.UNVERIFIED,
-            text=f"it says that it is done, and the last call failed ({table['failing']})",
+            text=f"the agent claims to be done, but its last call failed ({table['failing']})",
             phase=Phase.RESULT,
         )
-    return found or _judged(heard, table, checks)
+    return finding or _run_judge(event, table, checks)
 
 
-def _judged(heard: HookEvent, table: dict[str, Any], checks: list[ClaimCheck]) -> Finding | None:
-    """What the project's judge says of work that the free checks let pass; one that breaks lets it go."""
+def _run_judge(event: HookEvent, table: dict[str, Any], checks: list[ClaimCheck]) -> Finding | None:
+    """Run the project's judge on work that passed the other checks; a judge that fails lets it pass."""
     steps = [Step(tool, args, result, error) for tool, args, result, error in table.get("recent", [])]
     try:
-        return judged(table["stop"], table.get("prompt", ""), heard.text, steps, checks)
+        return judged(table["stop"], table.get("prompt", ""), event.text, steps, checks)
     except RungError as error:
-        crashed(table["place"], "judge", error)
+        log_crash(table["place"], "judge", error)
         return None

@@ -1,1 +1,1 @@
-"""An MCP server: agents report what went wrong and are told the next step, by the same decisions as every other way in."""
+"""MCP server: agents report failures and get the next recovery step, by the same decisions as everywhere else."""

@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from rung.detectors.step import Step
     from rung.store.journal.journal import Journal
 
-SESSIONS: Final = 1_000  # kept in memory at once; the journal has the rest
+MAX_SESSIONS: Final = 1_000  # in memory; the journal has the rest
 AGENT: Final = "mcp"
 
 
 class McpSession:
-    """One session: its open incident, if any, and its loop detectors."""
+    """State of one session: its open incident, if any, and its loop detectors."""
 
     def __init__(self) -> None:
         self.recovery: ExternalRecovery | None = None
-        self.watch = SessionMonitor()
+        self.monitor = SessionMonitor()
 
 
 class RecoveryService:
-    """Serves every session over one journal. Threads may share it."""
+    """Recovery of all sessions over one journal. Thread-safe."""
 
     def __init__(
         self,
         journal: Journal,
-        pick: Callable[[], Policy],
+        load_policy: Callable[[], Policy],
         *,
         project: str = "",
         now: Callable[[], float] = time.time,
@@ -52,84 +52,84 @@ class RecoveryService:
     ) -> None:
         self.journal = journal
         self.project = project
-        self._pick = pick
+        self._load_policy = load_policy
         self.now = now
         self._jitter = jitter
-        self._cases: OrderedDict[str, McpSession] = OrderedDict()
+        self._sessions: OrderedDict[str, McpSession] = OrderedDict()
         self._lock = threading.RLock()
 
-    def failed(self, session: str, evidence: Evidence, task: str = "", model: str = "") -> NextStep:
+    def report_failure(self, session: str, evidence: Evidence, task: str = "", model: str = "") -> NextStep:
         """Record a failure and return the next step."""
-        return self._failed(session, classify(evidence), task, model)
+        return self._record_failure(session, classify(evidence), task, model)
 
-    def found(self, session: str, finding: Finding, task: str = "") -> NextStep:
+    def report_finding(self, session: str, finding: Finding, task: str = "") -> NextStep:
         """Record a detector's finding and return the next step."""
-        return self._failed(session, finding.failure, task, "")
+        return self._record_failure(session, finding.failure, task, "")
 
-    def _failed(self, session: str, failure: Failure, task: str, model: str) -> NextStep:
+    def _record_failure(self, session: str, failure: Failure, task: str, model: str) -> NextStep:
         with self._lock:
             recovery = self._open(session, task, model)
             decision = recovery.failed(failure)
             text = recovery.change_request(decision)
             return next_step(recovery.incident, failure, decision, recovery.policy, text)
 
-    def saw(self, session: str, step: Step) -> Finding | None:
+    def check_step(self, session: str, step: Step) -> Finding | None:
         """Run the session's loop detectors over a call and its outcome."""
         with self._lock:
-            return self._case(session).watch.check(step)
+            return self._session(session).monitor.check(step)
 
-    def progressed(self, session: str, step: str, *, finished: bool) -> bool:
-        """Record a finished part, or the end of the work; false when the session has no open incident."""
+    def record_progress(self, session: str, step: str, *, finished: bool) -> bool:
+        """Record a finished step, or the end of the work; false if the session has no open incident."""
         with self._lock:
-            recovery = self._case(session).recovery
+            recovery = self._session(session).recovery
             if recovery is None:
                 return False
             recovery.step_completed(step)
             if finished:
                 recovery.succeeded()
-                self._cases.pop(session, None)
+                self._sessions.pop(session, None)
             return True
 
-    def finished(self, session: str, done: list[str], reason: str, task: str = "") -> OutcomeReport:
+    def finish_partial(self, session: str, done: list[str], reason: str, task: str = "") -> OutcomeReport:
         """Close the session's incident as partial."""
         with self._lock:
             recovery = self._open(session, task, "")
             for step in done:
                 recovery.step_completed(step)
             recovery.close(ev.Status.PARTIAL, reason)
-            self._cases.pop(session, None)
+            self._sessions.pop(session, None)
             return recovery.outcome().to_dict()  # type: ignore[return-value]  # the contract's schema is this type's
 
-    def _case(self, session: str) -> McpSession:
-        case = self._cases.get(session)
-        if case is None:
-            case = self._cases[session] = McpSession()
-            case.recovery = self._load(session)
-        self._cases.move_to_end(session)
-        while len(self._cases) > SESSIONS:
-            self._cases.popitem(last=False)
-        if case.recovery is not None and case.recovery.incident.status is not None:
-            case.recovery = None
-        return case
+    def _session(self, session: str) -> McpSession:
+        state = self._sessions.get(session)
+        if state is None:
+            state = self._sessions[session] = McpSession()
+            state.recovery = self._load(session)
+        self._sessions.move_to_end(session)
+        while len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+        if state.recovery is not None and state.recovery.incident.status is not None:
+            state.recovery = None
+        return state
 
     def _load(self, session: str) -> ExternalRecovery | None:
-        """The session's open incident in the journal: used tries survive a restart of the server."""
-        waiting = open_incidents(self.journal, session, agent=AGENT)
-        return self._recovery(session, events=self.journal.events(waiting[0])) if waiting else None
+        """Load the session's open incident from the journal: used tries survive a restart of the server."""
+        incidents = open_incidents(self.journal, session, agent=AGENT)
+        return self._recovery(session, events=self.journal.events(incidents[0])) if incidents else None
 
     def _open(self, session: str, task: str, model: str) -> ExternalRecovery:
-        """The session's open incident under the current policy; a new one where there is none."""
-        case = self._case(session)
-        if case.recovery is None:
-            case.recovery = self._recovery(session, task, model)
+        """Return the session's open incident under the current policy; open a new one if there is none."""
+        state = self._session(session)
+        if state.recovery is None:
+            state.recovery = self._recovery(session, task, model)
         else:
-            case.recovery.policy = self._pick()
-        return case.recovery
+            state.recovery.policy = self._load_policy()
+        return state.recovery
 
     def _recovery(
         self, session: str, task: str = "", model: str = "", events: Sequence[ev.Event] = ()
     ) -> ExternalRecovery:
-        policy = self._pick()
+        policy = self._load_policy()
         return ExternalRecovery(
             policy,
             request=Request(prompt=task or "(the task you were given)", model=model, agent=AGENT),
@@ -145,7 +145,7 @@ class RecoveryService:
 
 
 def evidence(error: str, tool: str, exit_code: int | None, status: int | None, output: str) -> Evidence:
-    """What an agent says of its trouble, as facts."""
+    """Return an agent's report of a failure as evidence."""
     return Evidence(
         text=error,
         tool=tool,
@@ -156,13 +156,13 @@ def evidence(error: str, tool: str, exit_code: int | None, status: int | None, o
     )
 
 
-def beyond(reason: str) -> Evidence:
-    """That somebody else is needed."""
+def escalation_evidence(reason: str) -> Evidence:
+    """Return the evidence that the task is beyond the agent's capabilities."""
     return Evidence(text=reason, finding=Kind.CAPABILITY_MISMATCH, phase=Phase.RESULT)
 
 
-def as_json(value: Any) -> str:
-    """A resource's text."""
+def to_json_text(value: Any) -> str:
+    """Return a resource's content as JSON text."""
     import json
 
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,10 +1,10 @@
-"""What the tools answer with: shapes that a client can rely on."""
+"""Result types of the MCP tools. Clients rely on their fields."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from typing_extensions import TypedDict  # pydantic, which reads these, wants this one before Python 3.12
+from typing_extensions import TypedDict  # pydantic requires this one before Python 3.12
 
 from rung.core.domain import events as ev
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class NextStep(TypedDict):
-    """What to do now. `step`: repeat, change, hand_over, ask or finish."""
+    """Next recovery step. `step` is repeat, change, hand_over, ask or finish."""
 
     step: str
     rung: str
@@ -35,7 +35,7 @@ class NextStep(TypedDict):
 
 
 class KnownRemedy(TypedDict):
-    """What was tried about the same error before, and how often it helped."""
+    """A rung tried on the same error before, and how often it worked."""
 
     rung: str
     tried: int
@@ -43,7 +43,7 @@ class KnownRemedy(TypedDict):
 
 
 class KnownFailure(TypedDict):
-    """What is known about an error."""
+    """Classification of an error, with advice and past remedies."""
 
     kind: str
     retryable: bool
@@ -57,7 +57,7 @@ class KnownFailure(TypedDict):
 
 
 class LoopReport(TypedDict):
-    """Is this going in circles? `stage`: replan, explore, force-done, or empty."""
+    """Result of a loop check. `stage` is replan, explore, force-done, or empty."""
 
     looping: bool
     stage: str
@@ -68,14 +68,14 @@ class LoopReport(TypedDict):
 
 
 class ReportAccepted(TypedDict):
-    """What was made of a report."""
+    """Acknowledgement of a report."""
 
     noted: bool
     message: str
 
 
 class OutcomeReport(TypedDict):
-    """How it ended: the `outcome` contract."""
+    """Outcome of an incident: the `outcome` contract."""
 
     status: str
     completedSteps: list[str]
@@ -96,14 +96,14 @@ _STEPS = {ev.Repeat: "repeat", ev.Change: "change", ev.HandOver: "hand_over", ev
 
 
 def next_step(incident: Incident, failure: Failure, decision: ev.Decision, policy: Policy, text: str) -> NextStep:
-    """A decision as an agent is told of it."""
+    """Return a decision in the form that an agent gets."""
     rung = policy.ladder.rungs[decision.rung]
     return {
         "step": _STEPS[type(decision)],
         "rung": rung.name,
         "level": policy.ladder.level(decision.rung),
         "wait_seconds": round(getattr(decision, "wait", 0.0), 3),
-        "instructions": text or _plain(decision),
+        "instructions": text or _default_instructions(decision),
         "model": getattr(decision, "model", ""),
         "agent": getattr(decision, "agent", ""),
         "question": getattr(decision, "question", ""),
@@ -117,11 +117,11 @@ def next_step(incident: Incident, failure: Failure, decision: ev.Decision, polic
     }
 
 
-def _plain(decision: ev.Decision) -> str:
+def _default_instructions(decision: ev.Decision) -> str:
     if isinstance(decision, ev.Repeat):
         return f"Wait {decision.wait:.1f} seconds, then make the same call again, unchanged."
     if isinstance(decision, ev.Ask):
         return "Stop and ask a person; do not guess."
     if isinstance(decision, ev.HandOver):
-        return "Hand the work over as it is; do not go on yourself."
+        return "Hand the work over as it is; do not continue yourself."
     return "Stop here. Call finish_partial with what is finished; do not claim anything that was not done."

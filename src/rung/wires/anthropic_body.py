@@ -50,7 +50,11 @@ def with_limit(body: Body, tokens: int) -> Body:
 
 def with_model(body: Body, model: str) -> Body:
     """Return the request for another model, without content of the former model and with a repaired history."""
-    changed = {**body, "model": model, "messages": repair_history([_without_thinking(message) for message in history(body)])}
+    changed = {
+        **body,
+        "model": model,
+        "messages": repair_history([_without_thinking(message) for message in history(body)]),
+    }
     if _is_mid_turn(body):
         changed.pop("thinking", None)  # the API rejects thinking in the middle of a turn that started without it
     return changed

@@ -103,7 +103,7 @@ def test_variables_stand_for_options(table: CrewTable, shell: Shell) -> None:
     assert shell("worker", "heartbeat", environment=environment).out == "working\n"
     nothing = shell("worker", "claim")
     assert (nothing.code, nothing.out) == (3, "")
-    assert "nothing to claim" in nothing.err
+    assert "no task available" in nothing.err
     assert not table.fallbacks()
 
 
@@ -164,15 +164,15 @@ BAD = {
         ("worker", "context-warning", "--body-file", "none.md", *HELD),
         "none.md: cannot be read",
     ),
-    "said twice": (("worker", "context-warning", "--body", "a", "--body-file", "-", *HELD), "say it once"),
-    "a hand-off without a word": (("worker", "handoff", *HELD), "how far the work got"),
+    "said twice": (("worker", "context-warning", "--body", "a", "--body-file", "-", *HELD), "exclude each other"),
+    "a hand-off without a word": (("worker", "handoff", *HELD), "a handoff needs a text"),
     "a type that is none": (("worker", "messages", "--task", TASK, "--type", "gossip"), "review_request"),
     "messages of nobody": (("worker", "messages", "--task", "task-99"), "a task of this crew"),
     "a task twice": (("crew", "add", TASK), "a name that no task of this crew has"),
     "a reserved name": (("crew", "add", "task-00"), "not task-00"),
     "a bad name": (("crew", "add", "a b"), "letters, digits"),
-    "after nobody": (("crew", "add", "task-02", "--after", "task-77"), "another task that is there"),
-    "after itself": (("crew", "add", "task-02", "--after", "task-02"), "another task that is there"),
+    "after nobody": (("crew", "add", "task-02", "--after", "task-77"), "another task that exists"),
+    "after itself": (("crew", "add", "task-02", "--after", "task-02"), "another task that exists"),
     "no patience": (("crew", "add", "task-02", "--stale-after", "0"), "seconds, 1 or more"),
     "half a command": (("crew", "add", "task-02", "--command", "sh -c 'x"), "No closing quotation"),
     "no command": (("crew", "add", "task-02", "--command", ""), "is empty"),

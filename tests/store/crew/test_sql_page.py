@@ -171,14 +171,14 @@ def test_what_an_unmodified_worker_runs_needs_no_transaction(table: CrewTable, s
 def test_the_page_has_every_command_and_exit_code() -> None:
     """The page names every command of `rung worker`, the commands that create a crew, and every exit code."""
     from rung.cli.crew.worker import command
-    from rung.cli.exit_codes import CLAIM_BLOCKED, NOTHING_TO_CLAIM, STALE_CLAIM, USAGE
+    from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED, NO_TASK_AVAILABLE, USAGE
 
     page = PAGE.read_text("utf-8")
     for name in command.commands:
         assert f"rung worker {name}" in page, name
     assert "rung crew init" in page
     assert "rung crew add" in page
-    for code in (0, USAGE, NOTHING_TO_CLAIM, CLAIM_BLOCKED, STALE_CLAIM):
+    for code in (0, USAGE, NO_TASK_AVAILABLE, CLAIM_BLOCKED, LEASE_EXPIRED):
         assert f"| {code} |" in page, code
 
 

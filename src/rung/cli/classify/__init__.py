@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Commands that classify failures and run detectors."""

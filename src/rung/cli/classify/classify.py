@@ -1,4 +1,4 @@
-"""`rung classify`: name a failure from its text and what else is known about it."""
+"""`rung classify`: classifies a failure by its text and other facts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.output import as_json, print_json, row, seconds
+from rung.cli.output import format_seconds, json_option, print_json, print_row
 from rung.core.classify.classifier import classify, rules
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import ConfigError
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 @click.option("--exception", "exceptions", multiple=True, metavar="NAME", help="Exception class. May be repeated.")
 @click.option("--exit-code", type=int, metavar="N", help="Exit code of a process.")
 @click.option("--provider", default="", metavar="NAME", help="Provider: anthropic, openai, …")
-@click.option("--rules", "own", metavar="FILE", help="Policy file whose [[rules]] are used as well.")
+@click.option("--rules", "rules_file", metavar="FILE", help="Policy file whose [[rules]] are used as well.")
 @click.option("--jsonl", is_flag=True, help="Read one JSON error per line, from a file (TEXT) or a pipe.")
-@as_json
+@json_option
 def command(
     text: str | None,
-    own: str | None,
+    rules_file: str | None,
     *,
     jsonl: bool,
     as_json: bool,
@@ -44,48 +44,48 @@ def command(
     rung classify --status 529 --header retry-after:20 overloaded
     make test 2>&1 | rung classify --exit-code 2 --json
     rung classify --jsonl errors.jsonl > names.jsonl
-    """  # noqa: D301  # click wants the character itself: it keeps the lines as they are
-    if own is not None:
+    """  # noqa: D301  # \b makes click keep the line breaks
+    if rules_file is not None:
         from rung.wiring.files import load_rules
 
-        load_rules(own)
+        load_rules(rules_file)
     if jsonl:
-        from rung.cli.classify.classify_lines import name_lines
+        from rung.cli.classify.classify_lines import classify_lines
 
-        _only_jsonl(known)
-        name_lines(text)
+        _reject_fact_options(known)
+        classify_lines(text)
         return
     failure = classify(_evidence(text, known))
     if as_json:
         print_json(_json(failure))
     else:
-        _show(failure)
+        _print_failure(failure)
 
 
-def _only_jsonl(known: dict[str, Any]) -> None:
+def _reject_fact_options(known: dict[str, Any]) -> None:
     options = {"headers": "header", "exceptions": "exception", "exit_code": "exit-code"}
     given = [f"--{options.get(name, name)}" for name, value in known.items() if value not in (None, "", ())]
     if given:
-        raise click.UsageError(f"--jsonl takes every fact from its lines: leave out {', '.join(given)}.")
+        raise click.UsageError(f"--jsonl reads all facts from its lines; remove {', '.join(given)}.")
 
 
 def _evidence(text: str | None, known: dict[str, Any]) -> Evidence:
-    told = any(value not in (None, "", ()) for value in known.values())
+    has_facts = any(value not in (None, "", ()) for value in known.values())
     facts: dict[str, Any] = {
         **known,
-        "message": _text(text, wanted=not told),
+        "message": _read_text(text, required=not has_facts),
         "headers": dict(_header(header) for header in known["headers"]),
         "form": "call" if known["exit_code"] is None else "tool",
     }
-    return evidence_of(facts)._replace(exceptions=tuple(_bases(known["exceptions"])))
+    return evidence_of(facts)._replace(exceptions=tuple(_with_base_classes(known["exceptions"])))
 
 
-def _text(text: str | None, *, wanted: bool) -> str:
+def _read_text(text: str | None, *, required: bool) -> str:
     if text is not None and text != "-":
         return text
     if text is None and sys.stdin.isatty():
-        if wanted:
-            raise click.UsageError("Nothing to name: give TEXT, pipe it in, or say what is known (--status, …).")
+        if required:
+            raise click.UsageError("Nothing to classify: give TEXT, a pipe, or facts (--status, …).")
         return ""
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
@@ -97,8 +97,8 @@ def _header(header: str) -> tuple[str, str]:
     return name.strip().lower(), value.strip()
 
 
-def _bases(names: tuple[str, ...]) -> list[str]:
-    """The names with their bases where Python knows them: a ConnectionResetError is a ConnectionError."""
+def _with_base_classes(names: tuple[str, ...]) -> list[str]:
+    """Return the names with the base classes of built-in exceptions: a ConnectionResetError is a ConnectionError."""
     import builtins
 
     found: list[str] = []
@@ -111,9 +111,9 @@ def _bases(names: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _why(failure: Failure) -> str:
+def _rule_reason(failure: Failure) -> str:
     whys = {rule.id: rule.why for rule in rules()}
-    return whys.get(failure.rule, "No rule knows this; a ladder treats it with care.")
+    return whys.get(failure.rule, "No rule matches; a ladder treats it conservatively.")
 
 
 def _json(failure: Failure) -> dict[str, Any]:
@@ -122,23 +122,23 @@ def _json(failure: Failure) -> dict[str, Any]:
         "retryable": failure.retryable,
         "retry_after": failure.retry_after,
         "rule": failure.rule,
-        "why": _why(failure),
+        "why": _rule_reason(failure),
         "fingerprint": failure.fingerprint,
         "message": failure.message,
         "tokens": failure.tokens and failure.tokens._asdict(),
     }
 
 
-def _show(failure: Failure) -> None:
+def _print_failure(failure: Failure) -> None:
     click.secho(failure.kind, bold=True, fg="yellow" if failure.retryable else "red")
-    again = "yes" if failure.retryable else "no: something has to change first"
+    again = "yes" if failure.retryable else "no: the request must change first"
     for name, value in (
         ("retryable", again),
-        ("retry-after", "not said" if failure.retry_after is None else seconds(failure.retry_after)),
+        ("retry-after", "not given" if failure.retry_after is None else format_seconds(failure.retry_after)),
         ("rule", failure.rule),
-        ("why", _why(failure)),
+        ("why", _rule_reason(failure)),
         ("fingerprint", failure.fingerprint),
     ):
-        row(name, value)
+        print_row(name, value)
     if failure.tokens:
-        row("tokens", f"{failure.tokens.asked:,} asked for, {failure.tokens.limit:,} fit")
+        print_row("tokens", f"{failure.tokens.asked:,} requested, limit {failure.tokens.limit:,}")

@@ -1,4 +1,4 @@
-"""`rung detect`: what an agent's recorded steps show that nobody raised."""
+"""`rung detect`: runs the detectors over recorded steps, tasks and answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any
 import click
 
 from rung.cli.group import UsageError
-from rung.cli.journal.option import journal_option, opened
+from rung.cli.journal.option import existing_journal, journal_option
 from rung.core.domain.errors import ConfigError
 from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.session_monitor import SessionMonitor
@@ -29,29 +29,29 @@ def command() -> None:
 @click.option("--policy", "policy_file", metavar="FILE", help="Use the [loops] table of a policy file.")
 @click.option("--all", "every", is_flag=True, help="Print every finding of a trajectory, not only the first.")
 def loops(file: str | None, policy_file: str | None, *, jsonl: bool, every: bool) -> None:
-    """Find loops: the same calls with the same outcomes, over and over.
+    """Find loops: repeated calls with the same outcome.
 
     Each line of FILE (or of a pipe) is a trajectory, {"id", "steps": [{"i", "tool", "args", "result", "error"}]}.
-    After every step it is asked, as if live, whether the agent goes in circles; the answer to a line is
-    {"id", "loop", "at", "rule"}, with the step at which it was first noticed.
+    The detectors run after every step, as in a live session. The answer to a line is {"id", "loop", "at", "rule"},
+    where "at" is the step at which the loop was first detected.
     """
     if not jsonl:
-        raise click.UsageError("Say --jsonl: one trajectory a line is the form that is read.")
-    watching = _watching(policy_file)
+        raise click.UsageError("--jsonl is required: the only supported format is one trajectory per line.")
+    settings = _loop_settings(policy_file)
     if file is None or file == "-":
         if file is None and sys.stdin.isatty():
-            raise click.UsageError("Nothing to look at: give FILE, or pipe trajectories in.")
-        _answer(sys.stdin.buffer, "standard input", watching, every=every)
+            raise click.UsageError("No input: give FILE, or pipe trajectories in.")
+        _check_stream(sys.stdin.buffer, "standard input", settings, every=every)
         return
     try:
-        lines = open(file, "rb")  # noqa: SIM115, PTH123  # closed below; a pipe's name is no pathlib matter
+        lines = open(file, "rb")  # noqa: SIM115, PTH123  # closed below; may be a pipe
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     with lines:
-        _answer(lines, file, watching, every=every)
+        _check_stream(lines, file, settings, every=every)
 
 
-def _watching(policy_file: str | None) -> LoopSettings:
+def _loop_settings(policy_file: str | None) -> LoopSettings:
     if policy_file is None:
         return LoopSettings()
     from rung.wiring.files import load_watching
@@ -59,15 +59,15 @@ def _watching(policy_file: str | None) -> LoopSettings:
     return load_watching(policy_file)
 
 
-def _answer(lines: IO[bytes], source: str, watching: LoopSettings, *, every: bool) -> None:
+def _check_stream(lines: IO[bytes], source: str, settings: LoopSettings, *, every: bool) -> None:
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            answer = _answered(line, f"{source}, line {number}", watching, every=every)
+            answer = _check_trajectory(line, f"{source}, line {number}", settings, every=every)
             sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
-            sys.stdout.flush()  # whoever waits for this answer before sending the next gets it
+            sys.stdout.flush()  # the sender may wait for this answer before it sends the next line
 
 
-def _answered(line: bytes, where: str, watching: LoopSettings, *, every: bool) -> dict[str, Any]:
+def _check_trajectory(line: bytes, where: str, settings: LoopSettings, *, every: bool) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -75,14 +75,14 @@ def _answered(line: bytes, where: str, watching: LoopSettings, *, every: bool) -
     steps = row.get("steps") if isinstance(row, dict) else None
     if not isinstance(steps, list):
         raise UsageError(f'{where}: a trajectory is an object with "id" and a list of "steps"')
-    watch = SessionMonitor(watching)
+    monitor = SessionMonitor(settings)
     found: list[dict[str, Any]] = []
     for position, table in enumerate(steps):
         try:
             step = step_from(table)
         except ConfigError as error:
             raise UsageError(f"{where}, step {position}: {error}") from None
-        finding = watch.check(step)
+        finding = monitor.check(step)
         if finding is not None:
             found.append(
                 {
@@ -121,16 +121,16 @@ def _answered(line: bytes, where: str, watching: LoopSettings, *, every: bool) -
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def stalls(journal_at: str | None, project: str | None, *, silence: float, factor: float, as_json: bool) -> None:
-    """Find tasks in progress for too long, by the journal's own history of such tasks, or silent for too long.
+    """Find open tasks that run longer than usual, by the journal's history, or that are silent for too long.
 
-    Exit code 1 when there are any.
+    Exit code 1 if there are any.
     """
     from rung.detectors.stalls import StallThresholds
     from rung.wiring.stalls import stalls as found_in
 
-    patience = StallThresholds(silence=silence, factor=factor)
-    with opened(journal_at) as journal:
-        found = found_in(journal, time.time(), patience, project)
+    thresholds = StallThresholds(silence=silence, factor=factor)
+    with existing_journal(journal_at) as journal:
+        found = found_in(journal, time.time(), thresholds, project)
     for row, finding in found:
         line = {"incident": row.id, "project": row.project, "rule": finding.rule, "text": finding.text}
         click.echo(json.dumps(line) if as_json else f"{finding.rule}: {finding.text}")
@@ -144,20 +144,20 @@ def stalls(journal_at: str | None, project: str | None, *, silence: float, facto
 @click.option("--evidence", is_flag=True, help="A claim of being done must show evidence.")
 @click.option("--stop-reason", default="", help="Stop reason, as the provider reported it.")
 def output(file: str | None, *, expect_json: bool, sections: tuple[str, ...], evidence: bool, stop_reason: str) -> None:
-    """Look at an answer: cut off, empty, malformed, partial, given up, or “done” with nothing to show.
+    """Check an answer: truncated, empty, malformed, partial, gave up, or claims to be done without evidence.
 
-    One JSON object: ok, and what was found. Exit code 1 when something was.
+    Prints one JSON object: ok, and the finding. Exit code 1 if there is a finding.
     """
     from rung.detectors.output import OutputSpec, look_at
 
     if file is None and sys.stdin.isatty():
-        raise click.UsageError("Nothing to look at: give FILE, or pipe an answer in.")
+        raise click.UsageError("No input: give FILE, or pipe an answer in.")
     try:
         raw = sys.stdin.buffer.read() if file in (None, "-") else Path(str(file)).read_bytes()
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    contract = OutputSpec(json=expect_json, sections=sections, evidence=evidence)
-    found = look_at(raw.decode("utf-8", "replace"), contract, stop_reason=stop_reason)
+    spec = OutputSpec(json=expect_json, sections=sections, evidence=evidence)
+    found = look_at(raw.decode("utf-8", "replace"), spec, stop_reason=stop_reason)
     answer: dict[str, Any] = {"ok": found is None}
     if found is not None:
         answer |= {"rule": found.rule, "kind": found.kind.value, "text": found.text, "missing": list(found.missing)}

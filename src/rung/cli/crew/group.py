@@ -1,4 +1,4 @@
-"""`rung crew`: the table a crew shares, and the tasks in it."""
+"""`rung crew`: the group of commands, and those that create the database and add tasks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import shlex
 import click
 
 from rung.cli.crew.board import board
-from rung.cli.crew.option import db_option, given, opened
+from rung.cli.crew.option import db_option, open_crew_table, read_text
 from rung.cli.crew.run import conduct, reply, restart, run, status, stop, watch
-from rung.cli.output import as_json, print_json
+from rung.cli.output import json_option, print_json
 
 
 @click.group(short_help="Run and control a crew of agents.")
@@ -17,21 +17,21 @@ def command() -> None:
     """Run and control a crew of agents."""
 
 
-for one in (run, board, status, reply, restart, stop, conduct, watch):
-    command.add_command(one)
+for subcommand in (run, board, status, reply, restart, stop, conduct, watch):
+    command.add_command(subcommand)
 
 
-@command.command("init")
+@command.command("init", short_help="Create the crew database.")
 @db_option
-@as_json
-def init(*, place: str, as_json: bool) -> None:
+@json_option
+def init(*, database: str, as_json: bool) -> None:
     """Create the crew database with the rows of the conductor and the watchdog; an existing one is left alone."""
-    with opened(place, create=True) as table:
+    with open_crew_table(database, create=True) as table:
         at, tasks = table.place, len(table.tasks())
     if as_json:
         print_json({"db": at, "tasks": tasks})
         return
-    click.echo(f"{at}: a crew's table, {tasks} tasks in it")
+    click.echo(f"{at}: crew database, {tasks} tasks")
 
 
 @command.command("add")
@@ -61,32 +61,32 @@ def init(*, place: str, as_json: bool) -> None:
     help="Seconds without a heartbeat after which its worker is stale.",
 )
 @db_option
-@as_json
+@json_option
 def add(
     task_id: str, *, body: str | None, body_file: str | None, instruction_path: str, title: str,
     depends_on: tuple[str, ...], writes: tuple[str, ...], priority: int, worker: str | None, workdir: str,
-    stale_after: float, place: str, as_json: bool,
+    stale_after: float, database: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """Add a task: its row and its instruction, both or neither."""
+    """Add a task and its instructions, in one transaction."""
     from rung.core.domain.errors import ConfigError
     from rung.store.crew.rows import NewTask
 
     new = NewTask(
         task_id=task_id,
-        instruction=given(body, body_file),
+        instruction=read_text(body, body_file),
         instruction_path=instruction_path,
         title=title,
         depends_on=depends_on,
         writes=writes,
         priority=priority,
-        command=None if worker is None else tuple(_words(worker)),
+        command=None if worker is None else tuple(_split_command(worker)),
         workdir=workdir,
         stale_after=stale_after,
     )
-    with opened(place) as table:
+    with open_crew_table(database) as table:
         for name in depends_on:
             if name == task_id or table.task(name) is None:
-                raise ConfigError("--after", name, "another task that is there already")
+                raise ConfigError("--after", name, "another task that exists")
         table.add(new)
     if as_json:
         print_json({"task": task_id})
@@ -94,11 +94,11 @@ def add(
     click.echo(f"added {task_id}")
 
 
-def _words(text: str) -> list[str]:
+def _split_command(text: str) -> list[str]:
     try:
-        found = shlex.split(text)
+        words = shlex.split(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r}: {error}", param_hint="--command") from None
-    if not found:
+    if not words:
         raise click.BadParameter("is empty; must be a command", param_hint="--command")
-    return found
+    return words

@@ -1,4 +1,4 @@
-"""What the commands about a crew share: which table, and a text from an option, a file or standard input."""
+"""Options shared by the crew commands: the database, and text from an option, a file or standard input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 db_option = click.option(
     "--db",
-    "place",
+    "database",
     metavar="PATH|URL",
     envvar="RUNG_CREW",
     required=True,
@@ -24,25 +24,25 @@ db_option = click.option(
 
 
 @contextmanager
-def opened(place: str, *, create: bool = False) -> Iterator[CrewTable]:
-    """The table; what it refuses is said in one line, exit code 2."""
+def open_crew_table(database: str, *, create: bool = False) -> Iterator[CrewTable]:
+    """Open the crew table; what it rejects becomes a one-line error with exit code 2."""
     from rung.cli.group import UsageError
     from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable, TaskChanged
     from rung.store.crew.table import CrewTable
 
     try:
-        with CrewTable.open(place, create=create) as table:
+        with CrewTable.open(database, create=create) as table:
             yield table
     except (IllegalTransition, TaskChanged) as error:
         raise UsageError(str(error)) from None
     except StoreUnavailable as error:
-        raise StoreError(f"the crew's table cannot be used just now: {error}") from None
+        raise StoreError(f"the crew database is unavailable: {error}") from None
 
 
-def given(text: str | None, file: str | None) -> str:
-    """The text of `--body`, or of a file; - is standard input."""
+def read_text(text: str | None, file: str | None) -> str:
+    """Return the text of `--body`, or of `--body-file`; - is standard input."""
     if text is not None and file is not None:
-        raise click.UsageError("say it once: --body or --body-file")
+        raise click.UsageError("--body and --body-file exclude each other")
     if file is None:
         return text or ""
     if file == "-":

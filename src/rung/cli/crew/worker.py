@@ -1,4 +1,4 @@
-"""`rung worker`: a worker's side of a crew's table, so that an agent with a shell needs no SQL."""
+"""`rung worker`: the worker's side of a crew, for agents with a shell."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.crew.option import db_option, given, opened
+from rung.cli.crew.option import db_option, open_crew_table, read_text
 from rung.cli.crew.worker_run import run
-from rung.cli.exit_codes import CLAIM_BLOCKED, NOTHING_TO_CLAIM, STALE_CLAIM
-from rung.cli.output import as_json, print_json
+from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED, NO_TASK_AVAILABLE
+from rung.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     Command = Callable[..., Any]
 
 
-@click.group(short_help="Work for a crew: claim a task, report, be answered.")
+@click.group(short_help="Work for a crew: claim a task, report, get replies.")
 def command() -> None:
     """Work for a crew from a shell: claim a task, send heartbeats, report errors, request reviews, complete.
 
-    Exit codes: 0 done · 2 what was given cannot be used, or is not legal now · 3 nothing to claim · 5 the claim is
-    blocked: somebody else has the task · 6 the task is not yours any more: stop working on it.
+    Exit codes: 0 done · 2 invalid input, or an illegal transition · 3 no task available · 5 claim blocked: another
+    worker has the task · 6 lease expired: the task was given to another worker, stop working on it.
     """
 
 
@@ -51,36 +51,36 @@ file_option = click.option(
 )
 
 
-def holding(function: Command) -> Command:
-    """The options of everything that is done with a claim."""
-    for option in (as_json, db_option, generation_option, session_option, task_option):
+def lease_options(function: Command) -> Command:
+    """Add the options of a command that needs a lease."""
+    for option in (json_option, db_option, generation_option, session_option, task_option):
         function = option(function)
     return function
 
 
 @contextmanager
-def _held(place: str, task_id: str, session: str, generation: int) -> Iterator[tuple[CrewTable, TaskLease]]:
-    """The table, and the claim; whose task is another's by now is told so, exit code 6."""
+def _open_lease(database: str, task_id: str, session: str, generation: int) -> Iterator[tuple[CrewTable, TaskLease]]:
+    """Open the crew table with the worker's lease; an expired lease exits with code 6."""
     from rung.core.domain.errors import LeaseExpired
     from rung.store.crew.rows import TaskLease
 
     try:
-        with opened(place) as table:
+        with open_crew_table(database) as table:
             yield table, TaskLease(task_id=task_id, session=session, generation=generation)
     except LeaseExpired as error:
-        _end(error, STALE_CLAIM)
+        _exit_with(error, LEASE_EXPIRED)
 
 
-def _end(error: Exception, code: int) -> None:
+def _exit_with(error: Exception, code: int) -> None:
     click.echo(f"rung: {error}", err=True)
     sys.exit(code)
 
 
-def _said(as_json: bool, words: str, **facts: Any) -> None:  # noqa: FBT001  # click's flag
+def _print_result(as_json: bool, text: str, **facts: Any) -> None:  # noqa: FBT001  # click's flag
     if as_json:
         print_json(facts)
     else:
-        click.echo(words)
+        click.echo(text)
 
 
 @command.command("claim")
@@ -91,8 +91,10 @@ def _said(as_json: bool, words: str, **facts: Any) -> None:  # noqa: FBT001  # c
 @click.option("--worker-name", "worked_by", default="", help="Display name of the worker.")
 @click.option("--shell", is_flag=True, help='Print shell variables: eval "$(rung worker claim --shell)".')
 @db_option
-@as_json
-def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bool, place: str, as_json: bool) -> None:
+@json_option
+def claim(
+    *, task_id: str | None, session: str | None, worked_by: str, shell: bool, database: str, as_json: bool
+) -> None:
     """Claim a task. Pass the number it prints to every later command as --generation."""
     from uuid import uuid4
 
@@ -101,45 +103,45 @@ def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bo
 
     session = session or f"worker-{uuid4().hex[:12]}"
     try:
-        with opened(place) as table:
-            got = table.claim(task_id, session, worked_by) if task_id else table.claim_next(session)
-            told = table.messages(got.task_id, types=[MessageType.INSTRUCTION]) if got else []
+        with open_crew_table(database) as table:
+            lease = table.claim(task_id, session, worked_by) if task_id else table.claim_next(session)
+            instructions = table.messages(lease.task_id, types=[MessageType.INSTRUCTION]) if lease else []
     except ClaimBlocked as error:
-        _end(error, CLAIM_BLOCKED)
+        _exit_with(error, CLAIM_BLOCKED)
         return
-    if got is None:
-        _end(
-            LookupError("there is nothing to claim: every task is taken, waits for another, or is done"),
-            NOTHING_TO_CLAIM,
+    if lease is None:
+        _exit_with(
+            LookupError("no task available: every task is claimed, waits for another one, or is complete"),
+            NO_TASK_AVAILABLE,
         )
         return
-    instruction = told[-1].message if told else ""
+    instruction = instructions[-1].message if instructions else ""
     if shell:
-        for name, value in (("TASK", got.task_id), ("SESSION", got.session), ("GENERATION", got.generation)):
+        for name, value in (("TASK", lease.task_id), ("SESSION", lease.session), ("GENERATION", lease.generation)):
             click.echo(f"export RUNG_{name}={shlex.quote(str(value))}")
         return
-    _said(
+    _print_result(
         as_json,
-        f"claimed {got.task_id} · --session {got.session} --generation {got.generation}\n{instruction}".rstrip(),
-        task=got.task_id,
-        session=got.session,
-        generation=got.generation,
-        worked_by=got.worked_by,
-        instruction_path=got.instruction_path,
+        f"claimed {lease.task_id} · --session {lease.session} --generation {lease.generation}\n{instruction}".rstrip(),
+        task=lease.task_id,
+        session=lease.session,
+        generation=lease.generation,
+        worked_by=lease.worked_by,
+        instruction_path=lease.instruction_path,
         instruction=instruction,
     )
 
 
-@command.command("heartbeat")
+@command.command("heartbeat", short_help="Send a heartbeat.")
 @click.option(
-    "--progress", default="", help="Current progress: a step, a count, a digest. A change counts as progress."
+    "--progress", default="", help="Current progress: a step, a count, a digest. Any change counts as progress."
 )
-@holding
-def beat(*, progress: str, place: str, task_id: str, session: str, generation: int, as_json: bool) -> None:
+@lease_options
+def heartbeat(*, progress: str, database: str, task_id: str, session: str, generation: int, as_json: bool) -> None:
     """Send a heartbeat; prints the state of the task, such as exit_requested."""
-    with _held(place, task_id, session, generation) as (table, claim):
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         state = table.beat(claim, progress=progress)
-    _said(as_json, state, task=task_id, state=state)
+    _print_result(as_json, state, task=task_id, state=state)
 
 
 @command.command("error")
@@ -147,101 +149,115 @@ def beat(*, progress: str, place: str, task_id: str, session: str, generation: i
 @body_option
 @file_option
 @report_option
-@holding
+@lease_options
 def error(
-    summary: str, *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
+    summary: str, *, body: str | None, body_file: str | None, report_path: str, database: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Report an error, and wait for a proposed fix."""
-    text = given(body, body_file)
-    with _held(place, task_id, session, generation) as (table, claim):
+    text = read_text(body, body_file)
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         tries = table.error(claim, summary, body=text, report_path=report_path)
-    _said(as_json, f"error {tries} of this task's life; wait for fix_proposed", task=task_id, tries=tries)
+    _print_result(as_json, f"error {tries} of this task; wait for fix_proposed", task=task_id, tries=tries)
 
 
-@command.command("context-warning")
+@command.command("context-warning", short_help="Report that the context is nearly full.")
 @body_option
 @file_option
-@holding
+@lease_options
 def warn(
-    *, body: str | None, body_file: str | None, place: str, task_id: str, session: str, generation: int, as_json: bool
+    *,
+    body: str | None,
+    body_file: str | None,
+    database: str,
+    task_id: str,
+    session: str,
+    generation: int,
+    as_json: bool,
 ) -> None:
     """Report that the context is nearly full; it does not count as an error."""
-    text = given(body, body_file) or "CONTEXT WARNING"
-    with _held(place, task_id, session, generation) as (table, claim):
+    text = read_text(body, body_file) or "CONTEXT WARNING"
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         table.warn_context(claim, text)
-    _said(as_json, "warned; wait for an answer", task=task_id)
+    _print_result(as_json, "warning sent; wait for a reply", task=task_id)
 
 
-@command.command("review")
+@command.command("review", short_help="Request a review of a checkpoint.")
 @click.option("--checkpoint", type=click.IntRange(min=0), required=True, help="Checkpoint number.")
 @body_option
 @file_option
 @report_option
-@holding
+@lease_options
 def review(
-    *, checkpoint: int, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str,
+    *, checkpoint: int, body: str | None, body_file: str | None, report_path: str, database: str, task_id: str,
     session: str, generation: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Request a review of a checkpoint, and wait for its verdict."""
-    text = given(body, body_file)
-    with _held(place, task_id, session, generation) as (table, claim):
+    text = read_text(body, body_file)
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         cycle = table.ask_review(claim, text, checkpoint=checkpoint, report_path=report_path)
-    _said(
+    _print_result(
         as_json,
-        f"review {cycle} of checkpoint {checkpoint} asked for",
+        f"review {cycle} of checkpoint {checkpoint} requested",
         task=task_id,
         checkpoint=checkpoint,
         cycle=cycle,
     )
 
 
-@command.command("resume")
+@command.command("resume", short_help="Resume after a reply.")
 @body_option
 @file_option
-@holding
+@lease_options
 def resume(
-    *, body: str | None, body_file: str | None, place: str, task_id: str, session: str, generation: int, as_json: bool
+    *,
+    body: str | None,
+    body_file: str | None,
+    database: str,
+    task_id: str,
+    session: str,
+    generation: int,
+    as_json: bool,
 ) -> None:
-    """Resume after a reply; a message says in which state a taken-over task was found."""
-    text = given(body, body_file)
-    with _held(place, task_id, session, generation) as (table, claim):
+    """Resume after a reply; a message describes the state in which a taken-over task was found."""
+    text = read_text(body, body_file)
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         table.resume(claim, text)
-    _said(as_json, "working", task=task_id, state="working")
+    _print_result(as_json, "working", task=task_id, state="working")
 
 
 @command.command("complete")
 @body_option
 @file_option
 @report_option
-@holding
+@lease_options
 def complete(
-    *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
+    *, body: str | None, body_file: str | None, report_path: str, database: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Complete the task; a review must have approved it."""
-    text = given(body, body_file)
-    with _held(place, task_id, session, generation) as (table, claim):
+    text = read_text(body, body_file)
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         table.complete(claim, text, report_path=report_path)
-    _said(as_json, "complete", task=task_id, state="complete")
+    _print_result(as_json, "complete", task=task_id, state="complete")
 
 
 @command.command("handoff")
 @body_option
 @file_option
 @report_option
-@holding
+@lease_options
 def handoff(
-    *, body: str | None, body_file: str | None, report_path: str, place: str, task_id: str, session: str,
+    *, body: str | None, body_file: str | None, report_path: str, database: str, task_id: str, session: str,
     generation: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Stop, and leave a handoff for the next worker."""
-    text = given(body, body_file)
+    text = read_text(body, body_file)
     if not text.strip():
-        raise click.UsageError("a hand-off says how far the work got: --body or --body-file")
-    with _held(place, task_id, session, generation) as (table, claim):
+        raise click.UsageError("a handoff needs a text: --body or --body-file")
+    with _open_lease(database, task_id, session, generation) as (table, claim):
         table.hand_off(claim, text, report_path=report_path)
-    _said(as_json, "exited", task=task_id, state="exited")
+    _print_result(as_json, "exited", task=task_id, state="exited")
 
 
 @command.command("messages")
@@ -249,8 +265,8 @@ def handoff(
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Only messages after this number.")
 @click.option("--type", "types", multiple=True, help="Only messages of this type. May be repeated.")
 @db_option
-@as_json
-def messages(*, task_id: str, after: int, types: tuple[str, ...], place: str, as_json: bool) -> None:
+@json_option
+def messages(*, task_id: str, after: int, types: tuple[str, ...], database: str, as_json: bool) -> None:
     """Print the messages of a task, oldest first."""
     from dataclasses import asdict
 
@@ -260,7 +276,7 @@ def messages(*, task_id: str, after: int, types: tuple[str, ...], place: str, as
     for name in types:
         if name not in tuple(MessageType):
             raise ConfigError("--type", name, f"one of {', '.join(MessageType)}")
-    with opened(place) as table:
+    with open_crew_table(database) as table:
         if table.task(task_id) is None:
             table.known(task_id)
         found = table.messages(task_id, after=after, types=[MessageType(name) for name in types])

@@ -1,4 +1,4 @@
-"""`rung worker run -- COMMAND …`: any command as a worker of a crew."""
+"""`rung worker run -- COMMAND …`: runs any command as a worker of a crew."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 import click
 
 from rung.cli.crew.option import db_option
-from rung.cli.exit_codes import CLAIM_BLOCKED, STALE_CLAIM
+from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED
 
 
-@click.command("run")
+@click.command("run", short_help="Claim a task and run a command for it.")
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
 @click.option(
     "--task", "task_id", envvar="RUNG_TASK", help="Task to claim (default: RUNG_TASK, else the next free one)."
@@ -45,22 +45,22 @@ from rung.cli.exit_codes import CLAIM_BLOCKED, STALE_CLAIM
 @db_option
 def run(
     command_line: tuple[str, ...], *, task_id: str | None, session: str, worked_by: str, check: str, beat: float,
-    poll: float, place: str,
+    poll: float, database: str,
 ) -> None:  # fmt: skip
     """Claim a task and run COMMAND for it; failures are reported, replies become its input.
 
-    The instructions are on its standard input, or where {instruction} stands in the command.
+    The command gets the instructions on standard input, or in database of {instruction} in the command.
     """
     from rung.core.domain.errors import ClaimBlocked, LeaseExpired
     from rung.crew.command_worker import CommandWorker
     from rung.store.crew.worker import CrewWorker
 
     try:
-        with CrewWorker(place, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
+        with CrewWorker(database, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
             CommandWorker(command=command_line, check=check, poll=poll).work(worker)
     except ClaimBlocked as error:
         click.echo(f"rung: {error}", err=True)
         sys.exit(CLAIM_BLOCKED)
     except LeaseExpired as error:
         click.echo(f"rung: {error}", err=True)
-        sys.exit(STALE_CLAIM)
+        sys.exit(LEASE_EXPIRED)

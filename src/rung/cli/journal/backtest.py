@@ -1,4 +1,4 @@
-"""`rung backtest`: what another policy would have done with the incidents in the journal, and what nobody can know."""
+"""`rung backtest`: replays recorded incidents under another policy."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from rung.cli.journal.option import journal_option, moment, opened
-from rung.cli.output import as_json, count, paragraph, print_json, row
+from rung.cli.journal.option import existing_journal, journal_option, parse_time
+from rung.cli.output import json_option, paragraph, pluralize, print_json, print_row
 from rung.core.domain.settings_schema import suggest_names
 from rung.core.text.units import format_dollars, format_duration, format_time
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.core.recovery.backtest import Counterfactual, Summary
 
-LABEL: Final = 16
+LABEL_WIDTH: Final = 16
 
 
 class BacktestRow(NamedTuple):
-    """An incident, when and where it was, and what would have become of it."""
+    """A recorded incident, and its outcome under the other policy."""
 
     opened: Opened
-    found: Counterfactual
+    counterfactual: Counterfactual
 
 
 @click.command(short_help="Try another policy on recorded incidents.")
 @click.option("--policy", "policy_name", required=True, metavar="FILE|LADDER", help="Policy file or ladder to try.")
 @click.option(
     "--since",
-    callback=moment,
+    callback=parse_time,
     metavar="WHEN",
     help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
 )
@@ -43,42 +43,42 @@ class BacktestRow(NamedTuple):
     "--limit", "-n", default=20, show_default=True, help="Number of differing incidents to print; 0 prints none."
 )
 @journal_option
-@as_json
+@json_option
 def command(
     *, policy_name: str, since: float | None, project: str | None, limit: int, journal_at: str | None, as_json: bool
 ) -> None:
     """Show what another policy would have done with the incidents in the journal.
 
-    Only incidents that have ended and in which something failed. A policy file's own settings for a project
-    are used for that project's incidents.
+    Only closed incidents with a failure are replayed. The project tables of a policy file apply to the
+    incidents of those projects.
     """
     from rung.core.recovery.backtest import replay, summarize
     from rung.store.queries.incident_replay import ended_incidents
 
-    pick = _policies(policy_name)
+    pick = _policy_picker(policy_name)
     unreadable: list[str] = []
     replayed: list[BacktestRow] = []
-    with opened(journal_at) as journal:
+    with existing_journal(journal_at) as journal:
         for events in ended_incidents(journal, unreadable, since=since, project=project):
             first: Any = events[0]
             replayed.append(BacktestRow(first, replay(events, pick(first.terms.project))))
-    total = summarize(one.found for one in replayed)
-    elsewhere = sum(one.opened.terms.ladder != pick(one.opened.terms.project).ladder.name for one in replayed)
+    total = summarize(entry.counterfactual for entry in replayed)
+    elsewhere = sum(entry.opened.terms.ladder != pick(entry.opened.terms.project).ladder.name for entry in replayed)
     if as_json:
-        print_json(_table(policy_name, replayed, total, elsewhere, unreadable))
+        print_json(_to_json(policy_name, replayed, total, elsewhere, unreadable))
         return
     _show_total(policy_name, total, elsewhere, unreadable)
-    _show_differing([one for one in replayed if one.found.describe() != "the same"], max(0, limit))
+    _show_differing([entry for entry in replayed if entry.counterfactual.describe() != "the same"], max(0, limit))
     if replayed:
         from rung.core.recovery.backtest import LIMITATIONS
 
-        click.secho("\nWhat this cannot know", bold=True)
+        click.secho("\nLimits of the backtest", bold=True)
         for text in LIMITATIONS:
             click.echo(paragraph(f"- {text}", indent=2, hang=2))
 
 
-def _policies(name: str) -> Callable[[str], Policy]:
-    """The policy for a project: the same for all, or as a file says."""
+def _policy_picker(name: str) -> Callable[[str], Policy]:
+    """Return a function from project to policy: a preset for all, or what the file says."""
     from rung.core.domain.errors import ConfigError
     from rung.core.policy.policy import preset
     from rung.core.policy.presets import LADDERS
@@ -92,11 +92,11 @@ def _policies(name: str) -> Callable[[str], Policy]:
     from rung.wiring.files import load_policy
 
     book = load_policy(name)
-    known = {project: book.policy_for(project) for project in book.projects}
-    return lambda project: known.get(project, book.default)
+    policies = {project: book.policy_for(project) for project in book.projects}
+    return lambda project: policies.get(project, book.default)
 
 
-def _table(
+def _to_json(
     policy_name: str, replayed: list[BacktestRow], total: Summary, elsewhere: int, unreadable: list[str]
 ) -> dict[str, Any]:
     from rung.core.recovery.backtest import LIMITATIONS
@@ -108,15 +108,15 @@ def _table(
         "unreadable": unreadable,
         "incidents": [
             {
-                **asdict(one.found),
-                "project": one.opened.terms.project,
-                "ladder": one.opened.terms.ladder,
-                "opened_at": one.opened.at,
-                "same": one.found.is_same,
-                "known": one.found.is_known,
-                "words": one.found.describe(),
+                **asdict(entry.counterfactual),
+                "project": entry.opened.terms.project,
+                "ladder": entry.opened.terms.ladder,
+                "opened_at": entry.opened.at,
+                "same": entry.counterfactual.is_same,
+                "known": entry.counterfactual.is_known,
+                "words": entry.counterfactual.describe(),
             }
-            for one in replayed
+            for entry in replayed
         ],
         "cannot_know": list(LIMITATIONS),
     }
@@ -124,30 +124,30 @@ def _table(
 
 def _show_total(policy_name: str, total: Summary, elsewhere: int, unreadable: list[str]) -> None:
     if not total.incidents:
-        click.echo("No incident that has ended with a failure in it.")
+        click.echo("No closed incident with a failure.")
     else:
         click.echo(
-            f"{count(total.incidents, 'incident')} with a failure, under {click.style(policy_name, bold=True)}:\n"
+            f"{pluralize(total.incidents, 'incident')} with a failure, under {click.style(policy_name, bold=True)}:\n"
         )
-        lost = f"; {total.good_lost} of them had recovered, and would not have" if total.good_lost else ""
-        more = f"; {total.more} would have gone on where the recorded one ended" if total.more else ""
-        row("the same", str(total.same), LABEL)
-        row("fewer attempts", f"{total.fewer}{lost if total.fewer else ''}", LABEL)
-        row("another end", f"{total.otherwise}{'' if total.fewer else lost}", LABEL)
-        row("unknown", f"{total.unknown}{more}", LABEL)
-        row("among the known", _saved(total), LABEL)
+        lost = f"; {total.good_lost} of them recovered, and would not have" if total.good_lost else ""
+        more = f"; {total.more} would have continued after the recorded end" if total.more else ""
+        print_row("the same", str(total.same), LABEL_WIDTH)
+        print_row("fewer attempts", f"{total.fewer}{lost if total.fewer else ''}", LABEL_WIDTH)
+        print_row("another end", f"{total.otherwise}{'' if total.fewer else lost}", LABEL_WIDTH)
+        print_row("unknown", f"{total.unknown}{more}", LABEL_WIDTH)
+        print_row("difference", _savings_text(total), LABEL_WIDTH)
     if elsewhere:
-        click.echo(paragraph(f"{count(elsewhere, 'incident')} of these took place on another ladder.", indent=2))
+        click.echo(paragraph(f"{pluralize(elsewhere, 'incident')} used another ladder.", indent=2))
     if unreadable:
-        left = f"{count(len(unreadable), 'incident')} could not be read and {'is' if len(unreadable) == 1 else 'are'} left out."
+        left = f"{pluralize(len(unreadable), 'incident')} could not be read and {'is' if len(unreadable) == 1 else 'are'} skipped."
         click.echo(paragraph(left, indent=2))
 
 
-def _saved(total: Summary) -> str:
+def _savings_text(total: Summary) -> str:
     parts = []
     if total.attempts_saved:
-        parts.append(f"{count(total.attempts_saved, 'attempt')} fewer")  # more are never known
-    if abs(total.seconds_saved) >= 0.1:  # noqa: PLR2004  # less is what chance makes of it
+        parts.append(f"{pluralize(total.attempts_saved, 'attempt')} fewer")  # additional attempts cannot be predicted
+    if abs(total.seconds_saved) >= 0.1:  # noqa: PLR2004  # smaller differences are jitter
         parts.append(
             f"about {format_duration(abs(total.seconds_saved))} {'less' if total.seconds_saved > 0 else 'more'}"
         )
@@ -159,12 +159,14 @@ def _saved(total: Summary) -> str:
 def _show_differing(differing: list[BacktestRow], limit: int) -> None:
     if not differing or not limit:
         return
-    click.secho("\nWhat would have been different", bold=True)
-    for opened_, found in differing[-limit:]:
+    click.secho("\nIncidents that differ", bold=True)
+    for opened_, counterfactual in differing[-limit:]:
         where = f" · {opened_.terms.project}" if opened_.terms.project else ""
-        click.echo(f"  {found.incident}  {click.style(format_time(opened_.at, to='minutes') + where, dim=True)}")
-        click.echo(paragraph(found.describe(), indent=4))
-        if found.point is not None:
-            click.echo(paragraph(f"recorded: {found.point.recorded}", indent=4))
+        click.echo(
+            f"  {counterfactual.incident}  {click.style(format_time(opened_.at, to='minutes') + where, dim=True)}"
+        )
+        click.echo(paragraph(counterfactual.describe(), indent=4))
+        if counterfactual.point is not None:
+            click.echo(paragraph(f"recorded: {counterfactual.point.recorded}", indent=4))
     if len(differing) > limit:
         click.echo(f"  … and {len(differing) - limit} earlier (--limit)")

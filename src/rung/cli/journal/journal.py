@@ -1,4 +1,4 @@
-"""`rung journal`: where the journal is, whether it is sound, what is in it for other programs, and keeping it small."""
+"""`rung journal`: locates, checks, exports, prunes and rebuilds the journal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from rung.cli.journal.option import journal_option, moment, opened
-from rung.cli.output import as_json, count, print_json
+from rung.cli.journal.option import existing_journal, journal_option, parse_time
+from rung.cli.output import json_option, pluralize, print_json
 from rung.core.text.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WHAT: Final = ("attempts", "incidents", "events")
-FORMS: Final = ("csv", "jsonl", "parquet")
+EXPORT_SUBJECTS: Final = ("attempts", "incidents", "events")
+EXPORT_FORMATS: Final = ("csv", "jsonl", "parquet")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB)?", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "kb": 1_000, "mb": 1_000_000, "gb": 1_000_000_000}
 
@@ -29,7 +29,7 @@ def command() -> None:
 
 @command.command("where")
 @journal_option
-@as_json
+@json_option
 def where(*, journal_at: str | None, as_json: bool) -> None:
     """Print which journal is used, and which setting chose it."""
     from rung.wiring.journals import exists, is_url, place
@@ -41,29 +41,29 @@ def where(*, journal_at: str | None, as_json: bool) -> None:
         print_json({"journal": shown, "chosen_by": chosen_by, "exists": None if is_url(at) else there})
         return
     click.echo(shown)
-    click.secho(f"chosen by {chosen_by}{'' if there else '; there is none yet'}", dim=True, err=True)
+    click.secho(f"chosen by {chosen_by}{'' if there else '; it does not exist yet'}", dim=True, err=True)
 
 
-@command.command("check")
+@command.command("check", short_help="Check the journal's integrity.")
 @journal_option
-@as_json
+@json_option
 def check(*, journal_at: str | None, as_json: bool) -> None:
-    """Check that the journal is sound and its counts add up; exit code 1 when not."""
-    from rung.store.journal.retention import check as look
+    """Check the journal's integrity and its counts; exit code 1 if a check fails."""
+    from rung.store.journal.retention import check as run_checks
 
-    with opened(journal_at) as journal:
-        found = look(journal)
+    with existing_journal(journal_at) as journal:
+        findings = run_checks(journal)
         at, amount = journal.backend.url, journal.backend.size()
-    good = all(finding.ok for finding in found)
+    good = all(finding.ok for finding in findings)
     if as_json:
-        print_json({"ok": good, "journal": at, "bytes": amount, "findings": [f._asdict() for f in found]})
+        print_json({"ok": good, "journal": at, "bytes": amount, "findings": [f._asdict() for f in findings]})
     else:
         click.echo(f"{at}  {format_bytes(amount)}")
-        for what, ok, seen in found:
+        for what, ok, seen in findings:
             mark = click.style("ok ", fg="green") if ok else click.style("BAD", fg="red", bold=True)
             click.echo(f"  {mark}  {what:<10}{seen}")
         if not good:
-            click.echo("Make what is read off the events again with: rung journal rebuild", err=True)
+            click.echo("Rebuild the read models with: rung journal rebuild", err=True)
     sys.exit(0 if good else 1)
 
 
@@ -73,24 +73,24 @@ def vacuum(*, journal_at: str | None) -> None:
     """Return the space of deleted events to the file system."""
     from rung.store.journal import retention
 
-    with opened(journal_at) as journal:
+    with existing_journal(journal_at) as journal:
         before, after = retention.vacuum(journal)
     click.echo(f"{format_bytes(before)} before, {format_bytes(after)} now")
 
 
-@command.command("export")
-@click.argument("what", type=click.Choice(WHAT), default="attempts")
+@command.command("export", short_help="Export as CSV, JSON lines or Parquet.")
+@click.argument("what", type=click.Choice(EXPORT_SUBJECTS), default="attempts")
 @click.option(
-    "--format", "form", type=click.Choice(FORMS), help="Format (default: by the file name's ending, else csv)."
+    "--format", "form", type=click.Choice(EXPORT_FORMATS), help="Format (default: by the file name's ending, else csv)."
 )
 @click.option("--out", "-o", default="-", metavar="FILE", help="Output file; - is standard output.  [default: -]")
 @click.option(
     "--since",
-    callback=moment,
+    callback=parse_time,
     metavar="WHEN",
     help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
 )
-@click.option("--until", callback=moment, metavar="WHEN", help="End of the time range.")
+@click.option("--until", callback=parse_time, metavar="WHEN", help="End of the time range.")
 @click.option("--project", help="Only this project.")
 @journal_option
 def export(
@@ -102,15 +102,15 @@ def export(
     from rung.store.queries.reports_sql import ReportFilter
 
     ending = out.rpartition(".")[2].lower()
-    chosen = ex.ExportFormat(form or (ending if ending in FORMS else "csv"))
+    chosen = ex.ExportFormat(form or (ending if ending in EXPORT_FORMATS else "csv"))
     if out == "-" and chosen is ex.ExportFormat.PARQUET and sys.stdout.isatty():
-        raise click.UsageError("Parquet is nothing for a terminal: give a file with --out")
-    with opened(journal_at) as journal, _target(out) as file:
+        raise click.UsageError("Parquet is binary: name a file with --out")
+    with existing_journal(journal_at) as journal, _open_output(out) as file:
         rows = ex.export(
             journal, ex.ExportSubject(what), chosen, file, ReportFilter(since=since, until=until, project=project)
         )
     if out != "-":
-        click.echo(f"{count(rows, 'row')} of {what} in {out}", err=True)
+        click.echo(f"{pluralize(rows, 'row')} of {what} in {out}", err=True)
 
 
 @command.command("rebuild")
@@ -121,19 +121,19 @@ def rebuild(*, forget_pruned: bool, journal_at: str | None) -> None:
     from rung.core.domain.errors import StoreError
     from rung.store.journal.retention import was_pruned
 
-    with opened(journal_at) as journal:
+    with existing_journal(journal_at) as journal:
         if not forget_pruned and was_pruned(journal):
             raise StoreError(
-                f"{journal.backend.url}: its counts know of attempts whose events are gone (pruned, or counted twice);"
-                " a rebuild forgets them: --forget-pruned if that is wanted"
+                f"{journal.backend.url}: its counts include attempts whose events were deleted (pruned, or counted twice);"
+                " a rebuild loses them; use --forget-pruned to rebuild anyway"
             )
         events = journal.rebuild()
-    click.echo(f"made again from {count(events, 'event')}")
+    click.echo(f"rebuilt from {pluralize(events, 'event')}")
 
 
 @command.command("prune")
 @click.option(
-    "--older-than", callback=moment, metavar="AGE", help="Delete closed incidents unchanged for this long: 90d."
+    "--older-than", callback=parse_time, metavar="AGE", help="Delete closed incidents unchanged for this long: 90d."
 )
 @click.option(
     "--max-size", metavar="SIZE", help="Delete the oldest closed incidents until the journal is this small: 500MB."
@@ -146,7 +146,7 @@ def rebuild(*, forget_pruned: bool, journal_at: str | None) -> None:
     help="Return the space to the file system (default), or keep it for reuse.",
 )
 @journal_option
-@as_json
+@json_option
 def prune(
     *, older_than: float | None, max_size: str | None, project: str | None, shrink: bool, journal_at: str | None,
     as_json: bool,
@@ -155,34 +155,34 @@ def prune(
     from rung.store.journal import retention
 
     if older_than is None and max_size is None:
-        raise click.UsageError("say what may go: --older-than 90d, --max-size 500MB, or both")
-    most = None if max_size is None else _bytes(max_size)
-    with opened(journal_at) as journal:
+        raise click.UsageError("--older-than, --max-size or both are required")
+    max_bytes = None if max_size is None else _parse_size(max_size)
+    with existing_journal(journal_at) as journal:
         before = journal.backend.size()
-        gone = retention.prune(journal, older_than=older_than, max_bytes=most, project=project)
-        if shrink and gone.incidents:
+        pruned = retention.prune(journal, older_than=older_than, max_bytes=max_bytes, project=project)
+        if shrink and pruned.incidents:
             retention.vacuum(journal)
         after = journal.backend.size()
     if as_json:
-        print_json({**gone._asdict(), "bytes_before": before, "bytes_after": after})
+        print_json({**pruned._asdict(), "bytes_before": before, "bytes_after": after})
         return
     click.echo(
-        f"{count(gone.incidents, 'incident')} with {count(gone.events, 'event')} deleted; {format_bytes(before)} → {format_bytes(after)}"
+        f"{pluralize(pruned.incidents, 'incident')} with {pluralize(pruned.events, 'event')} deleted; {format_bytes(before)} → {format_bytes(after)}"
     )
-    if most is not None and after > most:
-        click.echo("What is left is open, counts, or another project's.", err=True)
+    if max_bytes is not None and after > max_bytes:
+        click.echo("The rest cannot be pruned: open incidents, counts, other projects.", err=True)
 
 
-def _bytes(text: str) -> int:
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+def _parse_size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         raise click.BadParameter(f"{text!r} is invalid; must be a size: 500MB, 2GB", param_hint="--max-size")
-    return int(float(found[1]) * _UNITS[(found[2] or "").lower()])
+    return int(float(match[1]) * _UNITS[(match[2] or "").lower()])
 
 
 @contextmanager
-def _target(out: str) -> Iterator[IO[bytes]]:
-    """The file, for its owner alone, in its place only when it is whole; or standard output."""
+def _open_output(out: str) -> Iterator[IO[bytes]]:
+    """Open standard output, or a file that is private to its owner and replaced atomically."""
     if out == "-":
         yield sys.stdout.buffer
         sys.stdout.flush()

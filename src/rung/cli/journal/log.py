@@ -1,4 +1,4 @@
-"""`rung log`: what happened, a line for each event; and what happens, as it does."""
+"""`rung log`: prints events, one per line, and follows new ones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from rung.cli.journal.option import journal_option, opened
-from rung.cli.output import as_json
+from rung.cli.journal.option import existing_journal, journal_option
+from rung.cli.output import json_option
 from rung.core.text.units import format_time
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
     from rung.store.queries.live import LoggedEvent
 
-EVERY: Final = 0.5  # seconds between two looks
-KNOWN: Final = 10_000  # incidents whose ladder is remembered
-SIGNS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
+POLL_SECONDS: Final = 0.5
+MAX_CACHED_LADDERS: Final = 10_000  # incidents
+MARK_COLOURS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
 
 
 @click.command()
@@ -31,7 +31,7 @@ SIGNS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan"
 @click.option("--session", help="Only this session.")
 @click.option("--limit", "-n", default=50, show_default=True, help="Number of latest events to print; 0 prints none.")
 @journal_option
-@as_json
+@json_option
 def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, **filters: str | None) -> None:
     """Print the latest events, one per line; with --json one object per line."""
     from rung.core.domain.failures import Kind
@@ -41,15 +41,15 @@ def command(*, follow: bool, journal_at: str | None, as_json: bool, limit: int, 
         from rung.core.domain.settings_schema import suggest_names
 
         raise ConfigError("kind", filters["kind"], f"a kind (`rung explain`){suggest_names(filters['kind'], Kind)}")
-    with opened(journal_at) as journal:
-        show = _json_line if as_json else _line_of(journal)
+    with existing_journal(journal_at) as journal:
+        show = _json_line if as_json else _line_printer(journal)
         try:
-            _show(journal, filters, show, limit=max(0, limit), follow=follow)
+            _print_events(journal, filters, show, limit=max(0, limit), follow=follow)
         except KeyboardInterrupt:
             sys.exit(0 if follow else 130)
 
 
-def _show(
+def _print_events(
     journal: Journal, filters: dict[str, str | None], show: Callable[[LoggedEvent], None], *, limit: int, follow: bool
 ) -> None:
     from time import sleep
@@ -61,7 +61,7 @@ def _show(
         show(entry)
     while follow:
         sys.stdout.flush()
-        sleep(EVERY)
+        sleep(POLL_SECONDS)
         begin, end = end, last_event(journal)
         for entry in events_between(journal, filters, begin, end):
             show(entry)
@@ -72,8 +72,8 @@ def _json_line(entry: LoggedEvent) -> None:
     click.echo(json.dumps(place | json.loads(entry.body), ensure_ascii=False))
 
 
-def _line_of(journal: Journal) -> Callable[[LoggedEvent], None]:
-    """Shows an event as a line, cut to the screen where there is one, under a heading for each day."""
+def _line_printer(journal: Journal) -> Callable[[LoggedEvent], None]:
+    """Return a function that prints an event as a line, cut to the terminal's width, under a heading per day."""
     import shutil
 
     from rung.cli.event_printer import MARKS
@@ -89,23 +89,23 @@ def _line_of(journal: Journal) -> Callable[[LoggedEvent], None]:
         if date != day:
             day = date
             click.secho(f"── {date} (UTC) ──", dim=True)
-        event = describe_json(json.loads(entry.body), _ladder(journal, entry, ladders), entry.number)
+        event = describe_json(json.loads(entry.body), _rung_names(journal, entry, ladders), entry.number)
         start = f"{time} {entry.incident:<19.24} "
         rest = f"{event.subject:<12} {event.text}{f' ({event.time})' if event.time else ''}"
         if width is not None and len(start) + 2 + len(rest) > width:
             rest = rest[: width - len(start) - 3] + "…"
-        sign = click.style(MARKS[event.mark][0], fg=SIGNS[event.mark])
+        sign = click.style(MARKS[event.mark][0], fg=MARK_COLOURS[event.mark])
         click.echo(f"{click.style(start, dim=True)}{sign} {rest}")
 
     return show
 
 
-def _ladder(journal: Journal, entry: LoggedEvent, known: OrderedDict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The names of an incident's rungs, as its first event tells them."""
+def _rung_names(journal: Journal, entry: LoggedEvent, cache: OrderedDict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the names of an incident's rungs, from its first event."""
     from rung.store.queries.incidents import rung_names
 
-    if entry.incident not in known:
-        known[entry.incident] = rung_names(journal, entry.incident)
-        if len(known) > KNOWN:
-            known.popitem(last=False)
-    return known[entry.incident]
+    if entry.incident not in cache:
+        cache[entry.incident] = rung_names(journal, entry.incident)
+        if len(cache) > MAX_CACHED_LADDERS:
+            cache.popitem(last=False)
+    return cache[entry.incident]

@@ -1,4 +1,4 @@
-"""What the commands over the journal share: which journal, and since when."""
+"""Options shared by the commands that read the journal: its location, and times."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rung.store.journal.journal import Journal
 
-UNITS: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_AGO: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+UNIT_SECONDS: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 journal_option = click.option(
     "--journal",
@@ -26,8 +26,8 @@ journal_option = click.option(
 
 
 @contextmanager
-def opened(journal_at: str | None) -> Iterator[Journal]:
-    """The journal that is there; one that cannot be read just now is said in one line."""
+def existing_journal(journal_at: str | None) -> Iterator[Journal]:
+    """Open an existing journal; an unavailable one becomes a one-line error."""
     from rung.core.domain.errors import StoreError, StoreUnavailable
     from rung.wiring.journals import open_existing
 
@@ -35,16 +35,16 @@ def opened(journal_at: str | None) -> Iterator[Journal]:
         with open_existing(journal_at) as journal:
             yield journal
     except StoreUnavailable as error:
-        raise StoreError(f"the journal cannot be used just now: {error}") from None
+        raise StoreError(f"the journal is unavailable: {error}") from None
 
 
-def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """An option's time: so long ago (7d, 12h, 30m), or a date, with or without the time of day, in UTC."""
+def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Parse a time: an age (7d, 12h, 30m), or a date with or without a time of day, in UTC."""
     if value is None:
         return None
-    ago = _AGO.fullmatch(value.strip())
+    ago = _AGE.fullmatch(value.strip())
     if ago:
-        return now() - float(ago[1]) * UNITS[ago[2]]
+        return now() - float(ago[1]) * UNIT_SECONDS[ago[2]]
     try:
         when = datetime.fromisoformat(value.strip())
     except ValueError:
@@ -54,7 +54,7 @@ def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> flo
 
 
 def now() -> float:
-    """The time, in UTC seconds."""
+    """Return the current time in Unix seconds."""
     from time import time
 
     return time()

@@ -1,4 +1,4 @@
-"""`rung report`: what fails, how often, and what helps; over all of it or one kind, model, project or session."""
+"""`rung report`: what fails, how often, and which rungs fix it; for all incidents, or filtered."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from rung.cli.journal.option import journal_option, moment, now, opened
-from rung.cli.output import as_json, print_json
+from rung.cli.journal.option import existing_journal, journal_option, now, parse_time
+from rung.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rung.store.queries.reports_sql import ReportFilter
 
 AXES: Final = ("kind", "model", "project", "day", "hour", "tool", "prompt", "pattern")
-MIXED: Final = 3  # reports in an overview show so many rows each, or five
-HOURLY: Final = 3 * 86_400  # seconds up to which a trend is drawn by the hour
-DIGITS: Final = 9  # of a number for programs: sums of cents are no long fractions
-DERIVED: Final = ("rate", "dollars_each")  # properties that belong into what programs read
+OVERVIEW_ROWS: Final = 3  # rows per table of the overview, except for the kinds
+MAX_HOURLY_SECONDS: Final = 3 * 86_400  # longer time ranges have a daily trend
+JSON_DIGITS: Final = 9  # of numbers in JSON and CSV: hides floating-point noise
+DERIVED_PROPERTIES: Final = ("rate", "dollars_each")  # row properties that JSON and CSV include
 
 
 class Report(NamedTuple):
-    """A report's rows by the name of each part, and its lines over time, where it has any."""
+    """Rows of a report by part, and its trends over time, if it has any."""
 
     parts: Mapping[str, Sequence[Any]]
     trend: Mapping[str, Sequence[TrendPoint]] = {}
@@ -35,38 +35,38 @@ class Report(NamedTuple):
 @click.option(
     "--by",
     type=click.Choice(AXES),
-    help="What `failures` counts by; prompt: the recovery prompt given, pattern: how the caller's begins.  [default: kind]",
+    help="Group `failures` by this; prompt: the recovery prompt, pattern: the start of the caller's prompt.  [default: kind]",
 )
 @click.option(
     "--since",
-    callback=moment,
+    callback=parse_time,
     metavar="WHEN",
     help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
 )
-@click.option("--until", callback=moment, metavar="WHEN", help="End of the time range.")
+@click.option("--until", callback=parse_time, metavar="WHEN", help="End of the time range.")
 @click.option("--project", help="Only this project.")
 @click.option("--model", help="Only this model.")
 @click.option("--kind", help="Only this kind of failure.")
 @click.option("--session", help="Only this session.")
-@click.option("--limit", "-n", type=click.IntRange(1), help="Most rows to print.")
+@click.option("--limit", "-n", type=click.IntRange(1), help="Maximum number of rows.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV.")
 @journal_option
-@as_json
+@json_option
 def command(
     name: str, *, by: str | None, limit: int | None, as_csv: bool, journal_at: str | None, as_json: bool, **filters: Any
 ) -> None:
-    """Report what fails, how often, and what helps.
+    """Report what fails, how often, and which rungs fix it.
 
     \b
-    NAME  overview   the numbers that matter, of everything (default)
-          failures   how often, of how many attempts, by kind or --by
-          recovery   how incidents end, by kind; how long that takes, by rung
-          rungs      which rung, prompt and model saved how many, at what cost
-          messages   the errors seen most, with an example of each
-          models     failures, times and cost by model
-          latency    how long attempts take by model: p50, p95, p99
-          spirals    sessions in which the same failure comes again and again
-    """  # noqa: D301  # click's mark for lines that stay as they are
+    NAME  overview   totals, most frequent failures, best rungs (default)
+          failures   failures and attempts, by kind or --by
+          recovery   outcomes by kind; time to recovery by rung
+          rungs      recoveries and cost by rung, prompt and model
+          messages   most frequent error messages, with examples
+          models     failures, latency and cost by model
+          latency    duration of attempts by model: p50, p95, p99
+          spirals    sessions that repeat the same failure
+    """  # noqa: D301  # \b makes click keep the line breaks
     from rung.store.queries.reports_sql import GroupBy, ReportFilter
 
     if name not in REPORTS:
@@ -75,19 +75,21 @@ def command(
 
         raise ConfigError("report", name, f"one of {', '.join(REPORTS)}{suggest_names(name, REPORTS)}")
     if by is not None and name != "failures":
-        raise click.UsageError("--by is for `rung report failures`")
+        raise click.UsageError("--by only applies to `rung report failures`")
     where = ReportFilter(**filters, limit=limit or 20)
-    with opened(journal_at) as journal:
-        found = REPORTS[name](journal, where, GroupBy(by or "kind"))
+    with existing_journal(journal_at) as journal:
+        report = REPORTS[name](journal, where, GroupBy(by or "kind"))
     if as_json:
-        parts = {part: [_table(row) for row in _some(rows, limit, by)] for part, rows in found.parts.items()}
-        print_json({"report": name, "filter": _set(filters), **parts})
+        parts = {
+            part: [_row_to_dict(row) for row in _limit_rows(rows, limit, by)] for part, rows in report.parts.items()
+        }
+        print_json({"report": name, "filter": _given_filters(filters), **parts})
     elif as_csv:
-        _print_csv(_some(next(iter(found.parts.values())), limit, by))
+        _print_csv(_limit_rows(next(iter(report.parts.values())), limit, by))
     else:
         from rung.cli.journal.report_tables import ReportPage
 
-        ReportPage(where).show(name, found, by or "kind")
+        ReportPage(where).show(name, report, by or "kind")
 
 
 def _overview(journal: Journal, where: ReportFilter, _: Any) -> Report:
@@ -97,11 +99,11 @@ def _overview(journal: Journal, where: ReportFilter, _: Any) -> Report:
     parts: dict[str, Sequence[Any]] = {
         "totals": [r.totals(journal, where)],
         "kinds": r.failures(journal, where, GroupBy.KIND)[:5],
-        "models": r.failures(journal, where, GroupBy.MODEL)[:MIXED],
+        "models": r.failures(journal, where, GroupBy.MODEL)[:OVERVIEW_ROWS],
         "rungs": r.rescues(journal, where, (ReportPart.RUNG,)),
-        "messages": r.messages(journal, where, now=now())[:MIXED],
+        "messages": r.messages(journal, where, now=now())[:OVERVIEW_ROWS],
     }
-    return Report(parts, r.trend(journal, where, hourly=_hourly(where)))
+    return Report(parts, r.trend(journal, where, hourly=_is_hourly(where)))
 
 
 def _failures(journal: Journal, where: ReportFilter, by: Any) -> Report:
@@ -110,7 +112,7 @@ def _failures(journal: Journal, where: ReportFilter, by: Any) -> Report:
 
     rows = r.failures(journal, where, by)
     timed = by in {GroupBy.KIND, GroupBy.MODEL, GroupBy.PROJECT, GroupBy.TOOL}
-    return Report({"rows": rows}, r.trend(journal, where, by, hourly=_hourly(where)) if timed else {})
+    return Report({"rows": rows}, r.trend(journal, where, by, hourly=_is_hourly(where)) if timed else {})
 
 
 def _recovery(journal: Journal, where: ReportFilter, _: Any) -> Report:
@@ -140,7 +142,7 @@ def _models(journal: Journal, where: ReportFilter, _: Any) -> Report:
         "latency": r.latency(journal, where) if where.kind is None and where.session is None else [],
         "rescues": r.rescues(journal, where, (ReportPart.MODEL,)),
     }
-    return Report(parts, r.trend(journal, where, GroupBy.MODEL, hourly=_hourly(where)))
+    return Report(parts, r.trend(journal, where, GroupBy.MODEL, hourly=_is_hourly(where)))
 
 
 def _latency(journal: Journal, where: ReportFilter, _: Any) -> Report:
@@ -167,37 +169,37 @@ REPORTS: Final[Mapping[str, Callable[[Journal, ReportFilter, Any], Report]]] = {
 }
 
 
-def _hourly(where: ReportFilter) -> bool:
+def _is_hourly(where: ReportFilter) -> bool:
     until = where.until if where.until is not None else now()
-    return where.since is not None and until - where.since <= HOURLY
+    return where.since is not None and until - where.since <= MAX_HOURLY_SECONDS
 
 
-def _set(filters: Mapping[str, Any]) -> dict[str, Any]:
+def _given_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in filters.items() if value is not None}
 
 
-def _table(row: Any) -> dict[str, Any]:
-    """A row by its columns, with what follows from them."""
+def _row_to_dict(row: Any) -> dict[str, Any]:
+    """Return a row as a dictionary, with its derived properties."""
     table: dict[str, Any] = row._asdict()
-    table |= {name: getattr(row, name) for name in DERIVED if hasattr(row, name)}
-    return {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in table.items()}
+    table |= {name: getattr(row, name) for name in DERIVED_PROPERTIES if hasattr(row, name)}
+    return {name: round(value, JSON_DIGITS) if isinstance(value, float) else value for name, value in table.items()}
 
 
-def _some(rows: Sequence[Any], limit: int | None, by: str | None) -> Sequence[Any]:
-    """At most so many: the first, or of days and hours the last."""
+def _limit_rows(rows: Sequence[Any], limit: int | None, by: str | None) -> Sequence[Any]:
+    """Return the first `limit` rows; of days and hours, the last."""
     if limit is None:
         return rows
     return rows[-limit:] if by in {"day", "hour"} else rows[:limit]
 
 
 def _print_csv(rows: Sequence[Any]) -> None:
-    """The report's first part, with a heading; what strangers wrote is no formula."""
+    """Print the first part as CSV; cells are escaped against formula injection."""
     import csv
     import sys
 
     from rung.store.journal.export import cell
 
-    tables = [_table(row) for row in rows]
+    tables = [_row_to_dict(row) for row in rows]
     if tables:
         writer = csv.DictWriter(sys.stdout, list(tables[0]))
         writer.writeheader()

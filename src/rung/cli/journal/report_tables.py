@@ -1,4 +1,4 @@
-"""Reports on the screen: tables that fit 80 columns, a line over time beside them, and words where nothing is."""
+"""Reports on the terminal: tables that fit 80 columns, with sparklines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from rung.cli.output import console, count
+from rung.cli.output import console, pluralize
 from rung.core.domain.failures import first_line
 from rung.core.text.units import NO_VALUE, format_dollars, format_duration, format_percent, format_time
 from rung.store.read_models.batch import DAY, HOUR
@@ -19,43 +19,43 @@ if TYPE_CHECKING:
     from rung.store.queries.reports_rows import MessageCountRow, Rate, Totals, TrendPoint
     from rung.store.queries.reports_sql import ReportFilter
 
-FINE: Final = " ▁▂▃▄▅▆▇█"
-PLAIN: Final = " .:-=+*#@"
-CELLS: Final = 14
-WIDE: Final = 7  # columns beyond which they stand closer
-STATES: Final = {"open": "", "resolved": "green", "snoozed": "dim", "regression": "red"}
+BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+ASCII_BLOCKS: Final = " .:-=+*#@"
+SPARKLINE_CELLS: Final = 14
+MAX_SPACED_COLUMNS: Final = 7  # wider tables have a narrower gap between columns
+STATE_STYLES: Final = {"open": "", "resolved": "green", "snoozed": "dim", "regression": "red"}
 
 
 class ReportPage:
-    """One report, printed."""
+    """Prints one report."""
 
     def __init__(self, where: ReportFilter) -> None:
         self.where = where
         self.screen = console()
-        self.blocks = PLAIN if self.screen.options.ascii_only else FINE
+        self.blocks = ASCII_BLOCKS if self.screen.options.ascii_only else BLOCKS
 
-    def show(self, name: str, found: Report, by: str) -> None:
-        """Print it; a report without rows says so."""
-        rows = next(iter(found.parts.values()))
-        self.say(f"{name}{f' by {by}' if name == 'failures' else ''}", self.asked(), style="bold")
-        nothing = not rows or (name == "overview" and not rows[0].attempts)
-        if nothing:
-            self.screen.print(NONE.get(name, "  Nothing was recorded in that time."))
+    def show(self, name: str, report: Report, by: str) -> None:
+        """Print a report, or a text if it has no rows."""
+        rows = next(iter(report.parts.values()))
+        self.print_heading(f"{name}{f' by {by}' if name == 'failures' else ''}", self.filter_text(), style="bold")
+        is_empty = not rows or (name == "overview" and not rows[0].attempts)
+        if is_empty:
+            self.screen.print(EMPTY_TEXTS.get(name, "  No events in this time range."))
             return
-        shows: Mapping[str, Callable[[Report, str], None]] = {
+        printers: Mapping[str, Callable[[Report, str], None]] = {
             "overview": self.overview,
             "failures": self.failures,
             "recovery": self.recovery,
             "rungs": self.rungs,
-            "messages": lambda found, _: self.messages(found.parts["rows"]),
+            "messages": lambda report, _: self.messages(report.parts["rows"]),
             "models": self.models,
             "latency": self.latency,
             "spirals": self.spirals,
         }
-        shows[name](found, by)
+        printers[name](report, by)
 
-    def asked(self) -> str:
-        """What the report was narrowed to."""
+    def filter_text(self) -> str:
+        """Return the filter of the report as text."""
         where = self.where
         parts = [
             f"{name} {value}" for name in ("project", "model", "kind", "session") if (value := getattr(where, name))
@@ -66,13 +66,13 @@ class ReportPage:
             parts.append(f"until {format_time(where.until, to='minutes')}")
         return ", ".join(parts) or "all time"
 
-    def say(self, title: str, rest: str = "", style: str = "bold") -> None:
-        """A heading."""
+    def print_heading(self, title: str, rest: str = "", style: str = "bold") -> None:
+        """Print a heading."""
         self.screen.print(Text(title, style).append(f"  {rest}" if rest else "", "dim not bold"))
 
-    def grid(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table: a column whose name begins with > is of numbers; what is too long in another is folded."""
-        gap = 1 if len(columns) > WIDE else 2
+    def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Print a table. A column whose name begins with > is right-aligned; long text in others is folded."""
+        gap = 1 if len(columns) > MAX_SPACED_COLUMNS else 2
         table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
         for name in columns:
             right = name.startswith(">")
@@ -81,12 +81,10 @@ class ReportPage:
             table.add_row(*row)
         self.screen.print(table)
 
-    # -- one report each ------------------------------------------------------------------------------
-
-    def overview(self, found: Report, _: str) -> None:
-        """The numbers that matter."""
-        totals: Totals = found.parts["totals"][0]
-        line = spark(found.trend.get("", ()), self.blocks, _span(found.trend))
+    def overview(self, report: Report, _: str) -> None:
+        """Print totals, the most frequent failures and the best rungs."""
+        totals: Totals = report.parts["totals"][0]
+        line = sparkline(report.trend.get("", ()), self.blocks, _span(report.trend))
         good = totals.recovered / totals.troubled if totals.troubled else None
         alone = totals.auto_recovered / totals.troubled if totals.troubled else None
         rate = totals.failures / totals.attempts
@@ -95,53 +93,53 @@ class ReportPage:
             ("attempts", f"{totals.attempts:,}, of which {totals.failures:,} failed ({format_percent(rate)})  {line}"),
             ("incidents", f"{totals.incidents:,}, of which {totals.troubled:,} had a failure"),
             ("recovered", f"{totals.recovered:,} ({format_percent(good)}) in {mean} on average"),
-            ("by itself", f"{totals.auto_recovered:,} ({format_percent(alone)}) without asking anybody"),
+            ("automatic", f"{totals.auto_recovered:,} ({format_percent(alone)}) without an operator"),
             ("otherwise", f"{totals.partial:,} partial, {totals.blocked:,} blocked, {totals.failed:,} failed"),
-            ("people", f"{count(totals.asks, 'question')} asked"),
+            ("operators", f"{pluralize(totals.asks, 'question')} asked"),
             ("hand-overs", f"{totals.escalations:,} to another model or agent"),
             ("cost", format_dollars(totals.dollars)),
         ]
         for label, text in facts:
             self.screen.print(Text(f"  {label:<11}", "dim").append(text, "not dim"))
-        for title, kinds in (("What fails", "kinds"), ("Models", "models")):
-            if rows := [rate for rate in found.parts[kinds] if rate.failures or kinds == "models"]:
+        for title, kinds in (("Failures", "kinds"), ("Models", "models")):
+            if rows := [rate for rate in report.parts[kinds] if rate.failures or kinds == "models"]:
                 self.screen.print()
-                self.say(title)
-                self.grid(("", ">failures", ">of attempts", ">rate"), [_rate(row) for row in rows])
-        if rungs := found.parts["rungs"]:
+                self.print_heading(title)
+                self.print_table(("", ">failures", ">of attempts", ">rate"), [_rate_cells(row) for row in rows])
+        if rungs := report.parts["rungs"]:
             self.screen.print()
-            self.say("What helps")
+            self.print_heading("Rungs")
             cells = [
                 (r.rung, f"{r.saved:,}", f"{r.tried:,}", format_percent(r.saved / r.tried), format_dollars(r.dollars))
                 for r in rungs
             ]
-            self.grid(("", ">saved", ">of tries", ">rate", ">cost"), cells)
-        if found.parts["messages"]:
+            self.print_table(("", ">saved", ">of tries", ">rate", ">cost"), cells)
+        if report.parts["messages"]:
             self.screen.print()
-            self.say("Seen most")
-            self.messages(found.parts["messages"])
+            self.print_heading("Most frequent messages")
+            self.messages(report.parts["messages"])
 
-    def failures(self, found: Report, by: str) -> None:
-        """How often, of how many."""
-        rows: Sequence[Rate] = found.parts["rows"]
+    def failures(self, report: Report, by: str) -> None:
+        """Print failures and attempts per group."""
+        rows: Sequence[Rate] = report.parts["rows"]
         shown = rows[-self.where.limit :] if by in {"day", "hour"} else rows[: self.where.limit]
-        span = _span(found.trend)
+        span = _span(report.trend)
         over = span is not None
         lines = (
             (
-                *_rate(row),
+                *_rate_cells(row),
                 format_dollars(row.dollars),
-                *([spark(found.trend.get(row.key, ()), self.blocks, span)] * over),
+                *([sparkline(report.trend.get(row.key, ()), self.blocks, span)] * over),
             )
             for row in shown
         )
-        self.grid((by, ">failures", ">of attempts", ">rate", ">cost", *(["failures over time"] * over)), lines)
-        self.rest(rows, shown)
+        self.print_table((by, ">failures", ">of attempts", ">rate", ">cost", *(["failures over time"] * over)), lines)
+        self.print_omitted(rows, shown)
 
-    def recovery(self, found: Report, _: str) -> None:
-        """How it ended, and how long that took."""
-        rows = found.parts["rows"]
-        self.grid(
+    def recovery(self, report: Report, _: str) -> None:
+        """Print outcomes by kind, and the time to recovery by rung."""
+        rows = report.parts["rows"]
+        self.print_table(
             ("began with", ">recovered", ">of", ">rate", ">partial", ">blocked", ">failed", ">mean"),
             [
                 (r.kind, f"{r.recovered:,}", f"{r.incidents:,}", format_percent(r.rate), f"{r.partial:,}", f"{r.blocked:,}",
@@ -149,10 +147,10 @@ class ReportPage:
                 for r in rows[: self.where.limit]
             ],
         )  # fmt: skip
-        self.rest(rows, rows[: self.where.limit])
-        if rungs := found.parts["rungs"]:
+        self.print_omitted(rows, rows[: self.where.limit])
+        if rungs := report.parts["rungs"]:
             self.screen.print()
-            self.grid(
+            self.print_table(
                 ("last rung", ">saved", ">of tries", ">rate", ">mean"),
                 [
                     (
@@ -167,11 +165,11 @@ class ReportPage:
             )
             self.screen.print("mean: time from the first failure to the recovery", style="dim")
 
-    def rungs(self, found: Report, _: str) -> None:
-        """What saved how many, at what cost."""
-        rows = found.parts["rows"]
+    def rungs(self, report: Report, _: str) -> None:
+        """Print recoveries and cost by rung, prompt and model."""
+        rows = report.parts["rows"]
         shown = rows[: self.where.limit]
-        self.grid(
+        self.print_table(
             ("rung", "prompt", "model", ">saved", ">of tries", ">rate", ">cost", ">each"),
             [
                 (r.rung, r.prompt or NO_VALUE, r.model or NO_VALUE, f"{r.saved:,}", f"{r.tried:,}",
@@ -179,25 +177,25 @@ class ReportPage:
                 for r in shown
             ],
         )  # fmt: skip
-        self.rest(rows, shown)
+        self.print_omitted(rows, shown)
 
     def messages(self, rows: Sequence[MessageCountRow]) -> None:
-        """Each on a few lines: how often, what, and where to look."""
+        """Print error messages, each with its count, fingerprint and an example."""
         for row in rows:
             head = Text(f"{row.seen:>7,} ", "bold").append(f"{format_percent(row.share):>7}  ", "not bold")
-            head.append(f"{row.kind}  ", "cyan not bold").append(row.state.value, STATES[row.state] or "not bold")
+            head.append(f"{row.kind}  ", "cyan not bold").append(row.state.value, STATE_STYLES[row.state] or "not bold")
             head.append(f"  {row.project}" if row.project else "", "dim not bold")
             self.screen.print(head)
-            self.line(first_line(row.message) or "(no message)")
-            self.line(f"{row.fingerprint}  {_between(row.first_at, row.last_at)}  e.g. {row.example}", "dim")
+            self.print_line(first_line(row.message) or "(no message)")
+            self.print_line(f"{row.fingerprint}  {_time_range(row.first_at, row.last_at)}  e.g. {row.example}", "dim")
 
-    def models(self, found: Report, _: str) -> None:
-        """Failures, times, cost and rescues side by side."""
-        times = {row.model: row for row in found.parts["latency"]}
-        saved = {row.model: row.saved for row in found.parts["rescues"]}
-        rows = found.parts["rows"]
+    def models(self, report: Report, _: str) -> None:
+        """Print failures, latency, recoveries and cost by model."""
+        times = {row.model: row for row in report.parts["latency"]}
+        saved = {row.model: row.saved for row in report.parts["rescues"]}
+        rows = report.parts["rows"]
         shown = rows[: self.where.limit]
-        span = _span(found.trend)
+        span = _span(report.trend)
         cells = []
         for row in shown:
             latency = times.get(row.key)
@@ -206,19 +204,19 @@ class ReportPage:
                 if latency is not None
                 else [NO_VALUE, NO_VALUE]
             )
-            line = spark(found.trend.get(row.key, ()), self.blocks, span, cells=7)
+            line = sparkline(report.trend.get(row.key, ()), self.blocks, span, cells=7)
             amounts = (f"{row.attempts:,}", f"{row.failures:,}", format_percent(row.rate), *quick)
             cells.append(
                 (row.key or NO_VALUE, *amounts, f"{saved.get(row.key, 0):,}", format_dollars(row.dollars), line)
             )
-        self.grid(("model", ">attempts", ">failed", ">rate", ">p50", ">p95", ">saved", ">cost", "failed"), cells)
-        self.rest(rows, shown)
+        self.print_table(("model", ">attempts", ">failed", ">rate", ">p50", ">p95", ">saved", ">cost", "failed"), cells)
+        self.print_omitted(rows, shown)
 
-    def latency(self, found: Report, _: str) -> None:
-        """Percentiles."""
-        rows = found.parts["rows"]
+    def latency(self, report: Report, _: str) -> None:
+        """Print percentiles of the duration of attempts."""
+        rows = report.parts["rows"]
         shown = rows[: self.where.limit]
-        self.grid(
+        self.print_table(
             ("model", ">attempts", ">p50", ">p95", ">p99"),
             [
                 (
@@ -231,51 +229,51 @@ class ReportPage:
                 for r in shown
             ],
         )
-        self.rest(rows, shown)
-        self.screen.print("to within 9 %", style="dim")
+        self.print_omitted(rows, shown)
+        self.screen.print("percentiles are accurate to 9 %", style="dim")
 
-    def spirals(self, found: Report, _: str) -> None:
-        """The sessions that are stuck, the worst first."""
-        for row in found.parts["rows"]:
+    def spirals(self, report: Report, _: str) -> None:
+        """Print the sessions that repeat the same failure, the worst first."""
+        for row in report.parts["rows"]:
             head = Text(f"{row.score:>6.1f}  ", "bold red").append(row.session, "bold not red")
             head.append(f"  {row.project}" if row.project else "", "dim not bold")
             self.screen.print(head)
-            self.line(f"{row.kind}: {first_line(row.message)}")
-            self.line(
-                f"{count(row.repeats, 'time')} in {count(row.attempts, 'attempt')}: {format_duration(row.seconds)}, {format_dollars(row.dollars)};"
+            self.print_line(f"{row.kind}: {first_line(row.message)}")
+            self.print_line(
+                f"{pluralize(row.repeats, 'time')} in {pluralize(row.attempts, 'attempt')}: {format_duration(row.seconds)}, {format_dollars(row.dollars)};"
                 f" last {format_time(row.last_at, to='minutes')}",
                 "dim",
             )
-        self.screen.print("score: of 100 attempts so many were the same failure once more", style="dim")
+        self.screen.print("score: repetitions of the same failure per 100 attempts", style="dim")
 
-    def line(self, text: str, style: str = "") -> None:
-        """One line under a heading, cut at the edge of the screen."""
+    def print_line(self, text: str, style: str = "") -> None:
+        """Print one indented line, cut at the width of the terminal."""
         self.screen.print(Text(f"{'':8}{text}", style), no_wrap=True, overflow="ellipsis")
 
-    def rest(self, rows: Sequence[Any], shown: Sequence[Any]) -> None:
-        """How many are not shown."""
+    def print_omitted(self, rows: Sequence[Any], shown: Sequence[Any]) -> None:
+        """Print how many rows are not shown."""
         if len(shown) < len(rows):
             self.screen.print(f"and {len(rows) - len(shown):,} more: --limit {len(rows)}", style="dim")
 
 
-NONE: Final = {
-    "spirals": "  No session has met the same failure three times. (Sessions are told apart by `Session(id=…)`.)",
-    "messages": "  Nothing has failed in that time.",
-    "recovery": "  Nothing has failed in that time.",
-    "rungs": "  No rung was needed in that time.",
+EMPTY_TEXTS: Final = {
+    "spirals": "  No session has the same failure three times. (Sessions are identified by `Session(id=…)`.)",
+    "messages": "  No failures in this time range.",
+    "recovery": "  No failures in this time range.",
+    "rungs": "  No rung was used in this time range.",
 }
 
 
 class TimeSpan(NamedTuple):
-    """The time a line is drawn over, and how long each of its points lasts."""
+    """Time range of a sparkline, and the duration of each point."""
 
     first: float
     end: float
     period: float
 
 
-def spark(points: Sequence[TrendPoint], blocks: str, span: TimeSpan | None, cells: int = CELLS) -> str:
-    """Failures over time as a line of blocks, the most as the tallest."""
+def sparkline(points: Sequence[TrendPoint], blocks: str, span: TimeSpan | None, cells: int = SPARKLINE_CELLS) -> str:
+    """Return failures over time as a line of blocks; the maximum is the tallest."""
     if span is None or not points:
         return ""
     cells = min(cells, round((span.end - span.first) / span.period))
@@ -287,7 +285,7 @@ def spark(points: Sequence[TrendPoint], blocks: str, span: TimeSpan | None, cell
 
 
 def _span(trend: Mapping[str, Sequence[TrendPoint]]) -> TimeSpan | None:
-    """All the time there is something of; None for a single moment, of which no line can be drawn."""
+    """Return the time range of a trend; None if it has fewer than two points in time."""
     times = [point.at for points in trend.values() for point in points]
     if not times or min(times) == max(times):
         return None
@@ -295,8 +293,8 @@ def _span(trend: Mapping[str, Sequence[TrendPoint]]) -> TimeSpan | None:
     return TimeSpan(min(times), max(times) + period, period)
 
 
-def _between(first: float, last: float) -> str:
-    """From when to when; what both have in common is said once."""
+def _time_range(first: float, last: float) -> str:
+    """Return a time range as text; the date is printed once if both ends share it."""
     one, other = format_time(first, to="minutes"), format_time(last, to="minutes")
     if one == other:
         return one
@@ -304,5 +302,5 @@ def _between(first: float, last: float) -> str:
     return f"{one} to {other.removeprefix(f'{date} ')}"
 
 
-def _rate(row: Rate) -> tuple[str, str, str, str]:
+def _rate_cells(row: Rate) -> tuple[str, str, str, str]:
     return row.key or NO_VALUE, f"{row.failures:,}", f"{row.attempts:,}", format_percent(row.rate)

@@ -1,4 +1,4 @@
-"""`rung resume`: take up what a crash left open."""
+"""`rung resume`: resumes runs that a crash interrupted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.journal.option import journal_option, opened
-from rung.cli.output import as_json, print_json
+from rung.cli.journal.option import existing_journal, journal_option
+from rung.cli.output import json_option, print_json
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,47 +21,50 @@ if TYPE_CHECKING:
 @click.option(
     "--import", "modules", multiple=True, metavar="MODULE", help="Module that registers the tasks. May be repeated."
 )
-@click.option("--list", "only_list", is_flag=True, help="List open runs, and do nothing.")
+@click.option("--list", "only_list", is_flag=True, help="List open runs without resuming them.")
 @journal_option
-@as_json
+@json_option
 def command(
     run: str | None, modules: tuple[str, ...], journal_at: str | None, *, only_list: bool, as_json: bool
 ) -> None:
     """Resume interrupted runs that no live process owns: all of them, or RUN.
 
-    A run of a task (`@rung.durable.task`) goes on in this process, from its recorded steps, once the module that registers
-    it is imported. A run that belongs to a call in somebody's program goes on when that call is made again.
+    A run of a task (`@rung.durable.task`) resumes in this process, after its recorded steps, once the module that
+    registers it is imported. A run of a call in a program resumes when the program makes the call again.
     """
     from rung.engine.durable.tasks import TASKS, start_blocking
 
     sys.path.insert(0, "")
     for module in modules:
-        _imported(module)
-    with opened(journal_at) as store:
-        found = [one for one in store.runs.open_runs() if run is None or one.id == run]
-        if run is not None and not found:
-            raise ConfigError("RUN", run, "a run that is open (rung resume --list names them)")
+        _import_module(module)
+    with existing_journal(journal_at) as store:
+        open_runs = [open_run for open_run in store.runs.open_runs() if run is None or open_run.id == run]
+        if run is not None and not open_runs:
+            raise ConfigError("RUN", run, "an open run (see rung resume --list)")
         rows = []
-        for one in found:
-            state = _state(one, TASKS)
-            row: dict[str, Any] = {"run": one.id, "task": one.task, "state": state}
+        for open_run in open_runs:
+            state = _state(open_run, TASKS)
+            row: dict[str, Any] = {"run": open_run.id, "task": open_run.task, "state": state}
             if state == "left" and not only_list:
                 try:
-                    row |= {"state": "done", "result": start_blocking(store, one.id, one.task, **one.arguments)}
-                except Exception as error:  # noqa: BLE001  # one run's trouble is not the next one's
+                    row |= {
+                        "state": "done",
+                        "result": start_blocking(store, open_run.id, open_run.task, **open_run.arguments),
+                    }
+                except Exception as error:  # noqa: BLE001  # the other runs are still resumed
                     row |= {"state": "failed", "error": f"{type(error).__name__}: {error}"}
             rows.append(row)
             if not as_json:
-                _show(row)
+                _print_run(row)
     if as_json:
         print_json({"runs": rows})
     elif not rows:
-        click.echo("Nothing is open.")
+        click.echo("No open runs.")
     if any(row["state"] == "failed" for row in rows):
         sys.exit(1)
 
 
-def _imported(module: str) -> None:
+def _import_module(module: str) -> None:
     try:
         import_module(module)
     except ModuleNotFoundError as error:
@@ -76,6 +79,6 @@ def _state(run: OpenRunRow, tasks: dict[str, Any]) -> str:
     return "left" if run.task in tasks else "task not imported"
 
 
-def _show(row: dict[str, Any]) -> None:
-    told = row.get("error") or row.get("result", "")
-    click.echo(f"{row['run']}  {row['task'] or '-'}  {click.style(row['state'], bold=True)}  {told}".rstrip())
+def _print_run(row: dict[str, Any]) -> None:
+    detail = row.get("error") or row.get("result", "")
+    click.echo(f"{row['run']}  {row['task'] or '-'}  {click.style(row['state'], bold=True)}  {detail}".rstrip())

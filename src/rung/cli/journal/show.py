@@ -1,4 +1,4 @@
-"""`rung show INCIDENT`: one climb from its first failure to its end, so that it can be understood by reading it."""
+"""`rung show INCIDENT`: prints one incident from its first failure to its end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rung.cli.journal.option import journal_option, opened
-from rung.cli.output import as_json, count, paragraph, print_json, row
+from rung.cli.journal.option import existing_journal, journal_option
+from rung.cli.output import json_option, paragraph, pluralize, print_json, print_row
 from rung.core.text.units import format_dollars, format_duration, format_time
 
 if TYPE_CHECKING:
@@ -15,76 +15,78 @@ if TYPE_CHECKING:
     from rung.core.text.event_text import EventText
     from rung.store.journal.journal import Journal
 
-LABEL: Final = 9
-TIME: Final = 9
-SUBJECT: Final = 13
-LAST: Final = "last"
-SEVERAL: Final = 5
-COLOURS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
+LABEL_WIDTH: Final = 9
+TIME_WIDTH: Final = 9
+SUBJECT_WIDTH: Final = 13
+LATEST: Final = "last"
+MAX_LISTED_IDS: Final = 5
+MARK_COLOURS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
 
 
 @click.command()
 @click.argument("incident", metavar="INCIDENT")
 @journal_option
-@as_json
+@json_option
 def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
     """Show one INCIDENT: failures, decisions, changes, waits, cost and outcome.
 
-    INCIDENT is an id, as much of its beginning as is unique, or `last`.
+    INCIDENT is an id, a unique prefix of one, or `last`.
     """
     from rung.store.queries.incidents import attempt_numbers, event_bodies, failure_count
 
-    with opened(journal_at) as journal:
-        found = find(journal, incident)
-        bodies = event_bodies(journal, found["id"])
-        numbers = attempt_numbers(journal, found["id"])
-        seen_before = failure_count(journal, found["project"], found["fingerprint"])
+    with existing_journal(journal_at) as journal:
+        record = find_incident(journal, incident)
+        bodies = event_bodies(journal, record["id"])
+        numbers = attempt_numbers(journal, record["id"])
+        seen_before = failure_count(journal, record["project"], record["fingerprint"])
         seen = seen_before._asdict() if seen_before is not None else None
     if as_json:
-        print_json({"incident": found, "seen": seen, "events": bodies})
+        print_json({"incident": record, "seen": seen, "events": bodies})
         return
-    _heading(found, bodies[0] if bodies else {})
-    _timeline(bodies, numbers)
-    _ending(found, bodies, seen)
+    _print_heading(record, bodies[0] if bodies else {})
+    _print_timeline(bodies, numbers)
+    _print_ending(record, bodies, seen)
 
 
-def find(journal: Journal, name: str) -> dict[str, Any]:
-    """The row of the one incident whose id begins so."""
+def find_incident(journal: Journal, name: str) -> dict[str, Any]:
+    """Return the row of the incident whose id has this prefix."""
     from rung.core.domain.errors import ConfigError
     from rung.store.queries.incidents import incidents_named, last_incident
 
-    rows = last_incident(journal) if name == LAST else incidents_named(journal, name, SEVERAL + 1)
+    rows = last_incident(journal) if name == LATEST else incidents_named(journal, name, MAX_LISTED_IDS + 1)
     if len(rows) == 1:
         return rows[0]
-    allowed = "the id of an incident, or its beginning (`rung log` shows them)"
+    allowed = "the id of an incident, or a prefix of it (`rung log` prints the ids)"
     if rows:
-        names = ", ".join(str(row["id"]) for row in rows[:SEVERAL]) + (" …" if len(rows) > SEVERAL else "")
-        allowed = f"the beginning of one incident's id, not of {names}"
+        names = ", ".join(str(row["id"]) for row in rows[:MAX_LISTED_IDS]) + (
+            " …" if len(rows) > MAX_LISTED_IDS else ""
+        )
+        allowed = f"a unique prefix; it matches {names}"
     raise ConfigError("incident", name, allowed)
 
 
-def _heading(found: dict[str, Any], opened_by: dict[str, Any]) -> None:
-    status = found["status"]
+def _print_heading(record: dict[str, Any], opened_by: dict[str, Any]) -> None:
+    status = record["status"]
     colour = {"succeeded": "green", "recovered": "green", "open": "yellow"}.get(status, "red")
-    end = found["ended_at"] if found["ended_at"] is not None else found["touched_at"]
-    amount = f"{count(found['attempts'], 'attempt')} in {format_duration(end - found['opened_at'])}"
-    cost = f", {format_dollars(found['dollars'])}" if found["dollars"] else ""
+    end = record["ended_at"] if record["ended_at"] is not None else record["touched_at"]
+    amount = f"{pluralize(record['attempts'], 'attempt')} in {format_duration(end - record['opened_at'])}"
+    cost = f", {format_dollars(record['dollars'])}" if record["dollars"] else ""
     word = click.style(status, fg=colour, bold=True)
-    click.echo(f"{click.style(found['id'], bold=True)}  {word}  {amount}{cost}")
-    models = [name for name in dict.fromkeys((found["first_model"], found["model"])) if name]
+    click.echo(f"{click.style(record['id'], bold=True)}  {word}  {amount}{cost}")
+    models = [name for name in dict.fromkeys((record["first_model"], record["model"])) if name]
     request = opened_by.get("request") or {}
     for label, text in (
-        ("opened", f"{format_time(found['opened_at'])} UTC"),
-        ("project", found["project"]),
-        ("session", found["session"]),
-        ("parent", found["parent"]),
-        ("agent", found["agent"]),
+        ("opened", f"{format_time(record['opened_at'])} UTC"),
+        ("project", record["project"]),
+        ("session", record["session"]),
+        ("parent", record["parent"]),
+        ("agent", record["agent"]),
         ("model", " → ".join(models)),
-        ("ladder", f"{found['ladder']}, policy {found['policy']}"),
+        ("ladder", f"{record['ladder']}, policy {record['policy']}"),
         ("task", _task(request)),
     ):
         if text:
-            row(label, text, LABEL)
+            print_row(label, text, LABEL_WIDTH)
     click.echo()
 
 
@@ -94,29 +96,29 @@ def _task(request: dict[str, Any]) -> str:
     if request.get("prompt"):
         return first_line(request["prompt"], 200)
     messages = request.get("messages") or []
-    return count(len(messages), "message") if messages else ""
+    return pluralize(len(messages), "message") if messages else ""
 
 
-def _timeline(bodies: list[dict[str, Any]], numbers: dict[int, int]) -> None:
+def _print_timeline(bodies: list[dict[str, Any]], numbers: dict[int, int]) -> None:
     from rung.core.text.event_text import describe_json
 
     rungs = tuple(bodies[0].get("terms", {}).get("rungs", ())) if bodies else ()
-    began = former = float(bodies[0]["at"]) if bodies else 0.0
+    began = previous = float(bodies[0]["at"]) if bodies else 0.0
     for n, body in enumerate(bodies):
         at = float(body["at"])
-        stamp = f"+{format_duration(at - began)}" if n == 0 or at != former else ""
-        former = at
-        _print(stamp, describe_json(body, rungs, numbers.get(n, 0)))
+        stamp = f"+{format_duration(at - began)}" if n == 0 or at != previous else ""
+        previous = at
+        _print_event(stamp, describe_json(body, rungs, numbers.get(n, 0)))
 
 
-def _print(stamp: str, event: EventText) -> None:
+def _print_event(stamp: str, event: EventText) -> None:
     from rung.cli.event_printer import MARKS
 
-    edge = TIME + 2 + SUBJECT
+    edge = TIME_WIDTH + 2 + SUBJECT_WIDTH
     body = paragraph(event.text, indent=edge)[edge:]
-    sign = click.style(MARKS[event.mark][0], fg=COLOURS[event.mark])
-    time = click.style(f"{stamp:>{TIME - 1}} ", dim=True)
-    click.echo(f"{time}{sign} {click.style(f'{event.subject:<{SUBJECT}}', bold=event.mark != 'note')}{body}")
+    sign = click.style(MARKS[event.mark][0], fg=MARK_COLOURS[event.mark])
+    time = click.style(f"{stamp:>{TIME_WIDTH - 1}} ", dim=True)
+    click.echo(f"{time}{sign} {click.style(f'{event.subject:<{SUBJECT_WIDTH}}', bold=event.mark != 'note')}{body}")
     facts = event.more
     if event.time:
         facts = (", ".join((f"took {event.time}", *facts[:1])), *facts[1:])
@@ -124,19 +126,21 @@ def _print(stamp: str, event: EventText) -> None:
         click.secho(paragraph(line, indent=edge, hang=2), dim=True)
 
 
-def _ending(found: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str, Any] | None) -> None:
+def _print_ending(record: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str, Any] | None) -> None:
     from rung.core.domain.outcome import recommendation
 
     click.echo()
-    if found["status"] == "open":
-        row("now", f"open, last heard of {format_time(found['touched_at'])} UTC", LABEL)
+    if record["status"] == "open":
+        print_row("now", f"open, last event at {format_time(record['touched_at'])} UTC", LABEL_WIDTH)
     else:
-        row("ended", f"{found['status']}{': ' + found['reason'] if found['reason'] else ''}", LABEL)
-    if found["status"] in {"partial", "blocked", "failed"}:
-        row("advice", recommendation(_last_failure(bodies)), LABEL)
+        print_row("ended", f"{record['status']}{': ' + record['reason'] if record['reason'] else ''}", LABEL_WIDTH)
+    if record["status"] in {"partial", "blocked", "failed"}:
+        print_row("advice", recommendation(_last_failure(bodies)), LABEL_WIDTH)
     if seen is not None:
         since = f"since {format_time(seen['first_at'], to='minutes')}"
-        row("seen", f"{count(int(seen['times']), 'time')} {since}, fingerprint {found['fingerprint']}", LABEL)
+        print_row(
+            "seen", f"{pluralize(int(seen['times']), 'time')} {since}, fingerprint {record['fingerprint']}", LABEL_WIDTH
+        )
 
 
 def _last_failure(bodies: list[dict[str, Any]]) -> Failure | None:

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Commands that run the fake provider and test agents against it."""

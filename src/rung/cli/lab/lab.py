@@ -1,4 +1,4 @@
-"""`rung lab`: a provider on loopback that fails as told."""
+"""`rung lab`: runs a fake provider that fails on purpose."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.lab.test import command as try_command
-from rung.cli.output import as_json, count, print_json
+from rung.cli.lab.test import command as test_command
+from rung.cli.output import json_option, pluralize, print_json
 
 if TYPE_CHECKING:
     from rung.testing.provider import Lab
@@ -18,7 +18,7 @@ EPILOG = """\b
   rung lab test -- python my_agent.py
 
 \b
-GET /lab/requests says what was asked, DELETE forgets it, PUT /lab/script sets another script."""
+GET /lab/requests lists the requests, DELETE clears them, PUT /lab/script replaces the script."""
 
 
 @click.group(invoke_without_command=True, epilog=EPILOG, short_help="Run a fake provider that fails on purpose.")
@@ -37,19 +37,19 @@ GET /lab/requests says what was asked, DELETE forgets it, PUT /lab/script sets a
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Run a fake Anthropic and OpenAI API that fails on purpose, to test an agent against.
 
-    Answers are known (word1 word2 … word40; "count to 60 as apple" in a prompt asks for others), so that nothing can
-    be lost or said twice unseen.
+    Answers are predictable (word1 word2 … word40; "count to 60 as apple" in a prompt changes them), so that lost or
+    duplicated text is detected.
     """
     if ctx.invoked_subcommand is not None:
         return
     _serve(_lab(options))
 
 
-command.add_command(try_command)
+command.add_command(test_command)
 
 
 @command.command("faults")
-@as_json
+@json_option
 def faults(*, as_json: bool) -> None:
     """List the faults and their parameters."""
     from rung.testing.provider import FAULTS
@@ -76,9 +76,9 @@ def faults(*, as_json: bool) -> None:
 def _lab(options: dict[str, Any]) -> Lab:
     from rung.testing.provider import Lab
 
-    chance = list(options.pop("faults")) or None
+    random_faults = list(options.pop("faults")) or None
     host, port, script = (options.pop(key) for key in ("host", "port", "script"))
-    return Lab(script, host=host, port=port, faults=chance, **options)
+    return Lab(script, host=host, port=port, faults=random_faults, **options)
 
 
 def _serve(lab: Lab) -> None:
@@ -86,15 +86,15 @@ def _serve(lab: Lab) -> None:
     import signal
 
     async def serve() -> None:
-        over = asyncio.Event()
+        stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, over.set)
+            loop.add_signal_handler(number, stopped.set)
         async with lab:
             click.echo(f"lab: listening on {lab.url}")
             click.echo(f"export ANTHROPIC_BASE_URL={lab.url}\nexport OPENAI_BASE_URL={lab.url}/v1")
-            await over.wait()
-        struck = ", ".join(f"{name} {times}" for name, times in lab.records.faults.most_common())
-        click.echo(f"lab: {count(lab.attempts, 'attempt')}{f'; {struck}' if struck else ''}")
+            await stopped.wait()
+        faults = ", ".join(f"{name} {times}" for name, times in lab.records.faults.most_common())
+        click.echo(f"lab: {pluralize(lab.attempts, 'attempt')}{f'; {faults}' if faults else ''}")
 
     asyncio.run(serve())

@@ -1,4 +1,4 @@
-"""`rung lab test -- COMMAND …`: runs a command once for each fault and says what it survived."""
+"""`rung lab test -- COMMAND …`: runs a command once per fault and reports which it survives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rung.cli.output import as_json, count, print_json
+from rung.cli.output import json_option, pluralize, print_json
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import suggest_names
 
@@ -29,15 +29,18 @@ EPILOG = """\b
   rung lab test --fault cut:after=10 --fault overloaded --repeat 2 -- my-agent --print "say something"
 
 \b
-survived  the whole answer, as if nothing had happened
-told      no answer, said so, and nothing else could have been done
-unmet     the fault never struck: it needs a stream, or tools
-failed    no answer, said so, where another try would have helped
-hung      had to be ended after --max-seconds
-wrong     said that all was well (exit code), and it was not"""
-OTHER_KEYS: Final = ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # would go before the lab's own
+survived  complete answer, as without the fault
+told      no answer, reported as an error, and no retry could have helped
+unmet     the fault did not occur: it needs a stream, or tools
+failed    no answer, reported as an error, although a retry would have helped
+hung      killed after --max-seconds
+wrong     exit code 0, but the answer is wrong or incomplete"""
+REMOVED_VARIABLES: Final = (
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+)  # they would take precedence over the dummy keys
 COLOURS: Final = {"survived": "green", "told": "green", "failed": "yellow", "hung": "red", "wrong": "red"}
-GRACE: Final = 5.0  # seconds for what a killed command still holds
+KILL_GRACE_SECONDS: Final = 5.0  # for the output of a killed command
 
 
 @click.command("test", epilog=EPILOG, short_help="Test which faults a command survives.")
@@ -55,7 +58,7 @@ GRACE: Final = 5.0  # seconds for what a killed command still holds
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="How often a fault strikes in one run.",
+    help="How often a fault occurs in one run.",
 )
 @click.option(
     "--max-seconds",
@@ -73,12 +76,11 @@ GRACE: Final = 5.0  # seconds for what a killed command still holds
 )
 @click.option("--script", metavar="FILE", help="Lab script with answers, models and limits; its faults are ignored.")
 @click.option("--strict", is_flag=True, help="Exit 1 unless every fault was survived, told or unmet.")
-@as_json
+@json_option
 def command(command_line: tuple[str, ...], **options: Any) -> None:
-    """Run COMMAND once without faults, then once for each, and print what it survived.
+    """Run COMMAND once without faults, then once per fault, and print which it survives.
 
-    ANTHROPIC_BASE_URL, OPENAI_BASE_URL and dummy keys are set for it; the answer is what it writes to its standard
-    output.
+    ANTHROPIC_BASE_URL, OPENAI_BASE_URL and dummy keys are set for it. Its standard output is the answer.
     """
     from rung.testing.provider import Lab
     from rung.testing.provider.fault_report import GOOD, TRIED, judge, rule_for
@@ -87,15 +89,15 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
 
     base = read_script(options["script"]) if options["script"] else {}
     base = {key: value for key, value in base.items() if key not in {"rules", "rate"}}
-    picked = [_picked(words, FAULTS) for words in options["faults"]] or [(name, {}) for name in TRIED]
+    picked = [_parse_fault(words, FAULTS) for words in options["faults"]] or [(name, {}) for name in TRIED]
     rules = [rule_for(name, given, options["times"]) for name, given in picked]
     given = "" if sys.stdin.isatty() else sys.stdin.read()
     rows = []
     with Lab(base) as lab:
         for rule in rules:
-            lab.use({**base, "rules": [rule]})  # all are checked before anything is run
+            lab.use({**base, "rules": [rule]})  # checks all rules before anything runs
         lab.use(base)
-        usual = _usual(command_line, lab, given, options)
+        usual = _baseline_run(command_line, lab, given, options)
         if not options["as_json"]:
             _print_head(usual, lab)
         for rule in rules:
@@ -115,46 +117,44 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
         sys.exit(1)
 
 
-def _picked(words: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A fault and what it is told: cut:after=10,how=reset."""
+def _parse_fault(words: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Parse a fault with its parameters: cut:after=10,how=reset."""
     name, _, rest = words.partition(":")
     if name not in known:
         raise ConfigError("--fault", name, "one of " + ", ".join(known) + suggest_names(name, known))
-    told: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for pair in rest.split(",") if rest else ():
         key, equals, value = pair.partition("=")
         if not equals:
             raise ConfigError("--fault", words, f"{name}:KEY=VALUE,…")
         try:
-            told[key] = json.loads(value)
+            parameters[key] = json.loads(value)
         except ValueError:
-            told[key] = value
-    return name, told
+            parameters[key] = value
+    return name, parameters
 
 
-def _usual(words: Sequence[str], lab: Lab, given: str, options: dict[str, Any]) -> FaultRun:
-    """The run without faults, which must succeed: everything else is measured by it."""
+def _baseline_run(words: Sequence[str], lab: Lab, given: str, options: dict[str, Any]) -> FaultRun:
+    """Run the command without faults. It must succeed: other runs are compared with it."""
     run = _run(words, lab, given, options["seconds"])
     if run.exit_code is None:
-        raise ConfigError("--max-seconds", options["seconds"], "enough for the command when nothing fails")
+        raise ConfigError("--max-seconds", options["seconds"], "enough for the command without faults")
     if run.exit_code != 0 or (options["expect"] and options["expect"] not in run.output):
         why = f"it exits {run.exit_code}" if run.exit_code else f"it does not print {options['expect']!r}"
-        raise ConfigError("command", shlex.join(words), f"one that succeeds when nothing fails; {why}")
+        raise ConfigError("command", shlex.join(words), f"a command that succeeds without faults; {why}")
     if not lab.attempts:
-        raise ConfigError(
-            "command", shlex.join(words), "one that asks a model at ANTHROPIC_BASE_URL or OPENAI_BASE_URL"
-        )
+        raise ConfigError("command", shlex.join(words), "a command that calls ANTHROPIC_BASE_URL or OPENAI_BASE_URL")
     return run
 
 
 def _run(words: Sequence[str], lab: Lab, given: str, limit: float) -> FaultRun:
     from rung.testing.provider.fault_report import FaultRun
 
-    env = {key: value for key, value in os.environ.items() if key not in OTHER_KEYS}
+    env = {key: value for key, value in os.environ.items() if key not in REMOVED_VARIABLES}
     env |= lab.env | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     began = time.monotonic()
     try:
-        child = subprocess.Popen(  # noqa: S603  # the user's own command
+        child = subprocess.Popen(  # noqa: S603  # the user's command
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -169,24 +169,24 @@ def _run(words: Sequence[str], lab: Lab, given: str, limit: float) -> FaultRun:
             output, _ = child.communicate(given.encode(), timeout=limit)
             code: int | None = child.returncode
         except subprocess.TimeoutExpired:
-            output, code = _ended(child), None
+            output, code = _kill(child), None
         except BaseException:
-            _ended(child)
+            _kill(child)
             raise
     return FaultRun(exit_code=code, output=output.decode(errors="replace"), seconds=time.monotonic() - began)
 
 
-def _ended(child: subprocess.Popen[bytes]) -> bytes:
-    """End a command and all it started; what it had printed."""
+def _kill(child: subprocess.Popen[bytes]) -> bytes:
+    """Kill a command and its children; return its output."""
     os.killpg(child.pid, signal.SIGKILL)
     try:
-        return child.communicate(timeout=GRACE)[0]
+        return child.communicate(timeout=KILL_GRACE_SECONDS)[0]
     except subprocess.TimeoutExpired:
         return b""
 
 
 def _print_head(usual: FaultRun, lab: Lab) -> None:
-    click.echo(f"without faults: {count(lab.attempts, 'attempt')}, {usual.seconds:.1f} s")
+    click.echo(f"without faults: {pluralize(lab.attempts, 'attempt')}, {usual.seconds:.1f} s")
     click.echo(f"{'fault':<16} {'verdict':<9} {'exit':>4}  {'answer':<16} {'attempts':>8} {'seconds':>8}")
 
 

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Commands about kinds, ladders, policies and JSON Schemas."""

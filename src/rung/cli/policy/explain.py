@@ -1,4 +1,4 @@
-"""`rung explain`: what a kind or a rule is, in words for a person who was just paged."""
+"""`rung explain`: explains a kind of failure or a classification rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.output import as_json, paragraph, print_json, row
+from rung.cli.output import json_option, paragraph, print_json, print_row
 from rung.core.classify.classifier import rules
 from rung.core.classify.rule_index import asked_by
 from rung.core.domain.errors import ConfigError
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Explain a kind or a rule.")
 @click.argument("name", metavar="[KIND|RULE]", required=False)
-@as_json
+@json_option
 def command(name: str | None, *, as_json: bool) -> None:
     """Explain a kind of failure (rate_limit, loop_detected, …) or a rule (http-429, not-json, …).
 
-    Without a name: all the kinds there are.
+    Without a name, list all kinds.
     """
     if name is None:
         _show_all(as_json=as_json)
@@ -45,26 +45,26 @@ def command(name: str | None, *, as_json: bool) -> None:
 
 
 def _find(name: str) -> tuple[Kind | None, ClassifyRule | None]:
-    """The kind and the rule of this name; `overloaded` is both."""
-    known = {rule.id: rule for rule in rules()}
-    wanted = name.strip().lower()
-    kind = next((kind for kind in Kind if kind == wanted.replace("-", "_")), None)
-    rule = known.get(wanted.replace("_", "-"))
+    """Return the kind and the rule of this name; `overloaded` is both."""
+    rules_by_id = {rule.id: rule for rule in rules()}
+    key = name.strip().lower()
+    kind = next((kind for kind in Kind if kind == key.replace("-", "_")), None)
+    rule = rules_by_id.get(key.replace("_", "-"))
     if kind is None and rule is None:
-        allowed = "a kind or a rule (rung explain lists the kinds)"
-        raise ConfigError("name", name, allowed + suggest_names(wanted, [*Kind, *known]))
+        allowed = "a kind or a rule (`rung explain` lists the kinds)"
+        raise ConfigError("name", name, allowed + suggest_names(key, [*Kind, *rules_by_id]))
     return kind, rule
 
 
-def _enters(ladder: Ladder, kind: Kind) -> list[dict[str, Any]]:
-    """Where a kind enters a ladder; a loop enters the higher, the more often it has come round."""
+def _entry_rungs(ladder: Ladder, kind: Kind) -> list[dict[str, Any]]:
+    """Return where a kind enters a ladder; a loop enters higher with more repeats."""
     names = [(0, ladder.entry.get(kind, ladder.default_entry))]
     if kind is Kind.LOOP_DETECTED:
         names += [(repeats, name) for repeats, name in ladder.loops if name != names[0][1]]
     return [{"level": ladder.level(ladder.index(name)), "rung": name, "repeats": repeats} for repeats, name in names]
 
 
-def _entry_words(entry: dict[str, Any]) -> str:
+def _entry_text(entry: dict[str, Any]) -> str:
     since = f" from {entry['repeats']} repeats" if entry["repeats"] else ""
     return f"{entry['level']} {entry['rung']}{since}"
 
@@ -80,7 +80,7 @@ def _kind_json(kind: Kind) -> dict[str, Any]:
         "looks": guide.looks,
         "helps": list(guide.helps),
         "avoid": guide.avoid,
-        "enters": {ladder.name: _enters(ladder, kind) for ladder in LADDERS.values()},
+        "enters": {ladder.name: _entry_rungs(ladder, kind) for ladder in LADDERS.values()},
         "rules": [rule.id for rule in rules() if rule.kind is kind],
     }
 
@@ -92,12 +92,12 @@ def _rule_json(rule: ClassifyRule) -> dict[str, Any]:
         "why": rule.why,
         "retryable": rule.retryable,
         "asks_for": asked_by(rule),
-        "example": facts_table(rule.example),
+        "example": evidence_fields(rule.example),
     }
 
 
-def facts_table(evidence: Evidence) -> dict[str, Any]:
-    """What the evidence says, without the fields it leaves out."""
+def evidence_fields(evidence: Evidence) -> dict[str, Any]:
+    """Return the fields of the evidence that are set."""
     return {name: value for name, value in evidence._asdict().items() if value != evidence._field_defaults[name]}
 
 
@@ -114,7 +114,7 @@ def _show_all(*, as_json: bool) -> None:
     for name, kinds in GROUPS.items():
         click.secho(name, bold=True)
         for kind in kinds:
-            row(kind, GUIDES[kind].summary, 22)
+            print_row(kind, GUIDES[kind].summary, 22)
 
 
 def _show_kind(kind: Kind) -> None:
@@ -123,19 +123,21 @@ def _show_kind(kind: Kind) -> None:
     guide = GUIDES[kind]
     click.echo(f"{click.style(kind, bold=True, fg='cyan')}  {click.style(f'({_group(kind)})', dim=True)}")
     click.echo(paragraph(guide.summary) + "\n")
-    row("looks like", guide.looks)
-    row("what helps", guide.helps)
-    row("avoid", guide.avoid)
-    row("enters at", [f"{name}: {', '.join(map(_entry_words, _enters(LADDERS[name], kind)))}" for name in LADDERS])
+    print_row("looks like", guide.looks)
+    print_row("what helps", guide.helps)
+    print_row("avoid", guide.avoid)
+    print_row(
+        "enters at", [f"{name}: {', '.join(map(_entry_text, _entry_rungs(LADDERS[name], kind)))}" for name in LADDERS]
+    )
     found = [f"{rule.id}: {rule.why}" for rule in rules() if rule.kind is kind]
-    row("found by", found or "a detector, a judge or the attempt itself: no rule reads it off an error")
+    print_row("found by", found or "a detector, a judge or the attempt itself; no rule")
 
 
 def _show_rule(rule: ClassifyRule) -> None:
     click.echo(f"{click.style(rule.id, bold=True, fg='cyan')}  {click.style('(rule)', dim=True)}")
     click.echo(paragraph(rule.why) + "\n")
-    row("kind", rule.kind)
-    row("retryable", "yes" if rule.retryable else "no")
-    row("asks for", [f"{name}: {', '.join(values)}" for name, values in asked_by(rule).items()])
-    facts = facts_table(rule.example).items()
-    row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])
+    print_row("kind", rule.kind)
+    print_row("retryable", "yes" if rule.retryable else "no")
+    print_row("matches", [f"{name}: {', '.join(values)}" for name, values in asked_by(rule).items()])
+    facts = evidence_fields(rule.example).items()
+    print_row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])

@@ -1,4 +1,4 @@
-"""`rung ladder`: the ladders there are, one as a picture, and whether a file of one's own is right."""
+"""`rung ladder`: lists, draws and checks ladders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rung.cli.output import as_json, console, count, print_json, worst
+from rung.cli.output import console, format_worst_case, json_option, pluralize, print_json
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import suggest_names
 from rung.core.policy.policy import preset, worst_case
@@ -24,7 +24,7 @@ def command() -> None:
 
 
 @command.command("list")
-@as_json
+@json_option
 def list_(*, as_json: bool) -> None:
     """List the built-in ladders."""
     if as_json:
@@ -38,13 +38,13 @@ def list_(*, as_json: bool) -> None:
 
 @command.command("show")
 @click.argument("ladder", metavar="NAME|FILE")
-@as_json
+@json_option
 def show(ladder: str, *, as_json: bool) -> None:
     """Draw a ladder, the highest rung on top.
 
-    NAME is one of the ladders that ship; FILE is a policy file.
+    NAME is a built-in ladder; FILE is a policy file.
     """
-    policy = _find(ladder)
+    policy = _load_policy(ladder)
     if as_json:
         print_json(ladder_table(policy.ladder))
         return
@@ -53,33 +53,33 @@ def show(ladder: str, *, as_json: bool) -> None:
     screen = console()
     for line in draw(policy.ladder, screen.width, plain=screen.options.ascii_only):
         screen.print(line, no_wrap=True, overflow="ignore", crop=False)
-    screen.print(f"\nAt the very most: {worst(worst_case(policy))}.", style="dim")
+    screen.print(f"\nWorst case: {format_worst_case(worst_case(policy))}.", style="dim")
 
 
-@command.command("check")
+@command.command("check", short_help="Check the ladder of a policy file.")
 @click.argument("file", metavar="FILE")
-@as_json
+@json_option
 def check(file: str, *, as_json: bool) -> None:
     """Check the ladder of a policy file, and print the worst case it allows."""
     from rung.wiring.files import load_policy
 
     policy = load_policy(file).default
     if as_json:
-        found = {
+        result = {
             "ok": True,
             "file": file,
             "ladder": ladder_table(policy.ladder),
             "worst_case": worst_case_table(policy),
         }
-        print_json(found)
+        print_json(result)
         return
     click.echo(f"{click.style('OK', fg='green', bold=True)}  {file}: ladder {policy.ladder.name}, ", nl=False)
-    click.echo(count(len(policy.ladder.rungs), "rung"))
-    click.echo(f"    at the very most: {worst(worst_case(policy))}")
+    click.echo(pluralize(len(policy.ladder.rungs), "rung"))
+    click.echo(f"    worst case: {format_worst_case(worst_case(policy))}")
 
 
-def _find(name: str) -> Policy:
-    """The policy of a preset ladder or of a file."""
+def _load_policy(name: str) -> Policy:
+    """Return the policy of a built-in ladder or of a file."""
     if name in LADDERS:
         return preset(name)
     if not (Path(name).suffix or Path(name).exists()):

@@ -1,4 +1,4 @@
-"""A ladder as a picture: two rails, the highest rung on top, what each rung does beside it."""
+"""Draw a ladder: two rails, the highest rung on top, what each rung does beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from rung.cli.output import count, dollars, seconds
+from rung.cli.output import format_dollars, format_seconds, pluralize
 from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from rung.core.domain.ladder import Ladder, Rung
 
 COLOURS: Final = ("green", "cyan", "yellow", "magenta", "red")
-LABEL: Final = 8
-NARROWEST: Final = 28
+LABEL_WIDTH: Final = 8
+MIN_TEXT_WIDTH: Final = 28
 
 
 class DiagramGlyphs(NamedTuple):
-    """What the picture is made of."""
+    """Characters of the drawing."""
 
     rail: str
     left: str
@@ -31,28 +31,28 @@ class DiagramGlyphs(NamedTuple):
     dot: str
 
 
-FINE: Final = DiagramGlyphs("┃", "┣", "━", "┫", "─", "┸", " · ")
-PLAIN: Final = DiagramGlyphs("|", "+", "=", "+", "-", "+", ", ")
+UNICODE_GLYPHS: Final = DiagramGlyphs("┃", "┣", "━", "┫", "─", "┸", " · ")
+ASCII_GLYPHS: Final = DiagramGlyphs("|", "+", "=", "+", "-", "+", ", ")
 
 
 def draw(ladder: Ladder, width: int, *, plain: bool = False) -> list[Text]:
-    """The lines of the picture, for a screen this wide; `plain` uses ASCII alone."""
-    wood = PLAIN if plain else FINE
+    """Return the lines of the drawing, for a terminal of this width; `plain` uses only ASCII."""
+    glyphs = ASCII_GLYPHS if plain else UNICODE_GLYPHS
     inner = max(20, max(len(rung.name) for rung in ladder.rungs) + 6)
     number = max(len(str(ladder.level(index))) for index in (0, len(ladder.rungs) - 1))
     edge = number + 4
-    room = max(NARROWEST, width - edge - inner - 5)
-    rails = _rails(edge, inner, wood)
+    room = max(MIN_TEXT_WIDTH, width - edge - inner - 5)
+    rails = _rails(edge, inner, glyphs)
     lines = [_title(ladder), Text(), rails.copy()]
     for index in reversed(range(len(ladder.rungs))):
         rung = ladder.rungs[index]
         colour = COLOURS[round(index / max(1, len(ladder.rungs) - 1) * (len(COLOURS) - 1))]
         start = Text(f"  {ladder.level(index):>{number}}  ", "bold")
-        start.append(wood.left + f" {rung.name} ".center(inner, wood.bar) + wood.right, f"bold {colour}")
-        lines.append(start.append("  ").append(_limits(rung, wood), "bold"))
+        start.append(glyphs.left + f" {rung.name} ".center(inner, glyphs.bar) + glyphs.right, f"bold {colour}")
+        lines.append(start.append("  ").append(_limits(rung, glyphs), "bold"))
         lines += [rails.copy().append("  ").append_text(line) for line in _details(ladder, index, room)]
         lines.append(rails.copy())
-    feet = wood.ground * 3 + wood.foot + wood.ground * inner + wood.foot + wood.ground * 3
+    feet = glyphs.ground * 3 + glyphs.foot + glyphs.ground * inner + glyphs.foot + glyphs.ground * 3
     lines.append(Text(" " * (edge - 3) + feet, "dim"))
     for line in lines:
         line.rstrip()
@@ -63,36 +63,36 @@ def _title(ladder: Ladder) -> Text:
     return Text(ladder.name, "bold").append(f"  {ladder.about}", "not bold")
 
 
-def _rails(edge: int, inner: int, wood: DiagramGlyphs) -> Text:
-    return Text(" " * edge).append(wood.rail + " " * inner + wood.rail, "dim")
+def _rails(edge: int, inner: int, glyphs: DiagramGlyphs) -> Text:
+    return Text(" " * edge).append(glyphs.rail + " " * inner + glyphs.rail, "dim")
 
 
-def _limits(rung: Rung, wood: DiagramGlyphs) -> str:
+def _limits(rung: Rung, glyphs: DiagramGlyphs) -> str:
     parts = [] if rung.name == rung.action else [rung.action.value]
-    parts.append(count(rung.tries, "try", "tries"))
+    parts.append(pluralize(rung.tries, "try", "tries"))
     if rung.seconds is not None:
-        parts.append(seconds(rung.seconds))
+        parts.append(format_seconds(rung.seconds))
     if rung.cost:
-        parts.append(f"{dollars(rung.cost)} a try")
-    return wood.dot.join([*parts, f"per {rung.scope}"])
+        parts.append(f"{format_dollars(rung.cost)} a try")
+    return glyphs.dot.join([*parts, f"per {rung.scope}"])
 
 
 def _details(ladder: Ladder, index: int, room: int) -> list[Text]:
     rung = ladder.rungs[index]
-    lines = _labelled("does", ACTION_DESCRIPTIONS[rung.action], room)
-    entering = entrants(ladder, rung.name)
+    lines = _labelled_lines("does", ACTION_DESCRIPTIONS[rung.action], room)
+    entering = entry_texts(ladder, rung.name)
     if entering:
-        lines += _labelled("enter", ", ".join(entering), room)
+        lines += _labelled_lines("enter", ", ".join(entering), room)
     if rung.applies_to is not None:
-        helps = ", ".join(_grouped(rung.applies_to))
+        helps = ", ".join(_kind_names(rung.applies_to))
         if rung.max_missing_sections is not None:
-            helps += f"; while at most {count(rung.max_missing_sections, 'section')} missing"
-        lines += _labelled("only for", helps, room)
+            helps += f"; while at most {pluralize(rung.max_missing_sections, 'section')} missing"
+        lines += _labelled_lines("only for", helps, room)
     return lines
 
 
-def entrants(ladder: Ladder, name: str) -> list[str]:
-    """The kinds that enter the ladder at this rung, in words."""
+def entry_texts(ladder: Ladder, name: str) -> list[str]:
+    """Return the kinds that enter the ladder at this rung, as text."""
     kinds: list[str] = [kind for kind in Kind if ladder.entry.get(kind) == name]
     if ladder.entry.get(Kind.LOOP_DETECTED, ladder.default_entry) != name:
         kinds += [f"{Kind.LOOP_DETECTED} from {repeats} repeats" for repeats, rung in ladder.loops if rung == name]
@@ -102,14 +102,16 @@ def entrants(ladder: Ladder, name: str) -> list[str]:
     return kinds
 
 
-def _grouped(kinds: frozenset[Kind]) -> list[str]:
-    """The kinds by name, and whole groups of them by the group's."""
+def _kind_names(kinds: frozenset[Kind]) -> list[str]:
+    """Return the names of the kinds; a complete group is named as a whole."""
     whole = [group for group in GROUPS.values() if len(group) > 1 and kinds.issuperset(group)]
     names = [f"every {name} kind" for name, group in GROUPS.items() if group in whole]
     return names + [kind for kind in Kind if kind in kinds and not any(kind in group for group in whole)]
 
 
-def _labelled(label: str, text: str, room: int) -> list[Text]:
-    rows = wrap(text, room - LABEL - 1, break_on_hyphens=False) or [""]
+def _labelled_lines(label: str, text: str, room: int) -> list[Text]:
+    rows = wrap(text, room - LABEL_WIDTH - 1, break_on_hyphens=False) or [""]
     heads = [label] + [""] * (len(rows) - 1)
-    return [Text(f"{head:<{LABEL}} ", "dim").append(row, "not dim") for head, row in zip(heads, rows, strict=True)]
+    return [
+        Text(f"{head:<{LABEL_WIDTH}} ", "dim").append(row, "not dim") for head, row in zip(heads, rows, strict=True)
+    ]

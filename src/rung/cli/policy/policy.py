@@ -1,4 +1,4 @@
-"""`rung policy`: what a policy amounts to, whether a file of one's own is right, and the templates there are."""
+"""`rung policy`: shows and checks policies, and lists the templates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rung.cli.output import as_json, count, dollars, paragraph, print_json, row, seconds, worst
+from rung.cli.output import (
+    format_dollars,
+    format_seconds,
+    format_worst_case,
+    json_option,
+    paragraph,
+    pluralize,
+    print_json,
+    print_row,
+)
 from rung.core.domain.failures import Kind
 from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, worst_case
 from rung.core.policy.serializer import policy_table, worst_case_table
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
 
     from rung.core.policy.policy import Model, Policy
 
-LABEL: Final = 18
+LABEL_WIDTH: Final = 18
 
 
 @click.group(short_help="Show and check policies.")
@@ -27,7 +36,7 @@ def command() -> None:
 @command.command("show")
 @click.argument("ladder", default="task")
 @click.option("--template", "-t", default="default", metavar="T", help="One of " + ", ".join(TEMPLATES) + ".")
-@as_json
+@json_option
 def show(ladder: str, template: str, *, as_json: bool) -> None:
     """Show the policy of a LADDER (default: task) under a template."""
     policy = preset(ladder, template)
@@ -36,30 +45,30 @@ def show(ladder: str, template: str, *, as_json: bool) -> None:
         return
     click.secho(f"{policy.ladder.name}, {template}", bold=True)
     click.echo(paragraph(TEMPLATE_DESCRIPTIONS[template]) + "\n")
-    _show(policy_words(policy))
-    _at_most(policy)
+    _print_settings(settings_text(policy))
+    _print_worst_case(policy)
 
 
 @command.command("templates")
-@as_json
+@json_option
 def templates(*, as_json: bool) -> None:
     """List the templates, and what each sets on the task ladder."""
     policies = {name: preset("task", name) for name in TEMPLATES}
     if as_json:
         print_json({"templates": [{"name": name, "about": TEMPLATE_DESCRIPTIONS[name]} for name in policies]})
         return
-    plain = policy_words(policies["default"])
-    words = {name: _differing(policy, plain) for name, policy in policies.items()}
-    words["default"] = {key: plain[key] for key in plain if any(key in other for other in words.values())}
+    plain = settings_text(policies["default"])
+    texts = {name: _differing(policy, plain) for name, policy in policies.items()}
+    texts["default"] = {key: plain[key] for key in plain if any(key in other for other in texts.values())}
     for name in policies:
         click.secho(name, bold=True)
         click.echo(paragraph(TEMPLATE_DESCRIPTIONS[name], indent=2))
-        _show({key: value for key, value in words[name].items() if key != "name"})
+        _print_settings({key: value for key, value in texts[name].items() if key != "name"})
 
 
-@command.command("check")
+@command.command("check", short_help="Check a policy file.")
 @click.argument("file", metavar="FILE")
-@as_json
+@json_option
 def check(file: str, *, as_json: bool) -> None:
     """Check a policy file; print the policy of each project and tool, and the worst case it allows."""
     from rung.wiring.files import load_policy
@@ -72,71 +81,73 @@ def check(file: str, *, as_json: bool) -> None:
             {
                 "ok": True,
                 "file": file,
-                "default": _checked(book.default),
-                "projects": {name: _checked(policy) for name, policy in projects.items()},
-                "tools": {name: _checked(policy) for name, policy in tools.items()},
+                "default": _policy_json(book.default),
+                "projects": {name: _policy_json(policy) for name, policy in projects.items()},
+                "tools": {name: _policy_json(policy) for name, policy in tools.items()},
             }
         )
         return
     click.echo(f"{click.style('OK', fg='green', bold=True)}  {file}\n")
     click.secho("default", bold=True)
-    plain = policy_words(book.default)
-    _show(plain)
-    _at_most(book.default)
+    plain = settings_text(book.default)
+    _print_settings(plain)
+    _print_worst_case(book.default)
     for sort, policies in (("project", projects), ("tool", tools)):
         for name, policy in policies.items():
             click.echo(f"\n{click.style(f'{sort} {name}', bold=True)}  {click.style('differs in', dim=True)}")
-            _show(_differing(policy, plain))
-            _at_most(policy)
+            _print_settings(_differing(policy, plain))
+            _print_worst_case(policy)
 
 
 def _differing(policy: Policy, plain: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in policy_words(policy).items() if value != plain[key]}
+    return {key: value for key, value in settings_text(policy).items() if value != plain[key]}
 
 
-def _checked(policy: Policy) -> dict[str, Any]:
+def _policy_json(policy: Policy) -> dict[str, Any]:
     return {"policy": policy_table(policy), "worst_case": worst_case_table(policy)}
 
 
-def policy_words(policy: Policy) -> dict[str, str]:
-    """Every setting of a policy by its key, as a person would say it."""
+def settings_text(policy: Policy) -> dict[str, str]:
+    """Return every setting of a policy as text, by key."""
     backoff, budget = policy.backoff, policy.budget
-    cap = "no cap" if budget.attempts is None else count(budget.attempts, "attempt")
-    money = "any cost" if budget.dollars is None else dollars(budget.dollars)
-    pauses = f"{seconds(backoff.base)}, times {backoff.multiplier:g} each time, at most {seconds(backoff.cap)}"
+    cap = "no cap" if budget.attempts is None else pluralize(budget.attempts, "attempt")
+    money = "any cost" if budget.dollars is None else format_dollars(budget.dollars)
+    pauses = (
+        f"{format_seconds(backoff.base)}, times {backoff.multiplier:g} each time, at most {format_seconds(backoff.cap)}"
+    )
     return {
         "name": policy.name,
         "ladder": f"{policy.ladder.name}: {' → '.join(f'{r.name} ({r.tries})' for r in policy.ladder.rungs)}",
-        "budget": f"{cap}, {seconds(budget.seconds)}, {money}",
+        "budget": f"{cap}, {format_seconds(budget.seconds)}, {money}",
         "backoff": f"{pauses}, {'with full jitter' if backoff.jitter else 'without jitter'}",
         "retry": ", ".join(kind for kind in Kind if kind in policy.retry) or "nothing",
-        "retry_after_cap": seconds(policy.retry_after_cap),
-        "attempt_seconds": "no limit of its own" if policy.attempt_seconds is None else seconds(policy.attempt_seconds),
-        "models": " → ".join(map(_model_words, policy.models)) or "none to hand over to",
-        "agents": " → ".join(policy.agents) or "none to hand over to",
-        "auto_escalate": "yes" if policy.auto_escalate else "no: a person agrees first",
-        "escalate_after": count(policy.escalate_after, "failure"),
-        "confirm": {"never": "nobody is asked", "more_expensive": "for a dearer model", "always": "always"}[
+        "retry_after_cap": format_seconds(policy.retry_after_cap),
+        "attempt_seconds": "no limit" if policy.attempt_seconds is None else format_seconds(policy.attempt_seconds),
+        "models": " → ".join(map(_model_text, policy.models)) or "none",
+        "agents": " → ".join(policy.agents) or "none",
+        "auto_escalate": "yes" if policy.auto_escalate else "no: an operator confirms first",
+        "escalate_after": pluralize(policy.escalate_after, "failure"),
+        "confirm": {"never": "never", "more_expensive": "for a more expensive model", "always": "always"}[
             policy.confirm
         ],
-        "sticky": f"a hand-over lasts for the {policy.sticky}",
-        "unattended": "yes: nobody can be asked" if policy.unattended else "no",
+        "sticky": f"a handover lasts for the {policy.sticky}",
+        "unattended": "yes: no operator can be asked" if policy.unattended else "no",
         "checkpoints": "yes" if policy.checkpoints else "no",
-        "report": policy.report or "none is written",
-        "prompts": ", ".join(policy.prompts) or "as they ship",
-        "learn": "yes: begin where it helped before" if policy.learn else "no",
+        "report": policy.report or "none",
+        "prompts": ", ".join(policy.prompts) or "built-in",
+        "learn": "yes: start at the rung that worked before" if policy.learn else "no",
     }
 
 
-def _model_words(model: Model) -> str:
-    return f"{model.name} ({dollars(model.cost)})" if model.cost else model.name
+def _model_text(model: Model) -> str:
+    return f"{model.name} ({format_dollars(model.cost)})" if model.cost else model.name
 
 
-def _show(words: Mapping[str, str]) -> None:
-    for key, value in words.items():
-        row(key, value, LABEL)
+def _print_settings(texts: Mapping[str, str]) -> None:
+    for key, value in texts.items():
+        print_row(key, value, LABEL_WIDTH)
 
 
-def _at_most(policy: Policy) -> None:
-    label = click.style(f"{'at the very most':<{LABEL}}", dim=True)
-    click.echo(f"  {label}{click.style(worst(worst_case(policy)), bold=True)}")
+def _print_worst_case(policy: Policy) -> None:
+    label = click.style(f"{'worst case':<{LABEL_WIDTH}}", dim=True)
+    click.echo(f"  {label}{click.style(format_worst_case(worst_case(policy)), bold=True)}")

@@ -1,4 +1,4 @@
-"""`rung schema`: the JSON Schemas of what Rung writes and reads."""
+"""`rung schema`: prints the JSON Schemas of what Rung writes and reads."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import json
 import click
 
 from rung import schemas
-from rung.cli.output import as_json, paragraph, print_json
+from rung.cli.output import json_option, paragraph, print_json
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import suggest_names
 
 
 @click.command(short_help="Print a JSON Schema.")
 @click.argument("name", required=False)
-@as_json
+@json_option
 def command(name: str | None, *, as_json: bool) -> None:
     """Print the JSON Schema NAME; without NAME, list all schemas."""
     if name is None:
         _list(as_json=as_json)
         return
-    known = schemas.names()
-    if name not in known:
-        raise ConfigError("schema", name, "one of " + ", ".join(known) + suggest_names(name, known))
+    names = schemas.names()
+    if name not in names:
+        raise ConfigError("schema", name, "one of " + ", ".join(names) + suggest_names(name, names))
     click.echo(schemas.text(name), nl=False)
 
 
@@ -31,6 +31,6 @@ def _list(*, as_json: bool) -> None:
     if as_json:
         print_json({"schemas": about})
         return
-    for name, words in about.items():
+    for name, description in about.items():
         label = click.style(f"{name:<18}", bold=True)
-        click.echo(label + paragraph(words, indent=18)[18:])
+        click.echo(label + paragraph(description, indent=18)[18:])

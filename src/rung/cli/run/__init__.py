@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Commands that run agents: one command, or a pipeline."""

@@ -1,4 +1,4 @@
-"""`rung pipeline`: stages of agents, each recovered on its own, from one file."""
+"""`rung pipeline`: runs the stages of a pipeline file, each recovered on its own."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.exit_codes import EXITS, INTERRUPTED
-from rung.cli.output import as_json, print_json
+from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED
+from rung.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
     from rung.core.pipeline.spec import Pipeline
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from rung.pipeline.runner import PipelineRun
 
 EPILOG = """\b
-Each stage is a command: its prompt on standard input or where {prompt} stands, its answer on standard output, with
-a first line like PASS|files:3|ref:docs/plan.md. Every run has an id, printed first; --resume ID goes on with it,
-and a stage that has passed never runs again.
+Each stage is a command: it gets its prompt on standard input or in place of {prompt}, and writes its answer to
+standard output, with a first line like PASS|files:3|ref:docs/plan.md. The id of the run is printed first;
+--resume ID resumes it, and a stage that has passed never runs again.
 
 \b
 Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C."""
 
 
-@click.group(short_help="Run stages of agents.")
+@click.group(short_help="Run a pipeline of agents.")
 def command() -> None:
     """Run a pipeline of agents, each stage recovered on its own."""
 
@@ -49,30 +49,30 @@ def run(file: Path, **options: Any) -> None:
     import asyncio
 
     pipeline, policy = _load(file)
-    journal = _journal(options)
+    journal = _open_journal(options)
     try:
-        work = _work(file, pipeline, policy, journal, options)
+        work = _build_run(file, pipeline, policy, journal, options)
         work.prepare()
         if work.run_id and not options["as_json"]:
             click.echo(f"run {work.run_id}", err=True)
         for note in pipeline.restructured:
-            _say("restructured", note, as_json=options["as_json"])
-        ran = asyncio.run(work.run())
+            _print_line("restructured", note, as_json=options["as_json"])
+        result = asyncio.run(work.run())
     except KeyboardInterrupt:
-        click.echo("rung: stopped; --resume goes on with it", err=True)
+        click.echo("rung: stopped; use --resume to continue", err=True)
         sys.exit(INTERRUPTED)
     finally:
         if journal is not None:
             journal.close()
-    _print(ran, work.run_id, as_json=options["as_json"])
-    sys.exit(EXITS[ran.status])
+    _print_result(result, work.run_id, as_json=options["as_json"])
+    sys.exit(EXIT_CODES[result.status])
 
 
 @command.command("check")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
-@as_json
+@json_option
 def check(file: Path, *, as_json: bool) -> None:
-    """Print what would run, in which order, without running anything."""
+    """Print the stages in the order they would run, without running them."""
     from rung.core.crew.dependencies import waves
 
     pipeline, _ = _load(file)
@@ -83,7 +83,7 @@ def check(file: Path, *, as_json: bool) -> None:
     for number, turn in enumerate(turns, 1):
         click.echo(f"{number}. {', '.join(turn)}")
     for note in pipeline.restructured:
-        _say("restructured", note, as_json=False)
+        _print_line("restructured", note, as_json=False)
 
 
 def _load(file: Path) -> tuple[Pipeline, Policy]:
@@ -98,29 +98,29 @@ def _load(file: Path) -> tuple[Pipeline, Policy]:
         raise FileError(file, str(error), error.key, error.value, error.allowed) from None
 
 
-def _journal(options: dict[str, Any]) -> Any:
+def _open_journal(options: dict[str, Any]) -> Any:
     from rung.core.domain.errors import ConfigError
     from rung.wiring.journals import journal
 
     if options["run_id"] and options["resume"]:
-        raise ConfigError("--run-id", options["run_id"], "left out when --resume names the run")
+        raise ConfigError("--run-id", options["run_id"], "omitted when --resume is given")
     if not options["no_journal"]:
         return journal(options["journal"])
     if options["journal"] or options["run_id"] or options["resume"]:
-        raise ConfigError("--no-journal", True, "left out when a journal or a run is named")
+        raise ConfigError("--no-journal", True, "omitted when --journal, --run-id or --resume is given")
     return None
 
 
-def _work(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options: dict[str, Any]) -> PipelineRun:
+def _build_run(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options: dict[str, Any]) -> PipelineRun:
     from rung.core.policy.policy import BLOCKED_REPORT
     from rung.pipeline.runner import PipelineRun
 
     ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
     asks = None
     if options["ask_service"] and journal is not None:
-        asks = _of_service(journal)
+        asks = _service_asker(journal)
     elif ask and not policy.unattended:
-        asks = _of_terminal()
+        asks = _terminal_asker()
     folder = file.resolve().parent
     return PipelineRun(
         pipeline=pipeline,
@@ -134,26 +134,26 @@ def _work(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options:
     )
 
 
-def _of_service(journal: Any) -> Any:
-    """Whoever looks at the service answers; any number of stages may wait for that."""
-    asker = journal.asker()
-    return lambda _, question, incident: asker(question, incident)
+def _service_asker(journal: Any) -> Any:
+    """Return a function that asks the operators of the service; stages may ask concurrently."""
+    ask = journal.operator_prompt()
+    return lambda _, question, incident: ask(question, incident)
 
 
-def _of_terminal() -> Any:
-    """One question at a time, with the stage that asks it."""
+def _terminal_asker() -> Any:
+    """Return a function that asks on the terminal, one question at a time, with the name of the stage."""
     from threading import Lock
 
-    from rung.cli.event_printer import asker
+    from rung.cli.event_printer import terminal_asker
 
-    alone, ask = Lock(), asker()
+    lock, ask = Lock(), terminal_asker()
 
-    def put(stage: str, question: Any, incident: Any) -> Any:
-        with alone:
-            _say(stage, question.question, as_json=False)
+    def ask_for_stage(stage: str, question: Any, incident: Any) -> Any:
+        with lock:
+            _print_line(stage, question.question, as_json=False)
             return ask(question, incident)
 
-    return put
+    return ask_for_stage
 
 
 def _run_id(pipeline: Pipeline, journal: Any, options: dict[str, Any]) -> str:
@@ -161,46 +161,46 @@ def _run_id(pipeline: Pipeline, journal: Any, options: dict[str, Any]) -> str:
 
     if journal is None:
         return ""
-    named = options["resume"]
-    if named is not None and not journal.runs.below(named):
-        raise ConfigError("--resume", named, "the id of a run this journal has begun")
-    if named or options["run_id"]:
-        return str(named or options["run_id"])
+    resumed = options["resume"]
+    if resumed is not None and not journal.runs.below(resumed):
+        raise ConfigError("--resume", resumed, "the id of a run in this journal")
+    if resumed or options["run_id"]:
+        return str(resumed or options["run_id"])
     from secrets import token_hex
 
     return f"{pipeline.name}-{token_hex(4)}"
 
 
 def _listener(policy: Policy, *, as_json: bool) -> Any:
-    """Tell what happens, with the stage it happens in."""
-    from rung.cli.event_printer import words
+    """Return a listener that prints events with the name of their stage."""
+    from rung.cli.event_printer import describe
     from rung.core.domain.event_codec import to_json
 
-    def tell(stage: str, event: Any, incident: Any) -> None:
+    def on_event(stage: str, event: Any, incident: Any) -> None:
         if as_json:
             sys.stdout.write(json.dumps({"stage": stage, **to_json(event)}) + "\n")
             sys.stdout.flush()
             return
-        line = words(event, incident, policy)
+        line = describe(event, incident, policy)
         if line is not None:
             _, subject, rest = line
-            _say(stage, f"{subject}: {rest}", as_json=False)
+            _print_line(stage, f"{subject}: {rest}", as_json=False)
 
-    return tell
+    return on_event
 
 
-def _say(subject: str, rest: str, *, as_json: bool) -> None:
+def _print_line(subject: str, rest: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"name": subject, "text": rest}))
     else:
         click.echo(f"{click.style(subject, bold=True)}  {rest}", err=True)
 
 
-def _print(ran: PipelineResult, run_id: str, *, as_json: bool) -> None:
+def _print_result(result: PipelineResult, run_id: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"name": "outcome", "run": run_id, **ran.contract()}))
+        click.echo(json.dumps({"name": "outcome", "run": run_id, **result.contract()}))
         return
-    for stage in ran.pipeline.stages:
-        click.echo(f"{stage.id}  {ran.line(stage.id)}")
-    if ran.report:
-        click.echo(f"rung: {ran.status.value}: the report is in {ran.report}", err=True)
+    for stage in result.pipeline.stages:
+        click.echo(f"{stage.id}  {result.line(stage.id)}")
+    if result.report:
+        click.echo(f"rung: {result.status.value}: see the report in {result.report}", err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.exit_codes import EXITS, INTERRUPTED
+from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from rung.core.policy.policy import TEMPLATES
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from rung.engine.recover import RunPorts
 
 EPILOG = """\b
-The command gets your standard input. When it fails it is run again as the ladder says; what went wrong
-is put before the task on its standard input, or where {recovery} stands in the command. {model} stands
-for the model. A fallback is another command that takes over.
+The command gets your standard input. When it fails, the ladder decides how to run it again; the recovery
+prompt precedes the task on its standard input, or replaces {recovery} in the command. {model} is replaced
+by the model. A fallback is another command that takes over.
 
 \b
   rung run -- claude -p --output-format json < task.md
@@ -29,26 +29,30 @@ for the model. A fallback is another command that takes over.
 
 \b
 Exit codes: 0 succeeded or recovered, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C.
-Only the output of a good run goes to standard output; otherwise the output contract, as JSON."""
+Standard output gets the output of a successful run; otherwise the output contract, as JSON."""
 
 
 @click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
-@click.option("--policy", "policy_name", help="A ladder, or a policy file (default: rung.toml, what the service set).")
+@click.option(
+    "--policy", "policy_name", help="Ladder or policy file (default: ./rung.toml, and changes made in the service)."
+)
 @click.option("--template", default=None, help="One of " + ", ".join(TEMPLATES) + ".")
 @click.option("--project", default="", help="Project whose policy applies.")
-@click.option("--fallback", multiple=True, metavar="COMMAND", help="Another command to hand over to. May be repeated.")
+@click.option("--fallback", multiple=True, metavar="COMMAND", help="Fallback command. May be repeated.")
 @click.option("--model", "models", multiple=True, help="Model of the model ladder, cheapest first. May be repeated.")
 @click.option(
     "--check", "check_command", metavar="COMMAND", help="Command that must exit 0 after a run, or the run has failed."
 )
-@click.option("--judge", metavar="COMMAND", help="Command that scores finished work: a case as JSON in, a verdict out.")
+@click.option(
+    "--judge", metavar="COMMAND", help="Command that scores finished work: reads a case as JSON, writes a verdict."
+)
 @click.option(
     "--hook", "hooks", multiple=True, metavar="WHEN=COMMAND", help="Hook around attempts or rungs. May be repeated."
 )
 @click.option("--retries", type=int, help="Tries of the retry rung.")
-@click.option("--max-attempts", "attempts", type=int, help="Limit of attempts in all.")
-@click.option("--max-seconds", "seconds", type=float, help="Limit of seconds in all.")
+@click.option("--max-attempts", "attempts", type=int, help="Maximum number of attempts.")
+@click.option("--max-seconds", "seconds", type=float, help="Maximum total time, in seconds.")
 @click.option("--attempt-seconds", type=float, help="Time limit of one attempt, in seconds.")
 @click.option("--checkpoint", is_flag=True, help="Save the git work tree before replan and higher rungs.")
 @click.option("--report", help="File for the report of a blocked run.")
@@ -62,41 +66,41 @@ Only the output of a good run goes to standard output; otherwise the output cont
     "--ask-service", is_flag=True, help="Ask the operators of the service (rung serve), and wait for an answer."
 )
 @click.option(
-    "--stream/--buffer", default=None, help="Show output as it comes, or at the end (default: stream on a terminal)."
+    "--stream/--buffer", default=None, help="Show output as it arrives, or at the end (default: stream on a terminal)."
 )
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, and recover it when it fails."""
     from rung.adapters.system.process import AgentCommand
     from rung.adapters.system.user_hooks import hooked
-    from rung.cli.event_printer import asker, listener
-    from rung.cli.run.run_checks import all_of, around, log_path
+    from rung.cli.event_printer import listener, terminal_asker
+    from rung.cli.run.run_checks import combine_checks, load_stop_and_hooks, log_path
     from rung.core.domain.request import Request
     from rung.engine.durable import recovery
     from rung.engine.recover import recover_sync
     from rung.wiring.completion_checks import checking
 
-    journal = _journal(options)
+    journal = _open_journal(options)
     policy = _policy(options, journal)
     agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
     policy = policy.replace(agents=tuple(agents), report=policy.report or _default_report(options))
     streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
     attempt = AgentCommand(
         by_agent={"": command_line, **agents},
-        show_output=_write(sys.stdout) if streaming and not options["as_json"] else None,
-        show_errors=_write(sys.stderr),
+        show_output=_writer(sys.stdout) if streaming and not options["as_json"] else None,
+        show_errors=_writer(sys.stderr),
     )
     ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
-    given = "" if sys.stdin.isatty() else sys.stdin.read()
+    stdin = "" if sys.stdin.isatty() else sys.stdin.read()
     model = policy.models[0].name if policy.models else ""
-    request = Request(prompt=given, model=model, params={"stdin": given}, agent="")
-    stop, hooks = around(options)
+    request = Request(prompt=stdin, model=model, params={"stdin": stdin}, agent="")
+    stop, hooks = load_stop_and_hooks(options)
     ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
-    ports["check"] = all_of(_check(options), checking(stop, given, Path.cwd()))
+    ports["check"] = combine_checks(_check(options), checking(stop, stdin, Path.cwd()))
     if options["ask_service"] and journal is not None:
-        ports["ask"] = journal.asker()
+        ports["ask"] = journal.operator_prompt()
     elif ask and not policy.unattended:
-        ports["ask"] = asker()
+        ports["ask"] = terminal_asker()
     if options["checkpoint"]:
         from rung.adapters.system.git import GitCheckpoint
 
@@ -109,9 +113,9 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
             outcome = recovery.recover_sync(
                 work, request, policy=policy, journal=journal, run_id=options["run_id"], **ports
             )
-        code = EXITS[outcome.status]
+        code = EXIT_CODES[outcome.status]
     except KeyboardInterrupt as stop:
-        if "__rung_outcome__" not in stop.__dict__:  # pressed before it began
+        if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
             sys.exit(INTERRUPTED)
         outcome, code = stop.__dict__["__rung_outcome__"], INTERRUPTED
     finally:
@@ -157,13 +161,13 @@ def _policy(options: dict[str, Any], journal: Any) -> Policy:
     return parse_policy(settings, base=book.policy_for(project=options["project"]))
 
 
-def _journal(options: dict[str, Any]) -> Any:
-    """The journal that was asked for; without one this machine's, and where that is in trouble none."""
+def _open_journal(options: dict[str, Any]) -> Any:
+    """Open the requested journal; or this machine's, or none if that is unavailable."""
     from rung.core.domain.errors import ConfigError
 
     if options["no_journal"]:
         if options["journal"] or options["run_id"]:
-            raise ConfigError("--no-journal", True, "left out when a journal or a run id is given")
+            raise ConfigError("--no-journal", True, "omitted when --journal or --run-id is given")
         return None
     from rung.core.domain.errors import StoreError
     from rung.wiring.journals import journal
@@ -173,7 +177,7 @@ def _journal(options: dict[str, Any]) -> Any:
     except StoreError as error:
         if options["journal"] or options["run_id"]:
             raise
-        click.echo(f"rung: no journal is kept: {error}", err=True)
+        click.echo(f"rung: no journal is written: {error}", err=True)
         return None
 
 
@@ -190,14 +194,14 @@ def _check(options: dict[str, Any]) -> Any:
         done = run_command(words)
         if done.code == 0:
             return None
-        said = clip((done.output + done.errors).strip(), 4_096)
+        output = clip((done.output + done.errors).strip(), 4_096)
         text = f"`{words}` exited {done.code}"
-        return Evidence(text=text, output=said, exit_code=done.code, finding=Kind.TEST_FAILURE, phase=Phase.RESULT)
+        return Evidence(text=text, output=output, exit_code=done.code, finding=Kind.TEST_FAILURE, phase=Phase.RESULT)
 
     return check
 
 
-def _write(stream: Any) -> Any:
+def _writer(stream: Any) -> Any:
     def write(chunk: bytes) -> None:
         stream.buffer.write(chunk)
         stream.flush()

@@ -1,4 +1,4 @@
-"""What stands around the attempts of `rung run`: hooks of the user's own, and checks of what came out."""
+"""Hooks and completion checks of `rung run`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rung.core.policy.presets import LADDERS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOG: Final = "user-hooks.jsonl"
+LOG_NAME: Final = "user-hooks.jsonl"
 
 
-def around(options: dict[str, Any]) -> tuple[dict[str, Any], list[CommandHook]]:
-    """The `[stop]` table and the hooks of the file that holds the policy, with what the flags say over them."""
+def load_stop_and_hooks(options: dict[str, Any]) -> tuple[dict[str, Any], list[CommandHook]]:
+    """Return the `[stop]` table and the hooks of the policy file, extended by the options."""
     from rung.wiring.files import load_around
     from rung.wiring.journals import FILE
 
@@ -25,28 +25,28 @@ def around(options: dict[str, Any]) -> tuple[dict[str, Any], list[CommandHook]]:
     stop, hooks = load_around(path) if path is not None and path not in LADDERS else ({}, ())
     if options["judge"]:
         stop = {**stop, "judge": options["judge"]}
-    return stop, [*hooks, *(_named(words) for words in options["hooks"])]
+    return stop, [*hooks, *(_parse_hook(words) for words in options["hooks"])]
 
 
-def _named(words: str) -> CommandHook:
-    when, found, run = words.partition("=")
-    if not found:
+def _parse_hook(words: str) -> CommandHook:
+    when, separator, run = words.partition("=")
+    if not separator:
         raise ConfigError("--hook", words, "WHEN=COMMAND, such as attempt.pre='notify --json'")
     return CommandHook(when=when.strip(), run=run)
 
 
 def log_path() -> Path:
-    """Where hooks that break leave a line: beside this machine's journal."""
+    """Return the log of failed hooks, beside this machine's journal."""
     from rung.wiring.journals import default_path
 
-    return default_path().with_name(LOG)
+    return default_path().with_name(LOG_NAME)
 
 
-def all_of(*checks: Callable[[str], Any] | None) -> Callable[[str], Any] | None:
-    """The first that finds something."""
-    asked = [check for check in checks if check is not None]
+def combine_checks(*checks: Callable[[str], Any] | None) -> Callable[[str], Any] | None:
+    """Combine checks into one that returns the first finding; None if there are no checks."""
+    given = [check for check in checks if check is not None]
 
     def check(value: str) -> Any:
-        return next((found for found in (one(value) for one in asked) if found is not None), None)
+        return next((found for found in (one(value) for one in given) if found is not None), None)
 
-    return check if asked else None
+    return check if given else None

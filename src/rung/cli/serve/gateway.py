@@ -1,4 +1,4 @@
-"""`rung gateway`: serves the gateway, runs one command behind it, gives out keys."""
+"""`rung gateway`: runs the gateway, runs one command behind it, creates keys."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rung.core.domain.errors import ConfigError
 if TYPE_CHECKING:
     from rung.gateway.settings import GatewaySettings
 
-FILE: Final = "rung.toml"
+DEFAULT_FILE: Final = "rung.toml"
 EPILOG = """\b
-An agent that is pointed at it needs no change: set ANTHROPIC_BASE_URL or OPENAI_BASE_URL to its address.
+Agents need no change: set ANTHROPIC_BASE_URL or OPENAI_BASE_URL to the address of the gateway.
 
 \b
   rung gateway --models claude-haiku,claude-opus
@@ -26,14 +26,17 @@ An agent that is pointed at it needs no change: set ANTHROPIC_BASE_URL or OPENAI
   eval "$(rung gateway --print-env)"
 
 \b
-Its table in rung.toml is [gateway]; flags weigh more. Exit codes of `run`: those of the command."""
+Settings: the [gateway] table of rung.toml; options override it. `run` exits with the code of the command."""
 
 
 def _options(function: Any) -> Any:
     for option in reversed(
         (
             click.option(
-                "--config", "file", metavar="FILE", help=f"Policy file with a [gateway] table (default: ./{FILE})."
+                "--config",
+                "file",
+                metavar="FILE",
+                help=f"Policy file with a [gateway] table (default: ./{DEFAULT_FILE}).",
             ),
             click.option("--port", type=int, help="Port to listen on (default: 8484)."),
             click.option("--host", help="Address to listen on (default: 127.0.0.1)."),
@@ -54,34 +57,34 @@ def _options(function: Any) -> Any:
     "--print-env", is_flag=True, help="Print the environment variables that point agents at the gateway, and exit."
 )
 @click.pass_context
-def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # noqa: FBT001  # click's way
+def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # noqa: FBT001  # click passes it by position
     """Run the gateway: agents that use its address get retries, stream repair and fallback."""
     ctx.obj = options
     if ctx.invoked_subcommand is not None:
         return
-    settings = read(options)
+    settings = load_settings(options)
     if print_env:
-        for name, value in environment(settings.host, settings.port).items():
+        for name, value in agent_environment(settings.host, settings.port).items():
             click.echo(f"export {name}={value}")
         return
     from rung.gateway.serve import serve
 
-    path = _file(options)
-    again = (lambda: read(options)) if path is not None else None
-    serve(settings, _journal(options), reload=again, file=path)
+    path = _settings_path(options)
+    reload = (lambda: load_settings(options)) if path is not None else None
+    serve(settings, _open_journal(options), reload=reload, file=path)
 
 
-@command.command(context_settings={"ignore_unknown_options": True})
+@command.command(context_settings={"ignore_unknown_options": True}, short_help="Run a command behind its own gateway.")
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
 @click.pass_context
 def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
     """Run COMMAND behind its own gateway; at the end, print what the gateway recovered."""
-    settings = read({**ctx.obj, "port": ctx.obj.get("port") or 0})
-    served = BackgroundGateway(settings, _journal(ctx.obj))
+    settings = load_settings({**ctx.obj, "port": ctx.obj.get("port") or 0})
+    served = BackgroundGateway(settings, _open_journal(ctx.obj))
     port = served.start()
     try:
-        env = {**os.environ, **environment("127.0.0.1", port)}
-        code = subprocess.run(command_line, env=env, check=False).returncode  # noqa: S603  # the user's own
+        env = {**os.environ, **agent_environment("127.0.0.1", port)}
+        code = subprocess.run(command_line, env=env, check=False).returncode  # noqa: S603  # the user's command
     except OSError as error:
         raise ConfigError("COMMAND", command_line[0], f"a program that can be run ({error.strerror})") from None
     finally:
@@ -101,14 +104,14 @@ def new_key(project: str, name: str) -> None:
     click.echo(f'{key}\n\n[[gateway.keys]]\nhash = "{digest}"\nname = "{name}"\nproject = "{project}"')
 
 
-def environment(host: str, port: int) -> dict[str, str]:
-    """What points agents at a gateway."""
-    url = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104  # what to connect to
+def agent_environment(host: str, port: int) -> dict[str, str]:
+    """Return the environment variables that point agents at the gateway."""
+    url = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104  # clients connect to loopback
     return {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"}
 
 
-def read(options: dict[str, Any]) -> GatewaySettings:
-    """The settings that a file and flags amount to."""
+def load_settings(options: dict[str, Any]) -> GatewaySettings:
+    """Return the settings of the policy file, overridden by the options."""
     try:
         from rung.gateway.settings import settings_from
     except ModuleNotFoundError as error:
@@ -118,7 +121,7 @@ def read(options: dict[str, Any]) -> GatewaySettings:
     from rung.core.policy.parser import parse_policy_file
     from rung.wiring.files import read_table
 
-    path = _file(options)
+    path = _settings_path(options)
     table = read_table(path) if path is not None else {}
     if options.get("models"):
         names = [name.strip() for name in options["models"].split(",") if name.strip()]
@@ -135,15 +138,15 @@ def read(options: dict[str, Any]) -> GatewaySettings:
     return settings
 
 
-def _file(options: dict[str, Any]) -> Path | None:
-    named = options.get("file")
-    if named:
-        return Path(named)
-    return Path(FILE) if Path(FILE).is_file() else None
+def _settings_path(options: dict[str, Any]) -> Path | None:
+    path = options.get("file")
+    if path:
+        return Path(path)
+    return Path(DEFAULT_FILE) if Path(DEFAULT_FILE).is_file() else None
 
 
-def _journal(options: dict[str, Any]) -> Any:
-    """The journal that was asked for; without one this machine's, and where that is in trouble none."""
+def _open_journal(options: dict[str, Any]) -> Any:
+    """Open the requested journal; or this machine's, or none if that is unavailable."""
     if options.get("no_journal"):
         return None
     from rung.core.domain.errors import StoreError
@@ -154,57 +157,57 @@ def _journal(options: dict[str, Any]) -> Any:
     except StoreError as error:
         if options.get("journal"):
             raise
-        click.echo(f"rung: no journal is kept: {error}", err=True)
+        click.echo(f"rung: no journal is written: {error}", err=True)
         return None
 
 
 class BackgroundGateway:
-    """A gateway in a thread of its own, for as long as something else runs."""
+    """Gateway in a thread, beside another command."""
 
     def __init__(self, settings: GatewaySettings, journal: Any) -> None:
         from rung.gateway.serve import RunningGateway
 
-        self._up = threading.Event()
-        self.served = RunningGateway(settings, journal, self._told)
+        self._started = threading.Event()
+        self.served = RunningGateway(settings, journal, self._on_listening)
         self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._trouble: BaseException | None = None
+        self._error: BaseException | None = None
 
     def start(self) -> int:
-        """Begin; the port it listens on."""
+        """Start the gateway, and return the port it listens on."""
         self._thread.start()
-        self._up.wait(10)
+        self._started.wait(10)
         if not self.served.port:
-            raise ConfigError("port", self.served.settings.port, f"a port that is free ({self._trouble or 'not up'})")
+            raise ConfigError("port", self.served.settings.port, f"a free port ({self._error or 'start timed out'})")
         return self.served.port
 
     def stop(self) -> None:
-        """Drain, and end."""
+        """Drain requests in flight, then stop."""
         self.served.stop()
         self._thread.join(15)
 
     def summary(self) -> str:
-        """What it did."""
+        """Return one line about the requests and failures."""
         counts = self.served.app.gateway.metrics.counts if self.served.app is not None else {}
         total: dict[str, float] = {}
-        for (name, labels), much in counts.items():
+        for (name, labels), number in counts.items():
             if name == "rung_requests_total":
                 outcome = labels.rpartition("outcome=")[2].strip('"')
-                total[outcome] = total.get(outcome, 0) + much
-        failures = {labels: much for (name, labels), much in counts.items() if name == "rung_failures_total"}
-        met = ", ".join(f"{much:g}x {labels[6:-1]}" for labels, much in sorted(failures.items()))
-        words = ", ".join(f"{much:g} {outcome}" for outcome, much in sorted(total.items())) or "no requests"
-        saved = f"saved {total['recovered']:g} of {sum(total.values()):g} calls: " if total.get("recovered") else ""
-        return f"rung gateway: {saved}{words}" + (f" (met: {met})" if met else "")
+                total[outcome] = total.get(outcome, 0) + number
+        failures = {labels: number for (name, labels), number in counts.items() if name == "rung_failures_total"}
+        kinds = ", ".join(f"{number:g}x {labels[6:-1]}" for labels, number in sorted(failures.items()))
+        outcomes = ", ".join(f"{number:g} {outcome}" for outcome, number in sorted(total.items())) or "no requests"
+        saved = f"recovered {total['recovered']:g} of {sum(total.values()):g} calls: " if total.get("recovered") else ""
+        return f"rung gateway: {saved}{outcomes}" + (f" (failures: {kinds})" if kinds else "")
 
-    def _told(self, _: str) -> None:
-        self._up.set()
+    def _on_listening(self, _: str) -> None:
+        self._started.set()
 
     def _serve(self) -> None:
         import uvloop
 
         try:
             uvloop.run(self.served.run())
-        except BaseException as error:  # noqa: BLE001  # told by whoever waits for it
-            self._trouble = error
+        except BaseException as error:  # noqa: BLE001  # raised in `start`
+            self._error = error
         finally:
-            self._up.set()
+            self._started.set()

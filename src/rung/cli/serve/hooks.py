@@ -1,4 +1,4 @@
-"""`rung hooks`: notice loops and empty claims inside the coding agent you already use."""
+"""`rung hooks`: installs and serves the hooks of coding agents."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rung.core.domain.errors import ConfigError
-from rung.hooks.data_dir import directory
-from rung.hooks.install import AGENTS, InstallTarget, installed, settings_of
+from rung.hooks.data_dir import default_data_dir
+from rung.hooks.install import AGENTS, InstallTarget, is_installed, settings_path
 from rung.hooks.install import install as install_hooks
 from rung.hooks.install import uninstall as uninstall_hooks
-from rung.hooks.resident_client import PORT, reached
+from rung.hooks.resident_client import DEFAULT_PORT, find_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.hooks.resident_server import ResidentServer
 
-_agent = click.argument("agent", type=click.Choice(AGENTS))
-_ANSWERS = {
-    "restored": "its settings are as they were, to the byte",
-    "removed": "our hooks are out; what was changed in its settings meanwhile stays",
-    "absent": "there was nothing of ours",
+_agent_argument = click.argument("agent", type=click.Choice(AGENTS))
+_UNINSTALL_RESULTS = {
+    "restored": "settings restored, byte for byte",
+    "removed": "hooks removed; later changes to the settings are kept",
+    "absent": "no hooks were installed",
 }
 
 
-def _where(function: Callable[..., Any]) -> Callable[..., Any]:
+def _scope_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--user/--project", default=False, help="Install for all your projects, or for this directory (default)."
     )(function)
@@ -39,41 +39,46 @@ def command() -> None:
     """Detect loops and unproven claims inside the coding agent you use, and tell it in its session."""
 
 
-def _place(agent: str, *, user: bool, port: int = 0) -> InstallTarget:
-    settings = settings_of(agent, user=user, root=Path.cwd())
-    return InstallTarget(agent=agent, settings=settings, data=Path(directory()), port=port)
+def _install_target(agent: str, *, user: bool, port: int = 0) -> InstallTarget:
+    settings = settings_path(agent, user=user, root=Path.cwd())
+    return InstallTarget(agent=agent, settings=settings, data_dir=Path(default_data_dir()), port=port)
 
 
 @command.command("install")
-@_agent
-@_where
+@_agent_argument
+@_scope_option
 @click.option("--http", is_flag=True, help="Have Claude Code post its events to `rung hooks serve` or `rung serve`.")
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port the hooks post to.")
+@click.option(
+    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port the hooks post to."
+)
 def install(agent: str, *, user: bool, http: bool, port: int) -> None:
     """Add the hooks to the settings of AGENT; other settings stay.
 
-    At the third repetition it is told to plan anew, at five to use another method, at eight its calls are
-    denied and it ends as partial. It finishes with evidence, or is asked for it, at most twice a session.
+    At the third repetition the agent is told to make a new plan, at the fifth to use another method; at the
+    eighth its calls are denied and the session ends as partial. An agent that finishes without evidence is
+    asked for it, at most twice a session.
     """
     if http and agent != "claude-code":
         raise ConfigError(
-            "--http", agent, "claude-code: the others only run commands, which ask the service by themselves"
+            "--http",
+            agent,
+            "claude-code; the hooks of other agents are commands, which use a running service by themselves",
         )
-    place = _place(agent, user=user, port=port if http else 0)
+    place = _install_target(agent, user=user, port=port if http else 0)
     events = install_hooks(place)
     click.echo(f"{place.settings}: {', '.join(events)}")
     if agent == "codex":
-        click.echo("rung: Codex runs hooks after you have looked at them: type /hooks there", err=True)
-    click.echo(f"rung: undo it with: rung hooks uninstall {agent}{' --user' if user else ''}", err=True)
+        click.echo("rung: Codex runs hooks only after you approve them: type /hooks in Codex", err=True)
+    click.echo(f"rung: to undo: rung hooks uninstall {agent}{' --user' if user else ''}", err=True)
 
 
 @command.command("uninstall")
-@_agent
-@_where
+@_agent_argument
+@_scope_option
 def uninstall(agent: str, *, user: bool) -> None:
     """Remove the hooks from the settings of AGENT."""
-    place = _place(agent, user=user)
-    click.echo(f"{place.settings}: {_ANSWERS[uninstall_hooks(place)]}")
+    place = _install_target(agent, user=user)
+    click.echo(f"{place.settings}: {_UNINSTALL_RESULTS[uninstall_hooks(place)]}")
 
 
 @command.command("status")
@@ -81,14 +86,14 @@ def status() -> None:
     """Show where the hooks are installed, and their errors."""
     for agent in AGENTS:
         for user in (False, True):
-            place = _place(agent, user=user)
-            said = "installed" if installed(place) else "not installed"
-            click.echo(f"{agent:<12} {'user' if user else 'project':<8} {said:<14} {place.settings}")
-    there = reached(directory())
+            place = _install_target(agent, user=user)
+            state = "installed" if is_installed(place) else "not installed"
+            click.echo(f"{agent:<12} {'user' if user else 'project':<8} {state:<14} {place.settings}")
+    address = find_server(default_data_dir())
     click.echo(
-        f"service      {'none: each event starts an interpreter' if there is None else f'answers at port {there[0]}'}"
+        f"service      {'none: each event starts an interpreter' if address is None else f'listens on port {address[0]}'}"
     )
-    log = Path(directory()) / "crash.log"
+    log = Path(default_data_dir()) / "crash.log"
     count = len(log.read_bytes().splitlines()) if log.exists() else 0
     click.echo(f"crashes      {count} in {log}")
 
@@ -96,26 +101,26 @@ def status() -> None:
 @command.command("serve")
 @click.option(
     "--port",
-    default=PORT,
+    default=DEFAULT_PORT,
     show_default=True,
     type=click.IntRange(0, 65_535),
     help="Port to listen on; 0 picks a free port.",
 )
 def serve(*, port: int) -> None:
-    """Answer hooks from a resident process until it is stopped. `rung serve` does so, too."""
-    from rung.hooks.resident_server import serve as answer
+    """Answer hooks from a resident process until it is stopped. `rung serve` includes this."""
+    from rung.hooks.resident_server import serve as run_server
 
-    def say(server: ResidentServer) -> None:
-        click.echo(f"answering hooks of {server.place} at 127.0.0.1:{server.port}; stop with Ctrl-C")
+    def on_ready(server: ResidentServer) -> None:
+        click.echo(f"answering hooks of {server.data_dir} at 127.0.0.1:{server.port}; stop with Ctrl-C")
 
     with suppress(KeyboardInterrupt):
-        answer(directory(), port, ready=say)
+        run_server(default_data_dir(), port, ready=on_ready)
 
 
 @command.command("sync")
 @click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to (default: the project's).")
 def sync(*, journal_at: str | None) -> None:
-    """Write spooled hook events to the journal now. Hooks do so by themselves; use it after a crash."""
-    from rung.hooks.spool_drain import take
+    """Write spooled hook events to the journal now. Hooks do this themselves; use it after a crash."""
+    from rung.hooks.spool_drain import drain
 
-    click.echo(f"{take(directory(), journal_at)} events taken to the journal")
+    click.echo(f"{drain(default_data_dir(), journal_at)} events written to the journal")

@@ -1,4 +1,4 @@
-"""`rung mcp`: agents that speak MCP report what went wrong, and are told the next step."""
+"""`rung mcp`: runs the MCP server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-PORT: Final = 8643
+DEFAULT_PORT: Final = 8643
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
@@ -21,14 +21,18 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
     help="Address to listen on, with --http.",
 )
 @click.option(
-    "--port", default=PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port to listen on, with --http."
+    "--port",
+    default=DEFAULT_PORT,
+    show_default=True,
+    type=click.IntRange(1, 65_535),
+    help="Port to listen on, with --http.",
 )
 @click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to; created if missing.")
 @click.option("--project", default="", help="Project name of the failures (default: this directory's name).")
 def command(*, http: bool, host: str, port: int, journal_at: str | None, project: str) -> None:
     r"""Run an MCP server: tools to report a failure, get the next step, look up errors, detect loops and finish.
 
-    It decides by the same policy as everything else in this project, and writes into the same journal.
+    It uses the policy of this project, and writes to the same journal.
 
     \b
     claude mcp add rung -- rung mcp
@@ -36,7 +40,7 @@ def command(*, http: bool, host: str, port: int, journal_at: str | None, project
     try:
         from rung.mcp.server import make_server, run
     except ImportError as error:
-        click.echo(f"rung: the MCP server needs more packages ({error.name}): pip install 'rung[mcp]'", err=True)
+        click.echo(f"rung: the MCP server needs an optional package ({error.name}): pip install 'rung[mcp]'", err=True)
         raise SystemExit(2) from None
     from rung.mcp.recovery_service import RecoveryService
     from rung.store import open_journal
@@ -46,7 +50,7 @@ def command(*, http: bool, host: str, port: int, journal_at: str | None, project
     name = project or Path.cwd().name
     with open_journal(where(journal_at), project=name) as journal:
         policies = PolicyStore(journal)
-        policies.pick(name)  # what is wrong with the policy is said now, not to an agent
+        policies.pick(name)  # an invalid policy fails here, not in an agent's session
         server = make_server(RecoveryService(journal, lambda: policies.pick(name), project=name), host=host, port=port)
         if http:
             click.echo(f"rung: MCP at http://{host}:{port}/mcp", err=True)

@@ -1,4 +1,4 @@
-"""`rung serve`: the service and its dashboard, on this machine, with nothing to configure."""
+"""`rung serve`: runs the service with its dashboard, the gateway and the hook server."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from rung.service.app_context import AppContext
     from rung.store.journal.journal import Journal
 
-PORT: Final = 8642
+DEFAULT_PORT: Final = 8642
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
-class SingleInstance(click.types.StringParamType):
-    """A path or URL; an environment variable names one, whatever blanks it has."""
+class SingleValue(click.types.StringParamType):
+    """Path or URL; the environment variable holds one value, even if it contains spaces."""
 
     def split_envvar_value(self, rv: str) -> list[str]:
-        """All of it is one."""
+        """Return the variable as one value."""
         return [rv]
 
 
-@click.command(short_help="The service and its dashboard.")
+@click.command(short_help="Run the service with its dashboard.")
 @click.option(
     "--port",
-    default=PORT,
+    default=DEFAULT_PORT,
     show_default=True,
     type=click.IntRange(0, 65_535),
     help="Port to listen on; 0 picks a free port.",
@@ -43,13 +43,13 @@ class SingleInstance(click.types.StringParamType):
 @click.option("--token", metavar="T", help="Administrator's token (default: created at the first start).")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Additional host name to accept. May be repeated.")
 @click.option(
-    "--gateway-port", type=click.IntRange(0, 65_535), help="The gateway's port (default: as rung.toml says, or 8484)."
+    "--gateway-port", type=click.IntRange(0, 65_535), help="Port of the gateway (default: from rung.toml, or 8484)."
 )
 @click.option("--no-gateway", is_flag=True, help="Do not start the gateway.")
 @click.option(
     "--crew",
     "crews",
-    type=SingleInstance(),
+    type=SingleValue(),
     multiple=True,
     metavar="PATH|URL",
     envvar="RUNG_CREW",
@@ -58,22 +58,22 @@ class SingleInstance(click.types.StringParamType):
 def command(**options: Any) -> None:
     """Run the service with its dashboard.
 
-    The gateway comes with it: an agent whose base URL is the gateway's survives what it would have died of.
+    It also runs the gateway, which adds retries, stream repair and fallback to agents that use its URL.
 
-    It listens on this machine only, and answers to whoever has the token that its address carries.
+    By default it listens on loopback only. Every request needs the token in the printed URL.
     """
     start(**options)
 
 
 class World(Protocol):
-    """Scripted agents that replace the real ones; the service shows their journal and their crews."""
+    """Scripted agents for demos; the service shows their journal and their crews."""
 
-    place: Path
+    journal_path: Path
     settings: dict[str, Any]
     crews: tuple[str, ...]
 
     def begin(self, journal: Journal) -> None:
-        """Write the past, then start the agents."""
+        """Write past incidents, then start the agents."""
         ...
 
     def end(self) -> None:
@@ -85,7 +85,7 @@ class World(Protocol):
         ...
 
     def reaches(self, request: Request) -> bool:
-        """Whether a recorded request can be made again here."""
+        """Return whether a recorded request can be replayed here."""
         ...
 
     def __call__(self, request: Request) -> Any:
@@ -95,7 +95,7 @@ class World(Protocol):
 
 def start(
     *,
-    port: int = PORT,
+    port: int = DEFAULT_PORT,
     host: str = LOOPBACK[0],
     journal_at: str | None = None,
     token: str | None = None,
@@ -105,24 +105,24 @@ def start(
     crews: tuple[str, ...] = (),
     world: World | None = None,
 ) -> None:
-    """Serve until a signal; over a world of scripted agents where one is given."""
+    """Serve until a signal; with scripted agents if a world is given."""
     if host not in LOOPBACK and token is None:
-        raise ConfigError("--token", None, "given when the service listens on more than this machine: choose one")
+        raise ConfigError("--token", None, "set when --host is not a loopback address")
     try:
         from rung.service.app import make_app
         from rung.service.server import serve
     except ImportError as error:
-        click.echo(f"rung: the service needs more packages ({error.name}): pip install 'rung[service]'", err=True)
+        click.echo(f"rung: the service needs an optional package ({error.name}): pip install 'rung[service]'", err=True)
         raise SystemExit(2) from None
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
-    hub, admin = _parts(journal_at, token, crews, world)
+    hub, admin = _build_context(journal_at, token, crews, world)
     hosts = {*LOOPBACK, host, *allow_host}
     app = make_app(hub, hosts=hosts, address=address, wide=host not in LOOPBACK)
-    gateway = None if world is not None or no_gateway else _gateway(hub, gateway_port, any_port=port == 0)
-    hooks = None if world is not None else _hooks()
-    _greet(address, admin, hub, gateway)
+    gateway = None if world is not None or no_gateway else _start_gateway(hub, gateway_port, any_port=port == 0)
+    hooks = None if world is not None else _start_hook_server()
+    _print_banner(address, admin, hub, gateway)
     try:
         serve(app, hub.stream, listening)
     finally:
@@ -137,7 +137,7 @@ def start(
             world.clear()
 
 
-def _parts(
+def _build_context(
     journal_at: str | None, token: str | None, crews: tuple[str, ...], world: World | None
 ) -> tuple[AppContext, str]:
     from pathlib import Path
@@ -153,7 +153,7 @@ def _parts(
     from rung.wiring.journals import default_path, is_url, where
     from rung.wiring.policies import PolicyStore, file_book
 
-    place = where(journal_at) if world is None else str(world.place)
+    place = where(journal_at) if world is None else str(world.journal_path)
     journal = open_journal(place, tell=lambda text: click.echo(f"rung: {text}", err=True))
     beside = default_path() if is_url(place) else Path(place).expanduser()
     admin = first_token(token, beside.with_name(beside.stem + ".token"))
@@ -169,27 +169,27 @@ def _parts(
     ), admin
 
 
-def _gateway(hub: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:
-    """The gateway beside the service; where it cannot be, that is said, and the service goes on without."""
-    from rung.cli.serve.gateway import BackgroundGateway, read
+def _start_gateway(hub: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:
+    """Start the gateway beside the service; if it cannot start, warn and continue without it."""
+    from rung.cli.serve.gateway import BackgroundGateway, load_settings
 
     try:
-        made = BackgroundGateway(read({"port": 0 if any_port and port is None else port}), hub.journal)
-        made.start()
+        gateway = BackgroundGateway(load_settings({"port": 0 if any_port and port is None else port}), hub.journal)
+        gateway.start()
     except ConfigError as error:
         if port is not None:
             raise
         click.echo(f"rung: no gateway: {error}", err=True)
         return None
-    return made
+    return gateway
 
 
-def _hooks() -> ResidentThread:
-    """Hooks of coding agents are answered here, too: in a millisecond, where a command of their own takes tens."""
-    from rung.hooks.data_dir import directory
+def _start_hook_server() -> ResidentThread:
+    """Start the server that answers hooks of coding agents."""
+    from rung.hooks.data_dir import default_data_dir
     from rung.hooks.resident_server import ResidentThread
 
-    return ResidentThread(directory())
+    return ResidentThread(default_data_dir())
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -201,23 +201,23 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         reason = error.strerror or str(error)
-        raise ConfigError("--port", port, f"one that is free on {host} ({reason}); 0 takes any") from None
+        raise ConfigError("--port", port, f"a free port on {host} ({reason}); 0 picks one") from None
     listening.listen(1_024)
     return listening
 
 
-def _greet(address: str, token: str, hub: AppContext, gateway: BackgroundGateway | None) -> None:
-    click.echo(f"Rung is up: {click.style(f'{address}?token={token}', bold=True)}")
+def _print_banner(address: str, token: str, hub: AppContext, gateway: BackgroundGateway | None) -> None:
+    click.echo(f"Rung is running: {click.style(f'{address}?token={token}', bold=True)}")
     if hub.demo:
-        click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")
-        click.echo("  in earnest: `rung serve`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
+        click.echo("  demo: scripted agents fail and recover; the journal is deleted at the end")
+        click.echo("  for real agents: `rung serve`, and `rung run -- AGENT` or `journal=rung.journal()`")
     else:
         click.echo(f"  journal: {hub.place}")
         for crew in hub.crews.names:
             click.echo(f"  crew {crew}: {hub.crews.place(crew)}")
     if gateway is not None:
-        from rung.cli.serve.gateway import environment
+        from rung.cli.serve.gateway import agent_environment
 
-        settings = environment("127.0.0.1", gateway.served.port)
+        settings = agent_environment("127.0.0.1", gateway.served.port)
         click.echo("  gateway: " + "  ".join(f"{name}={value}" for name, value in settings.items()))
-    click.echo("  Ctrl-C ends it.")
+    click.echo("  Press Ctrl-C to stop.")

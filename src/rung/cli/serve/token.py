@@ -1,4 +1,4 @@
-"""`rung token`: who else may look at the service, act in it, or change its policies."""
+"""`rung token`: adds, lists and revokes access tokens of the service."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Final
 
 import click
 
-from rung.cli.journal.option import journal_option, opened
-from rung.cli.output import as_json, print_json
+from rung.cli.journal.option import existing_journal, journal_option
+from rung.cli.output import json_option, print_json
 from rung.core.text.units import format_time
 
 ROLES: Final = ("read", "act", "admin")
 
 
-@click.group(short_help="Tokens of the service.")
+@click.group(short_help="Add, list and revoke access tokens of the service.")
 def command() -> None:
     """Add, list and revoke tokens of the service."""
 
@@ -27,29 +27,29 @@ def add(name: str, *, role: str, days: float | None, journal_at: str | None) -> 
     """Create a token for NAME. It is printed only once."""
     from rung.service.auth import add_token
 
-    with opened(journal_at) as journal:
+    with existing_journal(journal_at) as journal:
         token = add_token(journal, name, role, days=days, by="command line")
     click.echo(token)
-    click.echo(f"rung: {name} may {role}; keep the token: it is not shown again", err=True)
+    click.echo(f"rung: token of {name}, role {role}; it is not shown again", err=True)
 
 
 @command.command("list")
 @journal_option
-@as_json
+@json_option
 def show(*, journal_at: str | None, as_json: bool) -> None:
     """List the tokens by name; their values are not stored."""
     from rung.service.auth import tokens
 
-    with opened(journal_at) as journal:
-        found = tokens(journal)
+    with existing_journal(journal_at) as journal:
+        existing = tokens(journal)
     if as_json:
-        print_json({"tokens": [one._asdict() for one in found]})
+        print_json({"tokens": [token._asdict() for token in existing]})
         return
-    for one in found:
-        until = f"until {format_time(one.ends_at, to='minutes')}" if one.ends_at is not None else "stays"
-        click.echo(f"{one.name:<24} {one.role:<6} made {format_time(one.made_at, to='minutes')}, {until}")
-    if not found:
-        click.echo("No tokens but the administrator's, which `rung serve` prints.")
+    for token in existing:
+        until = f"until {format_time(token.ends_at, to='minutes')}" if token.ends_at is not None else "no expiry"
+        click.echo(f"{token.name:<24} {token.role:<6} created {format_time(token.made_at, to='minutes')}, {until}")
+    if not existing:
+        click.echo("No tokens except the administrator's, which `rung serve` prints.")
 
 
 @command.command("revoke")
@@ -60,8 +60,8 @@ def revoke(name: str, *, journal_at: str | None) -> None:
     from rung.core.domain.errors import ConfigError
     from rung.service.auth import revoke_token
 
-    with opened(journal_at) as journal:
+    with existing_journal(journal_at) as journal:
         count = revoke_token(journal, name, by="command line")
     if not count:
-        raise ConfigError("name", name, "the name of a token: see `rung token list`")
-    click.echo(f"{count} taken back; within seconds nobody gets in with {'it' if count == 1 else 'them'}.")
+        raise ConfigError("name", name, "the name of a token (see `rung token list`)")
+    click.echo(f"{count} revoked; takes effect within seconds.")

@@ -28,27 +28,27 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def test_sessions_share_the_retry_budget_of_the_server(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With tokens for one retry, the second session is told to do something else than to repeat."""
+    """With tokens for one retry, the second session is not told to repeat."""
     monkeypatch.setattr(RETRY_BUDGET, "tokens", RETRY_BUDGET.COST)
-    desk = RecoveryService(journal, lambda: preset("task"), jitter=lambda: 0.5)
-    assert desk.failed("one", OVERLOADED)["step"] == "repeat"
-    assert desk.failed("other", OVERLOADED)["step"] != "repeat"
+    service = RecoveryService(journal, lambda: preset("task"), jitter=lambda: 0.5)
+    assert service.report_failure("one", OVERLOADED)["step"] == "repeat"
+    assert service.report_failure("other", OVERLOADED)["step"] != "repeat"
 
 
 def test_the_policy_of_now_decides(journal: Journal) -> None:
-    """A policy that changes while an incident is open counts from the next failure on."""
+    """A policy change applies to the next failure of an open incident."""
     policies = [preset("task"), preset("task").replace(retry=frozenset())]
-    desk = RecoveryService(journal, lambda: policies[0], jitter=lambda: 0.5)
-    first = desk.failed("s", OVERLOADED)
+    service = RecoveryService(journal, lambda: policies[0], jitter=lambda: 0.5)
+    first = service.report_failure("s", OVERLOADED)
     policies.pop(0)
-    second = desk.failed("s", OVERLOADED)
+    second = service.report_failure("s", OVERLOADED)
     assert (first["step"], second["step"] == "repeat") == ("repeat", False)
     assert first["incident"] == second["incident"]
 
 
 def test_an_incident_that_ended_is_not_continued(journal: Journal) -> None:
     """After the last rung, the session's next failure opens a new incident."""
-    desk = RecoveryService(journal, lambda: preset("call").replace(unattended=True), jitter=lambda: 0.5)
-    first = desk.failed("s", Evidence(text="401 invalid x-api-key", status=401))
+    service = RecoveryService(journal, lambda: preset("call").replace(unattended=True), jitter=lambda: 0.5)
+    first = service.report_failure("s", Evidence(text="401 invalid x-api-key", status=401))
     assert first["step"] == "finish"
-    assert desk.failed("s", OVERLOADED)["incident"] != first["incident"]
+    assert service.report_failure("s", OVERLOADED)["incident"] != first["incident"]
