@@ -71,7 +71,7 @@ def trouble(path: str, act: str, error: str) -> None:
 def append(path: Path, number: int, said: Path) -> None:
     """Append for ever, from three threads; write down what was acknowledged, and only that."""
     os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 1)
-    journal = Journal(SqliteBackend(path), tell=lambda _: None)
+    journal = Journal(SqliteBackend(path), on_warning=lambda _: None)
     turn = threading.Lock()
     teller = Teller(Random(number), f"life{number}", BEGAN + 10_000 * number)
 
@@ -94,7 +94,7 @@ def _say(part: Part) -> None:
 def fork(path: str, seed: str) -> None:
     """Fork at any moment while appending; parent and children say what was acknowledged."""
     random = Random(int(seed))
-    journal = Journal(SqliteBackend(path), tell=lambda _: None)
+    journal = Journal(SqliteBackend(path), on_warning=lambda _: None)
     stop = threading.Event()
     teller = Teller(Random(int(seed)), "parent")
 
@@ -149,7 +149,7 @@ def _lose_rights(directory: Path, become: Callable[[], None]) -> list[object]:
         become()
     told: list[str] = []
     teller = Teller(Random(3))
-    journal = Journal(SqliteBackend(directory / "journal.db"), tell=told.append)
+    journal = Journal(SqliteBackend(directory / "journal.db"), on_warning=told.append)
     steps: list[object] = [journal.append(*teller.part()).result(LONG) is not None]
     directory.chmod(0)
     steps.append(journal.append(*teller.part()).result(LONG) is not None)  # it is still open

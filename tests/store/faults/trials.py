@@ -60,7 +60,7 @@ def trial(backend: StoreBackend, switch: Switch, random: Random, act: str, error
     """Append, get into trouble, append on, get out of it, append again."""
     told: list[str] = []
     teller = Teller(random)
-    journal = Journal(backend, tell=told.append)
+    journal = Journal(backend, on_warning=told.append)
     for _ in range(10):
         journal.append(*teller.part()).result(LONG)
     switch.on(act, error)
@@ -83,4 +83,4 @@ def check(seen: Seen) -> None:
     assert seen.written
     first, last = seen.told
     assert first.startswith("the journal cannot be written (")
-    assert last == "the journal can be written again, and what had waited is in it"
+    assert last == "the journal is writable again; buffered events are written"

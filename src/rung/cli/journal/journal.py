@@ -49,7 +49,7 @@ def where(*, journal_at: str | None, as_json: bool) -> None:
 @as_json
 def check(*, journal_at: str | None, as_json: bool) -> None:
     """Check that the journal is sound and its counts add up; exit code 1 when not."""
-    from rung.store.journal.retention import check as look
+    from rung.store.journal.retention import check_integrity as look
 
     with opened(journal_at) as journal:
         found = look(journal)

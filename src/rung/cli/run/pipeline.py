@@ -162,7 +162,7 @@ def _run_id(pipeline: Pipeline, journal: Any, options: dict[str, Any]) -> str:
     if journal is None:
         return ""
     named = options["resume"]
-    if named is not None and not journal.runs.below(named):
+    if named is not None and not journal.runs.ids_below(named):
         raise ConfigError("--resume", named, "the id of a run this journal has begun")
     if named or options["run_id"]:
         return str(named or options["run_id"])
