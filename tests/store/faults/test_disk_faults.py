@@ -46,9 +46,9 @@ def test_work_goes_on(disk: Disk, path: Path, act: str, error: str) -> None:
 @pytest.mark.parametrize("forgetful", [False, True], ids=["kept", "forgotten"])
 @pytest.mark.parametrize("times", range(1, 7))
 def test_unknown_commit(disk: Disk, path: Path, tmp_path: Path, times: int, forgetful: bool) -> None:
-    """A commit whose sync failed may have happened: nothing is lost or doubled, even if the power fails after it.
+    """A commit whose sync failed has an unknown outcome: nothing is lost or duplicated, even after a power loss.
 
-    After one failure it did not happen; while the failure lasts, what was written can be read, and on Linux may never
+    After a single failure it did not happen; while the failure lasts, the data is readable, and on Linux may never
     reach the disk.
     """
     disk.forgetful = forgetful
