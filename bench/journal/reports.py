@@ -28,8 +28,8 @@ from rung.store.queries.groups import groups
 from rung.store.queries.kpis import success, success_by_day, top_error_messages
 from rung.store.queries.remedies import what_worked
 from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
-from rung.store.queries.stuck_sessions import spirals
-from rung.store.read_models.batch import COUNTS, DAY, KEYS, ROWS, on_conflict
+from rung.store.queries.stuck_sessions import stuck_sessions
+from rung.store.read_models.batch import COUNTS, DAY_SECONDS, KEYS, ROWS, on_conflict
 from rung.store.read_models.projector import SequencedEvent, replay
 
 if TYPE_CHECKING:
@@ -80,12 +80,12 @@ def block(size: int, origin: float) -> Iterator[SequencedEvent]:
     ways = failures(chance)
     weights = [1 / rank for rank in range(1, len(ways) + 1)]
     requests = {(model, what): Request(prompt=what, model=model) for model in MODELS for what in PATTERNS}
-    step = DAYS * DAY / (size / 3.2)  # 3.2 events an incident
+    step = DAYS * DAY_SECONDS / (size / 3.2)  # 3.2 events an incident
     yielded = 0
     for number in count(1):
         if yielded >= size:
             return
-        at = origin + (number * step) % (DAYS * DAY)
+        at = origin + (number * step) % (DAYS * DAY_SECONDS)
         session = f"s{number // 25}"
         project, model = PROJECTS[number // 25 % 3], chance.choices(MODELS, (30, 25, 5, 20, 10, 10))[0]
         for n, event in enumerate(
@@ -157,7 +157,7 @@ def generate(path: Path, size: int, origin: float) -> tuple[Journal, int]:
     for name, _ in indexes:  # recreated at the end, which is a hundred times faster
         connection.execute(f"DROP INDEX {name}")
     for copy in range(1, copies):
-        _copy_block(connection, copy, int(origin // DAY))
+        _copy_block(connection, copy, int(origin // DAY_SECONDS))
     for _, made in indexes:
         connection.execute(made)
     connection.commit()
@@ -176,8 +176,8 @@ def _copy_block(connection: Any, copy: int, first_day: int) -> None:
     """Copy the block, `copy` days later; what exceeds the 90 days wraps around."""
 
     def later(column: str, unit: int) -> str:
-        begin = first_day * DAY // unit
-        period, shift = DAYS * DAY // unit, copy * DAY // unit
+        begin = first_day * DAY_SECONDS // unit
+        period, shift = DAYS * DAY_SECONDS // unit, copy * DAY_SECONDS // unit
         # Subtracts whole periods, because a floating-point remainder would lose the fraction.
         return f"{column} + {shift} - {period} * (CAST({column} - {begin} + {shift} AS INTEGER) / {period})"
 
@@ -185,7 +185,7 @@ def _copy_block(connection: Any, copy: int, first_day: int) -> None:
         if column in TIME_COLUMNS:
             return later(column, 1)
         if column in {"day", "hour"}:
-            return later(column, DAY if column == "day" else 3_600)
+            return later(column, DAY_SECONDS if column == "day" else 3_600)
         if (column in {"incident", "session"} and table != "request") or (column == "id" and table != "project"):
             return f"CASE WHEN {column} = '' THEN '' ELSE {column} || '/{copy}' END"
         return column
@@ -209,7 +209,10 @@ def _copy_block(connection: Any, copy: int, first_day: int) -> None:
 
 def questions(now: float) -> dict[str, Ask]:
     """Return every report with its query, over all 90 days and over the last 30."""
-    everything, month, week, day = (ReportFilter(), *(ReportFilter(since=now - days * DAY) for days in (30, 7, 1)))
+    everything, month, week, day = (
+        ReportFilter(),
+        *(ReportFilter(since=now - days * DAY_SECONDS) for days in (30, 7, 1)),
+    )
     one = ReportFilter(project="web")
     asked: dict[str, Ask] = {
         "totals": lambda j: reports.totals(j, everything),
@@ -224,12 +227,12 @@ def questions(now: float) -> dict[str, Ask]:
         "recovery by kind": lambda j: reports.recovery(j, everything),
         "recovery by rung": lambda j: reports.recovery_by_rung(j, everything),
         "recovery by rung, 1 project": lambda j: reports.recovery_by_rung(j, one),
-        "rungs, prompts and models": lambda j: reports.rescues(j, everything),
-        "rungs, 30 days": lambda j: reports.rescues(j, month, (ReportPart.RUNG,)),
+        "rungs, prompts and models": lambda j: reports.rung_effects(j, everything),
+        "rungs, 30 days": lambda j: reports.rung_effects(j, month, (ReportPart.RUNG,)),
         "latency": lambda j: reports.latency(j, everything),
         "latency, 30 days": lambda j: reports.latency(j, month),
-        "spirals": lambda j: spirals(j, everything),
-        "spirals, 30 days": lambda j: spirals(j, month),
+        "spirals": lambda j: stuck_sessions(j, everything),
+        "spirals, 30 days": lambda j: stuck_sessions(j, month),
         "groups": lambda j: groups(j, now=now),
         "success figures": lambda j: success(j, everything),
         "success figures by day": lambda j: success_by_day(j, everything),
@@ -307,13 +310,13 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="directory in which to keep the journals")
     options = parser.parse_args()
     sizes = [50_000] if options.quick else [1_000_000, *([10_000_000] if options.big else [])]
-    now = float(int(time() // DAY) * DAY)
+    now = float(int(time() // DAY_SECONDS) * DAY_SECONDS)
     missed = 0
     with tempfile.TemporaryDirectory() as temporary:
         for size in sizes:
             path = (options.keep or Path(temporary)) / f"journal-{size}.db"
             began = perf_counter()
-            journal, events = generate(path, size, now - DAYS * DAY)
+            journal, events = generate(path, size, now - DAYS * DAY_SECONDS)
             made = perf_counter() - began
             goal = GOALS.get(size, 100)
             rows = {

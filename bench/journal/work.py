@@ -95,7 +95,7 @@ class RecordingConnection(SqliteConnection):
         return rows
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        super().many(sql, rows)
+        super().executemany(sql, rows)
         self.noted[-1].append((sql, rows))
 
     def begin(self) -> None:

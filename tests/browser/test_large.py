@@ -11,7 +11,7 @@ import pytest
 from bench.journal import reports
 from playwright.sync_api import expect
 
-from rung.store.read_models.batch import DAY
+from rung.store.read_models.batch import DAY_SECONDS
 from tests.browser.conftest import up
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ PAGES = {
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service over a generated journal."""
     place = tmp_path_factory.mktemp("large") / "journal.db"
-    journal, events = reports.generate(place, EVENTS, time.time() - reports.DAYS * DAY)
+    journal, events = reports.generate(place, EVENTS, time.time() - reports.DAYS * DAY_SECONDS)
     assert events >= EVENTS
     ((sessions,),) = journal.read("SELECT count(*) FROM session")
     assert sessions >= EVENTS // 100

@@ -133,7 +133,7 @@ def test_nothing_recorded_is_said(recorded: Recorded) -> None:
 def test_wrong_reports(recorded: Recorded) -> None:
     """An invalid report, time or filter is a one-line error; exit code 2."""
     assert "did you mean failures?" in refused("report", "failurs")
-    assert "session: 'a' is invalid; must be left out" in refused("report", "latency", "--session", "a")
+    assert "session: 'a' is invalid; must be omitted" in refused("report", "latency", "--session", "a")
     assert "until" in refused("report", "--since", "2027-01-02", "--until", "2027-01-01")
     for arguments in (("--since", "yesterday"), ("recovery", "--by", "kind"), ("--limit", "0")):
         done = run("report", *arguments)

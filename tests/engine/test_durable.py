@@ -193,7 +193,7 @@ def forget_the_end(journal: Journal) -> None:
         connection.execute("UPDATE run SET owner = '', lease = 0")
 
     journal.write(work, lambda _: True).result()
-    journal.read_models.forget()
+    journal.read_models.clear_cache()
 
 
 def test_attended_in_the_terms(world: Callable[[list[Any]], World]) -> None:
@@ -304,7 +304,7 @@ def test_a_failure_nobody_decided_about(world: Callable[[list[Any]], World]) -> 
     here.journal.write(
         lambda connection: connection.execute("DELETE FROM event WHERE name = 'decided'"), lambda _: True
     ).result()
-    here.journal.read_models.forget()
+    here.journal.read_models.clear_cache()
     dying(here.journal, 10_000)
     outcome = here.recover()
     assert (outcome.status, outcome.attempts, here.made) == ("recovered", 2, 2)

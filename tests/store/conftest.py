@@ -1,4 +1,4 @@
-"""Both kinds of store, real ones: a new SQLite file or a new schema in a real PostgreSQL for every test."""
+"""Fixtures of both back ends: a new SQLite file or a new schema in a real PostgreSQL for every test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sqlite_url(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The URL of a server that is there for the tests; without one they fail, they are not skipped."""
+    """URL of the test server; without one, tests fail instead of being skipped."""
     if given := os.environ.get(postgres.GIVEN):
         yield given
         return
@@ -38,7 +38,7 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
-    """A schema of its own in that server."""
+    """URL of a new schema in the test server."""
     import psycopg
 
     schema = f"test_{os.getpid()}_{next(_NUMBERS)}"
@@ -50,19 +50,19 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest) -> str:
-    """Of a new store, of either kind."""
+    """URL of a new store of either kind."""
     found: str = request.getfixturevalue(f"{request.param}_url")
     return found
 
 
 @pytest.fixture
 def make_journal(url: str) -> Iterator[Callable[[], Journal]]:
-    """Opens the same store again and again; what was said in trouble is an error at the end."""
+    """Function that opens the same store repeatedly; any warning fails the test at its end."""
     opened: list[Journal] = []
     said: list[str] = []
 
     def make() -> Journal:
-        opened.append(open_journal(url, tell=said.append))
+        opened.append(open_journal(url, on_warning=said.append))
         return opened[-1]
 
     yield make

@@ -1,7 +1,7 @@
-"""A real PostgreSQL for tests, thrown away afterwards.
+"""Temporary PostgreSQL server for tests.
 
-`python tests/store/postgres.py COMMAND…` runs a command with its address in RUNG_POSTGRES. Where PostgreSQL is
-not installed it is, if that is ours to do; if not, or if that fails, the tests fail: they are never skipped.
+`python tests/store/postgres.py COMMAND…` runs a command with the server's address in RUNG_POSTGRES. A missing
+PostgreSQL is installed where that is allowed; otherwise the tests fail. They are never skipped.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GIVEN: Final = "RUNG_POSTGRES"  # the address of a server that is there already: no other is started
-ROOT: Final = "RUNG_POSTGRES_ROOT"  # where Debian's packages put the programs, by version
+GIVEN: Final = "RUNG_POSTGRES"  # address of an existing server: no other is started
+ROOT: Final = "RUNG_POSTGRES_ROOT"  # directory of Debian's packages, by version
 USER: Final = "postgres"  # PostgreSQL does not run as root
 
-# Nothing here survives a power cut, nor should it: tests are quicker so.
+# Durability is off: tests are faster, and no data must survive a power loss.
 SETTINGS: Final = {
     "listen_addresses": "",
     "fsync": "off",
@@ -36,11 +36,11 @@ SETTINGS: Final = {
 
 
 def programs() -> Path:
-    """The directory with PostgreSQL's programs; installs them where it may, else says in one line what is missing."""
+    """Return the directory with PostgreSQL's programs; install them if possible, else exit with one line."""
     found = _found()
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
         with Path(tempfile.gettempdir(), "rung-postgres.lock").open("w") as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)  # of several test processes one installs it
+            fcntl.flock(turn, fcntl.LOCK_EX)  # only one of several test processes installs it
             found = _found() or _install()
     if found is None:
         raise RuntimeError("the tests of the store need PostgreSQL: apt-get install postgresql")
@@ -48,7 +48,7 @@ def programs() -> Path:
 
 
 def _install() -> Path | None:
-    """Debian's package; its lists may be old, or not there at all."""
+    """Install Debian's package; its lists may be outdated or missing."""
     sys.stderr.write("PostgreSQL is not here: installing it (apt-get install postgresql)\n")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ("apt-get", "install", "-y", "-q", "--no-install-recommends", "postgresql")
@@ -76,7 +76,7 @@ def _found() -> Path | None:
 
 @contextmanager
 def server(**settings: str) -> Iterator[str]:
-    """A server of its own in a directory of its own, reached through a socket in it; its URL."""
+    """Start a server in a temporary directory, listening on a socket in it; return its URL."""
     bin_, home = programs(), Path(tempfile.mkdtemp(prefix="rung-pg-", dir="/tmp"))  # a socket's path must be short
     user = _somebody() if os.geteuid() == 0 else None
     if user is not None:
@@ -93,13 +93,13 @@ def server(**settings: str) -> Iterator[str]:
 
 
 def _watchman(user: pwd.struct_passwd | None, stop: str, home: Path) -> subprocess.Popen[bytes]:
-    """Stops the server and clears up when its input ends: also when the tests are killed."""
+    """Stop the server and clean up when standard input ends, which also happens when the tests are killed."""
     script = f"cat >/dev/null; {stop} >/dev/null 2>&1; rm -rf {shlex.quote(str(home))}"
     return subprocess.Popen(["sh", "-c", script], cwd="/", stdin=subprocess.PIPE, start_new_session=True, **_as(user))
 
 
 def restart(url: str) -> None:
-    """Stop the server of this URL at once, as a crash would, and start it again."""
+    """Stop the server of this URL immediately, like a crash, and start it again."""
     home = Path(url.partition("?host=")[2].partition("&")[0])
     user = _somebody() if os.geteuid() == 0 else None
     control = (programs() / "pg_ctl", "-D", home / "data", "-l", home / "log", "-w", "-t", "60")
@@ -120,7 +120,7 @@ def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
 
 def _run(user: pwd.struct_passwd | None, *command: str | Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    # Not a pipe: the server would inherit it, and whoever reads it would wait for the server's end.
+    # Not a pipe: the server would inherit it, and its reader would wait for the server's end.
     with tempfile.TemporaryFile() as said:
         words = [str(part) for part in command]
         done = subprocess.run(words, cwd="/", env=environment, stdout=said, stderr=said, check=False, **_as(user))
@@ -130,7 +130,7 @@ def _run(user: pwd.struct_passwd | None, *command: str | Path) -> None:
 
 
 def main() -> int:
-    """Run a command beside a server of its own, or the one that was given."""
+    """Run a command with a temporary server, or with the given one."""
     if os.environ.get(GIVEN):
         return subprocess.run(sys.argv[1:], check=False).returncode
     try:

@@ -1,4 +1,4 @@
-"""A journal made by real recoveries, and their events beside it, so that every number can be counted by hand."""
+"""Journal of real recoveries together with their events, so that tests can count by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_IDEA = ValueError("no idea what to do")
 
 
 class Tried(NamedTuple):
-    """An attempt as its event tells it, with what held at that moment."""
+    """Attempt from its event, with the state at that moment."""
 
     outcome: rung.Outcome[Any]
     project: str
@@ -40,7 +40,7 @@ class Tried(NamedTuple):
 
 
 class Recorded:
-    """Recovers into a journal, one call after the other, on a clock of its own."""
+    """Runs recoveries into a journal, one after the other, on a fake clock."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -48,7 +48,7 @@ class Recorded:
         self.outcomes: list[rung.Outcome[Any]] = []
 
     def recover(self, *items: Any, model: str = "small", session: str = "", policy: str = "task", **ports: Any) -> str:
-        """Follow a script in which each attempt takes two seconds and costs a cent; the incident's id."""
+        """Run a script in which each attempt takes two seconds and costs a cent; return the incident's id."""
         outcome = rung.recover_sync(
             Script(*(self._slow(item) for item in items)),
             "do it",
@@ -74,7 +74,7 @@ class Recorded:
         return attempt
 
     def story(self) -> None:
-        """A bit of everything, over three days and two projects."""
+        """Record a mix of incidents over three days and two projects."""
         self.journal.project = "web"
         self.recover("fine", session="a")
         self.recover(HttpError(429, "slow down"), "fine", session="a")
@@ -94,7 +94,7 @@ class Recorded:
         self.recover(NO_IDEA, session="d")
 
     def tried(self) -> Iterator[Tried]:
-        """Every attempt there was, read off the outcomes' own events."""
+        """Return all attempts, from the events of the outcomes."""
         for outcome in self.outcomes:
             opened = outcome.events[0]
             assert isinstance(opened, ev.Opened)
@@ -111,17 +111,17 @@ class Recorded:
                     model = event.model
 
     def decisions(self, kind: type) -> int:
-        """How often this was decided."""
+        """Return how often this was decided."""
         made = (event for outcome in self.outcomes for event in outcome.events if isinstance(event, ev.Decided))
         return sum(isinstance(event.decision, kind) for event in made)
 
 
 def first_failure(outcome: rung.Outcome[Any]) -> ev.AttemptFailed | None:
-    """Where the trouble began."""
+    """Return the first failure."""
     return next((event for event in outcome.events if isinstance(event, ev.AttemptFailed)), None)
 
 
 def took(outcomes: Sequence[rung.Outcome[Any]]) -> float:
-    """The mean time from the first failure to the end."""
+    """Return the mean time from the first failure to the end."""
     times = [outcome.events[-1].at - failed.at for outcome in outcomes if (failed := first_failure(outcome))]
     return sum(times) / len(times)

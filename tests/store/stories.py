@@ -1,4 +1,4 @@
-"""What the tests of the store tell a journal, and how they look at all that is in it."""
+"""Generated events for tests of the store, and helpers that read all its tables."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ endings = st.one_of(
 
 @st.composite
 def stories(draw: st.DrawFn, name: str) -> list[ev.Event]:
-    """Every kind of event, with anything in it, in an order that can be."""
+    """Strategy: events of every class with any content, in a valid order."""
     terms = TERMS._replace(project=draw(texts), session=draw(texts), rungs=tuple(draw(st.lists(texts, max_size=3))))
     opened = ev.Opened(draw(at), name, terms, draw(st.none() | requests), parent=draw(texts))
     return [opened, *draw(st.lists(going_on, max_size=5)), *draw(st.lists(endings, max_size=1))]
@@ -108,18 +108,18 @@ def succeeded(when: float = NOON, dollars: float = 0.5) -> ev.AttemptSucceeded:
 
 
 def emptied(journal: Journal) -> None:
-    """Take everything out."""
+    """Delete all rows."""
 
     def work(connection: BackendConnection) -> None:
         for table in (*READ_MODELS, "event", "message"):
             connection.execute(f"DELETE FROM {table}")
 
     journal.write(work, lambda _: False).result(30)
-    journal.read_models.forget()
+    journal.read_models.clear_cache()
 
 
 def tables(journal: Journal) -> dict[str, list[Row]]:
-    """All that is read off the events, in an order of its own."""
+    """Return all read models in a stable order."""
     return {
         table: sorted(journal.read(f"SELECT * FROM {table}"), key=lambda row: json.dumps(row[: len(KEYS[table])]))
         for table in READ_MODELS
@@ -127,7 +127,7 @@ def tables(journal: Journal) -> dict[str, list[Row]]:
 
 
 def differences(one: dict[str, list[Row]], other: dict[str, list[Row]]) -> list[Any]:
-    """Where they are not the same; sums of floats depend on their order in the last digits."""
+    """Return the differences, ignoring the last digits of float sums, which depend on the order."""
     return [
         (table, *pair)
         for table in READ_MODELS
@@ -148,7 +148,7 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def everything(journal: Journal) -> str:
-    """Every text of every table."""
+    """Return every text of every table."""
     if type(journal.backend).__name__ == "SqliteBackend":
         names = journal.read("SELECT name FROM sqlite_schema WHERE type = 'table'")
     else:

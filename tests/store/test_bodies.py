@@ -1,4 +1,4 @@
-"""An event as it is kept: whichever way its JSON is put together, it is that of the codec, without secrets."""
+"""Event encoding: both encoders yield the codec's JSON without secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rung.core.domain import events as ev
 from rung.core.domain.event_codec import from_json, to_json
 from rung.core.domain.failures import Evidence, Failure, Kind
-from rung.store.journal.event_encoding import kept
+from rung.store.journal.event_encoding import encode
 
 if TYPE_CHECKING:
     from rung.core.domain.events import Event
@@ -46,9 +46,9 @@ EVENTS = (
 
 @given(EVENTS)
 def test_as_the_codec_has_it(event: Event) -> None:
-    """It is read back as the event that is read off; without a secret or a long text, that is what was given."""
-    for _ in range(2):  # the second time parts of it are known
-        made, name, body = kept(event)
+    """The JSON decodes to the encoded event; without secrets and long texts that is the original."""
+    for _ in range(2):  # the second time from the cache
+        made, name, body = encode(event)
         table = json.loads(body)
         assert SECRET not in body
         assert name == table["name"] == to_json(event)["name"]
@@ -62,7 +62,7 @@ def test_as_the_codec_has_it(event: Event) -> None:
 
 @pytest.mark.parametrize("times", [1, 600])
 def test_many_failures(times: int) -> None:
-    """Each has its own text, however many are remembered."""
+    """Each failure keeps its own text when the cache overflows."""
     for number in range(times):
         event = ev.AttemptFailed(1.0, Failure(Kind.NETWORK, True, "r", f"number {number}"), 1.0, 0.0, may_retry=True)
-        assert f"number {number}" in kept(event).body
+        assert f"number {number}" in encode(event).body

@@ -1,4 +1,4 @@
-"""What every store promises, on a real file and on a real server."""
+"""Conformance of both back ends, on a real file and on a real server."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rung.core.domain import events as ev
 from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.core.domain.request import Request
 from rung.store import open_journal
-from rung.store.backends.migrations import LATEST
+from rung.store.backends.migrations import LATEST_VERSION
 from rung.store.journal.journal import Journal
-from rung.store.journal.writer import LINGER
+from rung.store.journal.writer import LINGER_SECONDS
 from rung.testing import FakeClock, HttpError, Script
 from tests.properties.test_recovery import World, policies, steps
 from tests.store.stories import NOON, differences, emptied, everything, failed, opened, stories, succeeded, tables
@@ -62,7 +62,7 @@ def rows(journal: Journal, table: str) -> list[Any]:
 @few
 @given(data=st.data())
 def test_events_come_back(journal: Journal, data: st.DataObject) -> None:
-    """Whatever is in them, events come back equal, of the same class, in their order, however they were handed over."""
+    """Events of any content are read back equal, of the same class and in order, however they were appended."""
     name = f"i{next(_NUMBERS)}"
     events = data.draw(stories(name))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=3)))
@@ -75,7 +75,7 @@ def test_events_come_back(journal: Journal, data: st.DataObject) -> None:
 
 
 def test_stories_have_every_event() -> None:
-    """A new kind of event is told here, too, or this fails."""
+    """The generated events cover every event class; a new one must be added."""
     seen: set[type] = set()
 
     @settings(max_examples=200, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
@@ -88,7 +88,7 @@ def test_stories_have_every_event() -> None:
 
 
 def test_again(journal: Journal) -> None:
-    """What is handed over twice, or in part again, is kept and counted once."""
+    """Events appended twice, wholly or in part, are stored and counted once."""
     events: list[ev.Event] = [opened("a"), failed(), ev.Decided(NOON, ev.Repeat(0, 1.0, "again")), succeeded()]
     keep(journal, "a", 0, *events[:2])
     keep(journal, "a", 0, *events[:2])
@@ -103,7 +103,7 @@ def test_again(journal: Journal) -> None:
 
 
 def test_again_in_another_process(make_journal: Callable[[], Journal]) -> None:
-    """One that was begun elsewhere is gone on with: its row says the whole story."""
+    """An incident begun by another process and continued here has a complete row."""
     keep(make_journal(), "a", 0, opened("a"), failed())
     other = make_journal()
     keep(other, "a", 0, opened("a"), failed(), ev.Decided(NOON, ev.Repeat(0, 1.0, "again")))
@@ -114,7 +114,7 @@ def test_again_in_another_process(make_journal: Callable[[], Journal]) -> None:
 
 
 def test_back_and_forth(make_journal: Callable[[], Journal]) -> None:
-    """One that is gone on with elsewhere, and then here again, has a row of the whole story."""
+    """An incident continued by another process, and then here again, has a complete row."""
     here, there = make_journal(), make_journal()
     keep(here, "a", 0, opened("a"))
     keep(there, "a", 1, failed())
@@ -123,7 +123,7 @@ def test_back_and_forth(make_journal: Callable[[], Journal]) -> None:
 
 
 def test_out_of_order(journal: Journal) -> None:
-    """What comes late is kept, or refused; never acknowledged and dropped."""
+    """Late events are stored or rejected, never acknowledged and dropped."""
     keep(journal, "a", 0, opened("a"))
     keep(journal, "a", 2, succeeded())
     try:
@@ -134,7 +134,7 @@ def test_out_of_order(journal: Journal) -> None:
 
 
 def test_nothing(journal: Journal) -> None:
-    """An incident nobody told of has no events, and no events are no trouble."""
+    """An unknown incident has no events, and appending no events works."""
     keep(journal, "a", 0)
     assert journal.events("a") == []
     assert journal.flush(LONG)
@@ -144,7 +144,7 @@ def test_nothing(journal: Journal) -> None:
 
 
 def test_many_threads(journal: Journal) -> None:
-    """Nothing that many threads hand over at once is lost, counted twice or out of place."""
+    """Concurrent appends from many threads are not lost, counted twice or misplaced."""
 
     def work(number: int) -> None:
         for place in range(25):
@@ -164,7 +164,7 @@ def test_many_threads(journal: Journal) -> None:
 
 
 def test_awaited(journal: Journal) -> None:
-    """Events can be awaited, many at once, and are there when they have been."""
+    """Many appends can be awaited concurrently, and are stored afterwards."""
 
     async def one(number: int) -> int:
         await journal.append(f"a{number}", 0, [opened(f"a{number}"), succeeded()])
@@ -201,7 +201,7 @@ def start(url: str, name: str, many: int) -> subprocess.Popen[bytes]:
 
 
 def test_two_processes(url: str) -> None:
-    """Two processes that begin at once make one schema, lose nothing, and a reader that follows by `seq` sees all."""
+    """Two processes that start together create one schema, lose nothing, and a reader following `seq` sees all events."""
     processes = [start(url, name, 60) for name in ("x", "y")]
     seen: list[Any] = []
     journal = open_journal(url)
@@ -227,7 +227,7 @@ def test_two_processes(url: str) -> None:
 
 
 def test_fork(make_journal: Callable[[], Journal]) -> None:
-    """A fork in the middle of the work harms neither side: each writes on, and everything is there once."""
+    """A fork during writes harms neither process: both keep writing, and every event is stored once."""
     journal = make_journal()
     keep(journal, "before", 0, opened("before"))
     children = []
@@ -265,7 +265,7 @@ def test_fork(make_journal: Callable[[], Journal]) -> None:
 
 
 def together(journal: Journal, *works: Callable[[BackendConnection], Any]) -> list[Any]:
-    """Have these done in one transaction; what came of each."""
+    """Execute these in one transaction and return their results."""
     go = threading.Event()
     held = journal.write(lambda _: go.wait(LONG), lambda _: True)
     tickets = [journal.write(work, lambda _: False) for work in works]
@@ -283,7 +283,7 @@ def put(topic: str) -> Callable[[BackendConnection], str]:
 
 
 def test_one_bad_item(journal: Journal) -> None:
-    """What is wrong with one item is its own affair: its neighbours in the same transaction are kept, it leaves nothing."""
+    """An item that fails is rolled back alone: the other items of its transaction are written."""
 
     def half(connection: BackendConnection) -> None:
         put("half")(connection)
@@ -304,14 +304,14 @@ def test_one_bad_item(journal: Journal) -> None:
 
 
 def test_result_of_a_write(journal: Journal) -> None:
-    """A write gives back what its work returned, once it is durable."""
+    """A write's future resolves to the result of its work once it is durable."""
     assert journal.write(lambda connection: connection.execute("SELECT 1 + ?", (2,)), lambda _: True).result(LONG) == [
         (3,)
     ]
 
 
 def test_flush_and_close(make_journal: Callable[[], Journal]) -> None:
-    """After a flush, and after a close, everything that was handed over is there for others to read."""
+    """After a flush or a close, all appended events are visible to other readers."""
     journal, other = make_journal(), make_journal()
     for number in range(100):
         journal.append(f"q{number}", 0, [opened(f"q{number}")])
@@ -325,14 +325,14 @@ def test_flush_and_close(make_journal: Callable[[], Journal]) -> None:
 
 
 def test_reader_cannot_write(journal: Journal) -> None:
-    """A query that would change something is refused."""
+    """A query that would write is rejected."""
     with pytest.raises(Exception, match=r"(?i)read-?\s?only"):
         journal.read("DELETE FROM rung_schema")
-    assert rows(journal, "rung_schema") == [(LATEST,)]
+    assert rows(journal, "rung_schema") == [(LATEST_VERSION,)]
 
 
 def test_size(journal: Journal) -> None:
-    """Its size is known, and grows with what is in it."""
+    """The size is reported and grows with the content."""
     before = journal.backend.size()
     for number in range(60):
         keep(journal, f"i{number}", 0, opened(f"i{number}"), ev.StepCompleted(NOON, os.urandom(3000).hex()))
@@ -340,7 +340,7 @@ def test_size(journal: Journal) -> None:
 
 
 def test_queries_are_portable(journal: Journal) -> None:
-    """Question marks and percent signs in texts stay what they are; sums are plain numbers."""
+    """Question marks and percent signs in texts are preserved; sums are plain numbers."""
     keep(journal, "50% of a? 'quoted'", 0, opened("x"), succeeded())
     assert journal.read("SELECT n FROM event WHERE incident LIKE ? AND incident <> '100%?' ORDER BY n", ("50%",)) == [
         (0,),
@@ -351,7 +351,7 @@ def test_queries_are_portable(journal: Journal) -> None:
     assert [(type(value), value) for value in (whole, real, mean)] == [(int, 1), (float, 2.0), (float, 1.0)]
 
 
-# -- what is read off the events ---------------------------------------------------------------------
+# -- read models --------------------------------------------------------------------------------------
 
 
 @few
@@ -366,7 +366,7 @@ def test_queries_are_portable(journal: Journal) -> None:
     answers=st.lists(st.sampled_from(["approve", "decline", "retry", "stop", "model"]), max_size=3),
 )
 def test_rebuild(journal: Journal, scripts: list[tuple[Policy, list[Any], bool, str]], answers: list[str]) -> None:
-    """What was read off the events as they came is what is read off them afterwards, in every table."""
+    """A rebuild yields the read models that were derived incrementally, in every table."""
     clock = FakeClock(NOON + next(_NUMBERS) * 1e6)
     for policy, script, mends, session in scripts:
         world = World(script, answers, mends=mends)
@@ -393,7 +393,7 @@ def test_rebuild(journal: Journal, scripts: list[tuple[Policy, list[Any], bool, 
 @few
 @given(data=st.data())
 def test_rebuild_anything(journal: Journal, data: st.DataObject) -> None:
-    """The same for events in any order with anything in them."""
+    """A rebuild equals incremental derivation for generated events in any order."""
     emptied(journal)
     for _ in range(2):
         name = f"r{next(_NUMBERS)}"
@@ -405,7 +405,7 @@ def test_rebuild_anything(journal: Journal, data: st.DataObject) -> None:
 
 
 def test_rebuild_keeps_what_people_said(journal: Journal) -> None:
-    """A rebuild leaves what is not read off the events as it is."""
+    """A rebuild leaves tables that are not derived unchanged."""
     state = "INSERT INTO group_state (project, fingerprint, state, at, until) VALUES (?, ?, ?, ?, ?)"
     journal.write(
         lambda connection: connection.execute(state, ("p", "f", "resolved", NOON, None)), lambda _: False
@@ -415,7 +415,7 @@ def test_rebuild_keeps_what_people_said(journal: Journal) -> None:
 
 
 def test_rebuild_with_clocks_apart(make_journal: Callable[[], Journal]) -> None:
-    """Two machines whose clocks are apart: what came first in time did, whoever wrote it down first."""
+    """With clock skew between machines, event times decide the order, not the order of writing."""
     journal = make_journal()
     keep(journal, "late", 0, opened("late", when=NOON + 60), failed(NOON + 60))
     keep(journal, "early", 0, opened("early"), failed())
@@ -425,7 +425,7 @@ def test_rebuild_with_clocks_apart(make_journal: Callable[[], Journal]) -> None:
 
 
 def test_rebuild_with_two_models_in_a_batch(journal: Journal) -> None:
-    """A session's former model is the one before this one, however the events were batched."""
+    """A session's former model is its previous one, however the events were batched."""
     keep(journal, "a", 0, opened("a", model="tiny"), succeeded())
     handed = ev.Decided(NOON, ev.HandOver(1, "large", "", None, "too hard"))
     changed = ev.Changed(NOON, Request(prompt="do b", model="large"), "", ("model",), "")
@@ -436,7 +436,7 @@ def test_rebuild_with_two_models_in_a_batch(journal: Journal) -> None:
 
 
 class LosesItsConnection:
-    """A backend whose next commit fails once, as if the server went away before it."""
+    """Back end whose next commit fails once, as if the server had gone away before it."""
 
     def __init__(self, backend: StoreBackend) -> None:
         self.backend = backend
@@ -461,9 +461,9 @@ class LosesItsConnection:
 
 
 def test_rebuild_after_a_lost_connection(journal: Journal) -> None:
-    """A transaction that failed and was done again is counted once."""
+    """A transaction that failed and was retried is counted once."""
     backend = LosesItsConnection(journal.backend)
-    with Journal(backend, tell=lambda _: None) as other:
+    with Journal(backend, on_warning=lambda _: None) as other:
         keep(other, "a", 0, opened("a"))
         backend.fails = True
         keep(other, "a", 1, failed())
@@ -474,7 +474,7 @@ def test_rebuild_after_a_lost_connection(journal: Journal) -> None:
         assert not differences(before, tables(other))
 
 
-# -- what must not be in it --------------------------------------------------------------------------
+# -- secrets and invalid texts ------------------------------------------------------------------------
 
 KEYS = ("sk-ant-api03-" + "Zq9" * 12, "ghp_" + "a1B2" * 9, "AKIA" + "Q7R8" * 4, "hunter2hunter2")
 
@@ -507,7 +507,7 @@ def with_secrets(journal: Journal) -> None:
 
 
 def test_no_secret_in_any_table(journal: Journal) -> None:
-    """Keys in a prompt, a message, a parameter, an error, a header, a finished step: none of them is kept."""
+    """Secrets in a prompt, message, parameter, error, header or finished step are not stored."""
     with_secrets(journal)
     found = everything(journal)
     assert "overloaded" in found
@@ -515,7 +515,7 @@ def test_no_secret_in_any_table(journal: Journal) -> None:
 
 
 def test_no_secret_in_any_byte(sqlite_url: str) -> None:
-    """Nor are they in the file, in its log, or in what was deleted."""
+    """Secrets are not in the file, its WAL, or deleted pages."""
     with open_journal(sqlite_url) as journal:
         with_secrets(journal)
         # Not by open(): closing the file again would free SQLite's locks on it.
@@ -537,13 +537,13 @@ def test_no_secret_in_any_byte(sqlite_url: str) -> None:
     ids=["crash", "question", "hand-over", "end"],
 )
 def test_no_secret_is_read_off(journal: Journal, event: ev.Event) -> None:
-    """Nor is a key kept in what is read off the events: what broke, what was asked, why it ended."""
+    """Secrets are not in the read models: crashes, questions, reasons."""
     keep(journal, "a", 0, opened("a"), event)
     assert KEYS[0] not in everything(journal)
 
 
 def test_rebuild_with_secrets(journal: Journal) -> None:
-    """What is read off the events is the same when it is made again from what was kept of them."""
+    """A rebuild from redacted events yields the same read models."""
     with_secrets(journal)
     before = tables(journal)
     journal.rebuild()
@@ -552,7 +552,7 @@ def test_rebuild_with_secrets(journal: Journal) -> None:
 
 @pytest.mark.parametrize("strange", ["\ud800 half", "nul \x00 nul", "\udfff\x00"], ids=["surrogate", "nul", "both"])
 def test_strange_texts(journal: Journal, strange: str) -> None:
-    """Halves of surrogates and NULs, wherever they are: kept as well as they can be, and they stop nothing."""
+    """Lone surrogates and NULs in any text are replaced and block nothing."""
     request = Request(prompt=strange, model=strange, agent=strange, messages=({"role": strange, "content": strange},))
     begun = opened("a", project=strange, session=strange, rungs=(strange,))._replace(request=request)
     keep(
@@ -592,7 +592,7 @@ def repeat() -> ev.Event:
 
 
 def between_others(journal: Journal, events: list[ev.Event]) -> None:
-    """Hand it over between two others, so that they are one transaction."""
+    """Append it between two others in one transaction."""
     go = threading.Event()
     journal.write(lambda _: go.wait(LONG), lambda _: True)
     journal.append("good", 0, [opened("good"), succeeded()])
@@ -604,25 +604,25 @@ def between_others(journal: Journal, events: list[ev.Event]) -> None:
 
 @pytest.mark.parametrize("bad", BAD)
 def test_a_bad_row_stops_nobody(url: str, bad: str) -> None:
-    """An event whose row a store refuses is kept itself, and so is what comes with it and after it, counted once."""
+    """An event whose read-model row is rejected is still stored, as are all others, counted once."""
     said: list[str] = []
     events = BAD[bad]("bad")
-    with open_journal(url, tell=said.append) as journal:
+    with open_journal(url, on_warning=said.append) as journal:
         between_others(journal, events)
         assert journal.last_error == ""
         assert len(journal.events("bad")) == len(events)
         rows_of = {name for (name,) in journal.read("SELECT id FROM incident WHERE status <> 'open'")}
         assert {"good", "next"} <= rows_of
-        if bad in TAKEN:  # what can be put right is counted
+        if bad in TAKEN:  # clamped values are counted
             assert said == []
             assert "bad" in rows_of
             assert rows(journal, "by_hour") != []
             before = tables(journal)
             journal.rebuild()
             assert not differences(before, tables(journal))
-        elif "bad" not in rows_of:  # what cannot is told: whose it is, and what is wrong with it
+        elif "bad" not in rows_of:  # others are reported with the incident and the error
             assert len(said) == 1
-            assert "incident bad, event 0 is kept, but not in the reports: " in said[0]
+            assert "incident bad, event 0 is written, but missing from the reports: " in said[0]
         ((counted,),) = journal.read("SELECT sum(n) FROM by_end WHERE status = 'succeeded'")
         assert counted == 3 - ("bad" not in rows_of) - (bad == "rung" and "bad" in rows_of)
         ((spent,),) = journal.read("SELECT sum(dollars) FROM by_hour")
@@ -630,7 +630,7 @@ def test_a_bad_row_stops_nobody(url: str, bad: str) -> None:
 
 
 def test_a_long_text_is_cut(journal: Journal) -> None:
-    """A text too long to keep is cut in the middle; the event can be read."""
+    """A text that is too long is clipped in the middle; the event stays readable."""
     keep(journal, "a", 0, opened("a"), ev.StepCompleted(NOON, "x" * 2_000_000))
     found = journal.events("a")[1]
     assert isinstance(found, ev.StepCompleted)
@@ -638,7 +638,7 @@ def test_a_long_text_is_cut(journal: Journal) -> None:
 
 
 def test_script_recovers_into_it(journal: Journal) -> None:
-    """A recovery as anybody makes it is in the journal, event by event."""
+    """An ordinary recovery is in the journal, event by event."""
     outcome = rung.recover_sync(
         Script(HttpError(529), HttpError(529), "good"),
         Request(prompt="hello", model="small"),
@@ -654,7 +654,7 @@ def test_script_recovers_into_it(journal: Journal) -> None:
     assert journal.read("SELECT status, attempts, failures FROM incident") == [("recovered", 3, 2)]
 
 
-# -- notes -------------------------------------------------------------------------------------------
+# -- lazy appends -------------------------------------------------------------------------------------
 
 
 def story(name: str, when: float) -> list[ev.Event]:
@@ -662,7 +662,7 @@ def story(name: str, when: float) -> list[ev.Event]:
 
 
 def test_notes(make_journal: Callable[[], Journal]) -> None:
-    """Calls that went well are handed over as notes, by many threads; a flush, or a close, has them all."""
+    """Successful calls appended lazily by many threads are all stored after a flush or a close."""
     journal, other = make_journal(), make_journal()
 
     def tell(which: int) -> None:
@@ -685,19 +685,19 @@ def test_notes(make_journal: Callable[[], Journal]) -> None:
 
 
 def test_a_note_arrives_by_itself(journal: Journal) -> None:
-    """Without a flush, too, and soon."""
+    """Lazy appends are written soon without a flush."""
     journal.append_lazy(story, "a", NOON)
     wait_until(lambda: len(journal.events("a")) == 2)
 
 
 def test_how_it_ended(url: str) -> None:
-    """The last events of an incident come by themselves, whatever room there is for notes: at once, and after a rest."""
-    with open_journal(url, room=0) as journal:
+    """Final events are written even when the lazy queue is full: at once, and after the writer was idle."""
+    with open_journal(url, max_lazy_items=0) as journal:
         for name in ("a", "b"):
             keep(journal, name, 0, opened(name), failed())
             journal.append_final(name, 2, [succeeded()])
             wait_until(partial(recovered, journal, name))
-            time.sleep(2 * LINGER)  # the writer rests
+            time.sleep(2 * LINGER_SECONDS)  # the writer is idle
 
 
 def recovered(journal: Journal, name: str) -> bool:
@@ -705,21 +705,21 @@ def recovered(journal: Journal, name: str) -> bool:
 
 
 def test_a_bad_note(url: str) -> None:
-    """A note that cannot be made into events is told, and stops nobody."""
+    """A lazy append that raises is reported and blocks nothing."""
     said: list[str] = []
-    with open_journal(url, tell=said.append) as journal:
+    with open_journal(url, on_warning=said.append) as journal:
         journal.append_lazy(story, "a", NOON)
         journal.append_lazy(lambda: 1 / 0)  # type: ignore[arg-type, return-value]
         journal.append_lazy(story, "b", NOON)
         assert journal.flush(LONG)
         assert journal.read("SELECT count(*) FROM incident") == [(2,)]
-    assert said == ["a call could not be kept: ZeroDivisionError: division by zero"]
+    assert said == ["a call could not be recorded: ZeroDivisionError: division by zero"]
 
 
 def test_more_notes_than_can_be_kept(url: str) -> None:
-    """Whoever is too fast for the journal does not wait, nor fills the memory: what is left out is counted and told."""
+    """Callers faster than the journal neither wait nor fill the memory: dropped calls are counted and reported."""
     said: list[str] = []
-    with open_journal(url, tell=said.append, room=50) as journal:
+    with open_journal(url, on_warning=said.append, max_lazy_items=50) as journal:
         go = threading.Event()
         journal.write(lambda _: go.wait(LONG), lambda _: True)
         for number in range(60):
@@ -727,4 +727,4 @@ def test_more_notes_than_can_be_kept(url: str) -> None:
         go.set()
         assert journal.flush(LONG)
         assert journal.read("SELECT count(*) FROM incident") == [(50,)]
-    assert said == ["the journal could not keep up: 10 calls that went well are not in it"]
+    assert said == ["the journal could not keep up: 10 successful calls were not recorded"]

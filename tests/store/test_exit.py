@@ -1,4 +1,4 @@
-"""The end of a process: what was handed over is in the journal, though nobody closed it; a stuck store holds up nobody."""
+"""Process exit: appended events are written without a close, and a stuck store does not block the exit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[2]
 MANY = 500
 WRITE = f"""
 import sys
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.store import open_journal
-journal = open_journal(sys.argv[1], tell=lambda said: print(said, flush=True))
+journal = open_journal(sys.argv[1], on_warning=lambda said: print(said, flush=True))
 def tell(name):
     for number in range({MANY}):
         one = f"{{name}}{{number}}"
-        events = [ev.Opened(1.0, one, ev.Terms("task", "task")), ev.AttemptSucceeded(2.0, 1.0, 0.0)]
+        events = [ev.Opened(1.0, one, ev.IncidentContext("task", "task")), ev.AttemptSucceeded(2.0, 1.0, 0.0)]
         journal.append(one, 0, events)
 """
 ENDS = {
@@ -53,7 +53,7 @@ def ended(url: str, code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("how", ENDS)
 def test_written_at_the_end(url: str, how: str) -> None:
-    """However a process ends by itself, what it handed over is there."""
+    """Appended events are written however the process exits by itself."""
     code, status = ENDS[how]
     done = ended(url, code)
     assert done.returncode == status, done.stderr
@@ -63,7 +63,7 @@ def test_written_at_the_end(url: str, how: str) -> None:
 
 
 def test_a_stuck_store(sqlite_url: str) -> None:
-    """Where another process does not let go of the file, it ends all the same, and what is lost is said."""
+    """When another process keeps the file locked, the process still exits and reports the loss."""
     open_journal(sqlite_url).close()
     code = (
         "import apsw; other = apsw.Connection(sys.argv[1]); "

@@ -1,4 +1,4 @@
-"""Export and retention: every row once, in every format; what is pruned is gone and still counted."""
+"""Export and retention: every row once in every format; pruned incidents are deleted and stay counted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from rung.core.domain.errors import ConfigError, StoreError
 from rung.core.domain.event_codec import from_json
 from rung.store import open_journal
-from rung.store.journal.export import TABLES, ExportFormat, ExportSubject, cell, export, pages
-from rung.store.journal.retention import check, prune, vacuum, was_pruned
+from rung.store.journal.export import TABLES, ExportFormat, ExportSubject, escape_cell, export, pages
+from rung.store.journal.retention import check_integrity, prune, vacuum, was_pruned
 from rung.store.queries import reports
 from rung.store.queries.reports_sql import GroupBy, ReportFilter
 from rung.store.read_models.batch import COUNTS
@@ -51,7 +51,7 @@ def told(journal: Journal) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("what", ExportSubject)
 @pytest.mark.parametrize("size", [1, 3, 1_000])
 def test_pages_hold_every_row_once_in_order(recorded: Recorded, what: ExportSubject, size: int) -> None:
-    """However large a page is, every row comes once, in the order of its key."""
+    """Every row is exported once, in key order, for any page size."""
     _, columns, key = TABLES[what]
     rows = [row for page in pages(recorded.journal, what, size=size) for row in page]
     table = TABLES[what].source.table
@@ -61,7 +61,7 @@ def test_pages_hold_every_row_once_in_order(recorded: Recorded, what: ExportSubj
 
 
 def test_events_come_back_as_they_were(recorded: Recorded) -> None:
-    """JSON lines of events are the events themselves: read again they are equal, in their order."""
+    """JSON lines of events decode to equal events, in order."""
     lines = told(recorded.journal)
     for outcome in recorded.outcomes:
         mine = [line for line in lines if line["incident"] == outcome.id]
@@ -71,8 +71,8 @@ def test_events_come_back_as_they_were(recorded: Recorded) -> None:
 
 @pytest.mark.parametrize("what", [ExportSubject.ATTEMPTS, ExportSubject.INCIDENTS])
 def test_csv_json_and_parquet_say_the_same(recorded: Recorded, what: ExportSubject, tmp_path: Path) -> None:
-    """The three formats hold the same rows; numbers are numbers where the format knows them."""
-    from pyarrow import parquet  # type: ignore[import-untyped]  # it ships no types
+    """The three formats contain the same rows; numbers stay numbers where the format has them."""
+    from pyarrow import parquet  # type: ignore[import-untyped]  # ships no types
 
     journal = recorded.journal
     as_json = [json.loads(line) for line in exported(journal, what, ExportFormat.JSONL).splitlines()]
@@ -85,7 +85,7 @@ def test_csv_json_and_parquet_say_the_same(recorded: Recorded, what: ExportSubje
 
 @pytest.mark.parametrize("what", ExportSubject)
 def test_an_export_is_narrowed_like_a_report(recorded: Recorded, what: ExportSubject) -> None:
-    """A project and a time narrow attempts and incidents, and events by their incident's project."""
+    """Exports are filtered by project and time; events by their incident's project."""
     total = sum(len(page) for page in pages(recorded.journal, what))
     parts = [sum(len(page) for page in pages(recorded.journal, what, ReportFilter(project=p))) for p in ("web", "api")]
     assert sum(parts) == total
@@ -96,7 +96,7 @@ def test_an_export_is_narrowed_like_a_report(recorded: Recorded, what: ExportSub
 
 
 def test_an_empty_export_has_its_heading(url: str) -> None:
-    """Nothing recorded: a CSV of one line, no JSON lines, a Parquet file with columns and no rows."""
+    """An empty journal exports a CSV header, no JSON lines, and a Parquet file without rows."""
     from pyarrow import parquet
 
     with open_journal(url) as journal:
@@ -109,13 +109,13 @@ def test_an_empty_export_has_its_heading(url: str) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-2", "@cmd", "\t=1"])
 def test_a_spreadsheet_runs_no_stranger_s_formula(text: str) -> None:
-    """An error text that a spreadsheet would take for a formula is made a text; numbers stay what they are."""
-    assert cell(text) == f"'{text}"
-    assert (cell("x=1"), cell(-2.5), cell(None), cell("")) == ("x=1", -2.5, None, "")
+    """Texts that a spreadsheet would run as formulas are escaped; numbers are unchanged."""
+    assert escape_cell(text) == f"'{text}"
+    assert (escape_cell("x=1"), escape_cell(-2.5), escape_cell(None), escape_cell("")) == ("x=1", -2.5, None, "")
 
 
 def test_parquet_without_pyarrow(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the extra, one line says what to install."""
+    """Without pyarrow, one line says what to install."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(StoreError, match=r"pip install 'rung\[parquet\]'"):
         export(recorded.journal, ExportSubject.ATTEMPTS, ExportFormat.PARQUET, io.BytesIO())
@@ -133,7 +133,7 @@ def left(journal: Journal) -> set[str]:
 
 
 def test_what_is_old_goes_whole_and_stays_counted(recorded: Recorded) -> None:
-    """Pruned incidents leave no row behind in any table; the others, and every count and report, are as before."""
+    """Pruning deletes all rows of the incidents; other rows, counts and reports are unchanged."""
     journal, cut = recorded.journal, START + DAY / 2
     before, totals = counts(journal), reports.totals(journal, ReportFilter())
     old = {outcome.id for outcome in recorded.outcomes if outcome.events[-1].at < cut}
@@ -153,7 +153,7 @@ def test_what_is_old_goes_whole_and_stays_counted(recorded: Recorded) -> None:
 
 
 def test_requests_go_with_the_last_incident_that_made_them(recorded: Recorded) -> None:
-    """A request that a younger incident made as well is kept; when all are gone, so are all requests."""
+    """A request used by a younger incident is kept; without incidents, no requests remain."""
     journal = recorded.journal
     prune(journal, older_than=START + DAY / 2)
     kept = {row[0] for row in journal.read("SELECT digest FROM request")}
@@ -164,9 +164,9 @@ def test_requests_go_with_the_last_incident_that_made_them(recorded: Recorded) -
 
 
 def test_an_open_incident_is_never_pruned(recorded: Recorded) -> None:
-    """However old it is, an incident that has not ended stays, with all its events."""
+    """An open incident is never pruned, whatever its age."""
     journal = recorded.journal
-    events = recorded.outcomes[1].events[:3]  # one that was cut off after its first decision
+    events = recorded.outcomes[1].events[:3]  # interrupted after its first decision
     opened = events[0]._replace(id="open-1")  # type: ignore[call-arg]  # the first event is Opened
     journal.append("open-1", 0, (opened, *events[1:])).result()
     prune(journal, older_than=recorded.clock.now() + DAY)
@@ -177,13 +177,13 @@ def test_an_open_incident_is_never_pruned(recorded: Recorded) -> None:
 
 
 def test_one_project_is_pruned_alone(recorded: Recorded) -> None:
-    """With a project, only that project's incidents go."""
+    """With a project, only its incidents are pruned."""
     prune(recorded.journal, older_than=recorded.clock.now() + 1, project="web")
     assert {row[0] for row in recorded.journal.read("SELECT project FROM incident")} == {"api"}
 
 
 def test_more_than_one_batch(url: str) -> None:
-    """Many incidents are taken out in many short transactions, all of them."""
+    """Many incidents are pruned in many short transactions."""
     with open_journal(url) as journal:
         made = Recorded(journal)
         for _ in range(10):
@@ -193,7 +193,7 @@ def test_more_than_one_batch(url: str) -> None:
 
 
 def test_down_to_a_size(tmp_path: Path) -> None:
-    """With a size, the oldest go until the file is that small, and the youngest stay."""
+    """With a size, the oldest incidents are pruned until the file fits."""
     with open_journal(tmp_path / "journal.db") as journal:
         made = Recorded(journal)
         for number in range(40):
@@ -210,7 +210,7 @@ def test_down_to_a_size(tmp_path: Path) -> None:
 
 
 def test_prune_needs_to_know_what(recorded: Recorded) -> None:
-    """Without an age or a size nothing is deleted; neither with a size below nothing."""
+    """Pruning without an age or a size, or with a negative size, is rejected."""
     with pytest.raises(ConfigError, match="an age, a size"):
         prune(recorded.journal, project="web")
     with pytest.raises(ConfigError, match="max_bytes"):
@@ -219,7 +219,7 @@ def test_prune_needs_to_know_what(recorded: Recorded) -> None:
 
 
 def test_nothing_of_what_was_pruned_is_left_in_the_file(tmp_path: Path) -> None:
-    """After pruning and vacuuming, no byte of a pruned prompt is in the file or its log."""
+    """After pruning and vacuuming, no byte of a pruned prompt is in the file or its WAL."""
     path = tmp_path / "journal.db"
     with open_journal(path) as journal:
         made = Recorded(journal)
@@ -239,11 +239,11 @@ def test_nothing_of_what_was_pruned_is_left_in_the_file(tmp_path: Path) -> None:
 
 
 def wrong(journal: Journal) -> set[str]:
-    return {finding.what for finding in check(journal) if not finding.ok}
+    return {finding.what for finding in check_integrity(journal) if not finding.ok}
 
 
 def test_a_good_journal_is_found_good(recorded: Recorded) -> None:
-    """What recoveries wrote adds up, before and after pruning, and a prune is seen as one."""
+    """The integrity check passes before and after pruning, and pruning is detected."""
     assert wrong(recorded.journal) == set()
     assert not was_pruned(recorded.journal)
     prune(recorded.journal, older_than=START + DAY / 2)
@@ -265,7 +265,7 @@ def test_a_good_journal_is_found_good(recorded: Recorded) -> None:
     ],
 )
 def test_what_does_not_add_up_is_found_and_mended(recorded: Recorded, harm: str, seen: set[str]) -> None:
-    """Each table that was tampered with is named; a rebuild mends all but lost events."""
+    """Each manipulated table is named; a rebuild repairs everything but lost events."""
     journal = recorded.journal
     journal.write(lambda connection: connection.execute(harm), lambda _: False).result()
     assert wrong(journal) == seen

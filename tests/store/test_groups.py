@@ -1,4 +1,4 @@
-"""Error groups: seen, resolved, snoozed, reopened, and back again."""
+"""Failure groups: open, resolved, snoozed, reopened, regression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rung.core.domain.errors import ConfigError
 from rung.store import open_journal
 from rung.store.queries import reports
-from rung.store.queries.groups import GroupState, find, groups, reopen, resolve, snooze, state_of
+from rung.store.queries.groups import GroupState, find_group, groups, reopen, resolve, snooze, state_of
 from rung.store.queries.reports_sql import ReportFilter
 from rung.testing import HttpError
 from tests.store.recorded import DAY, NO_IDEA, Recorded
@@ -34,7 +34,7 @@ def states(recorded: Recorded) -> dict[str, GroupState]:
 
 
 def test_groups_are_listed_the_last_seen_first(recorded: Recorded) -> None:
-    """Each group with its kind, message, count and an example; at first all are open."""
+    """Each group has its kind, message, count and example; new groups are open."""
     found = groups(recorded.journal, now=recorded.clock.now())
     assert [(group.kind, group.message, group.seen) for group in found] == [
         ("unknown", str(NO_IDEA), 1),
@@ -48,7 +48,7 @@ def test_groups_are_listed_the_last_seen_first(recorded: Recorded) -> None:
 
 
 def test_a_resolved_group_seen_again_is_a_regression(recorded: Recorded) -> None:
-    """Resolved holds until it is seen again; then it is a regression, in the reports as well."""
+    """A resolved group that occurs again is a regression, in the reports as well."""
     recorded.clock.advance(DAY)
     group = groups(recorded.journal, now=recorded.clock.now())[0]
     assert resolve(recorded.journal, group, now=recorded.clock.now()).state is GroupState.RESOLVED
@@ -64,7 +64,7 @@ def test_a_resolved_group_seen_again_is_a_regression(recorded: Recorded) -> None
 
 
 def test_a_snooze_ends(recorded: Recorded) -> None:
-    """A snoozed group is quiet until its time has come, whatever is seen meanwhile."""
+    """A snoozed group stays snoozed until its time, whatever occurs meanwhile."""
     now = recorded.clock.now()
     group = groups(recorded.journal, now=now)[0]
     snooze(recorded.journal, group, until=now + DAY, now=now)
@@ -77,7 +77,7 @@ def test_a_snooze_ends(recorded: Recorded) -> None:
 
 
 def test_the_last_word_counts_and_can_be_taken_back(recorded: Recorded) -> None:
-    """Resolving a snoozed group replaces the snooze; reopening takes back whatever was said."""
+    """Resolving a snoozed group replaces the snooze; reopening deletes the state."""
     now = recorded.clock.now()
     group = groups(recorded.journal, now=now)[0]
     snooze(recorded.journal, group, until=now + DAY, now=now)
@@ -88,7 +88,7 @@ def test_the_last_word_counts_and_can_be_taken_back(recorded: Recorded) -> None:
 
 
 def test_what_a_person_said_outlives_a_rebuild(recorded: Recorded) -> None:
-    """Groups are made again from the events; what a person said about them is not forgotten."""
+    """A rebuild derives the groups again and keeps the operator's states."""
     group = groups(recorded.journal, now=recorded.clock.now())[0]
     resolve(recorded.journal, group, now=recorded.clock.now())
     recorded.journal.rebuild()
@@ -96,25 +96,25 @@ def test_what_a_person_said_outlives_a_rebuild(recorded: Recorded) -> None:
 
 
 def test_a_group_is_found_by_its_beginning(recorded: Recorded) -> None:
-    """As much of a fingerprint as is unique suffices; what is none, or several, is said."""
+    """A unique prefix of a fingerprint finds the group; no match and several matches raise."""
     now = recorded.clock.now()
     group = groups(recorded.journal, now=now)[0]
-    assert find(recorded.journal, group.fingerprint[:6], now=now) == group
-    assert find(recorded.journal, group.fingerprint, now=now, project="web") == group
+    assert find_group(recorded.journal, group.fingerprint[:6], now=now) == group
+    assert find_group(recorded.journal, group.fingerprint, now=now, project="web") == group
     for nothing in ("", "zz", "%", "_"):
         with pytest.raises(ConfigError, match="fingerprint"):
-            find(recorded.journal, nothing, now=now)
+            find_group(recorded.journal, nothing, now=now)
     recorded.journal.project = "api"
     recorded.recover(NO_IDEA, "fine")
     with pytest.raises(ConfigError, match=r"not of .*'api'.*'web'"):
-        find(recorded.journal, group.fingerprint, now=now)
+        find_group(recorded.journal, group.fingerprint, now=now)
 
 
 @given(st.sampled_from([None, "resolved", "snoozed"]), *[st.integers(0, 5).map(float)] * 4)
 def test_a_state_follows_from_what_was_said_and_seen(
     said: str | None, at: float, until: float, last: float, now: float
 ) -> None:
-    """Resolved until seen later, snoozed until its end, else open: nothing else, whatever the order of times."""
+    """A group is resolved until a later occurrence, snoozed until its end, otherwise open, for any times."""
     expected = GroupState.OPEN
     if said == "resolved":
         expected = GroupState.RESOLVED if last <= at else GroupState.REGRESSION

@@ -1,4 +1,4 @@
-"""Lists of sessions, incidents and what belongs to them: filters, orders, pages, and the figures beside them."""
+"""Lists of sessions, incidents and their details: filters, sorting, pages and key figures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def recorded(url: str) -> Iterator[Recorded]:
 
 
 def everything(fetch: Callable[..., Any], **settings: Any) -> list[Any]:
-    """All rows, gathered from pages of two."""
+    """Return all rows, collected from pages of two."""
     rows, after = [], ""
     while True:
         page = fetch(**settings, limit=2, after=after)
@@ -63,7 +63,7 @@ def everything(fetch: Callable[..., Any], **settings: Any) -> list[Any]:
 
 
 def test_sessions_add_up(recorded: Recorded) -> None:
-    """Each session once, with what was tried in it and what that cost."""
+    """Each session is listed once, with its attempts and cost."""
     rows = sessions(recorded.journal).rows
     tried = Counter(one.session for one in recorded.tried() if one.session)
     bad = Counter(one.session for one in recorded.tried() if one.session and one.kind)
@@ -80,7 +80,7 @@ def test_sessions_add_up(recorded: Recorded) -> None:
 
 @pytest.mark.parametrize("sort", SessionSort)
 def test_pages_of_sessions(recorded: Recorded, sort: SessionSort) -> None:
-    """Pages hold every session once, in the order asked for, whatever comes in meanwhile."""
+    """Pages contain every session once, in the requested order, even when rows are added meanwhile."""
     whole = sessions(recorded.journal, sort=sort).rows
     assert len(whole) == 4
     first = sessions(recorded.journal, sort=sort, limit=2)
@@ -92,7 +92,7 @@ def test_pages_of_sessions(recorded: Recorded, sort: SessionSort) -> None:
 
 
 def test_sessions_are_narrowed(recorded: Recorded) -> None:
-    """By project, model, status, and a text in any of their names or the last message."""
+    """Sessions are filtered by project, model, status, and a text in names or the last message."""
     find = recorded.journal
 
     def names(**where: Any) -> set[str]:
@@ -111,7 +111,7 @@ def test_sessions_are_narrowed(recorded: Recorded) -> None:
 
 
 def test_a_sessions_state_while_it_lasts(journal: Journal) -> None:
-    """It works, recovers, waits for an answer, and has ended as its last incident did."""
+    """A session's status follows its incidents: working, recovering, waiting, and the last ending."""
 
     def tell(place: int, *events: ev.Event) -> str:
         journal.append("a", place, events).result(30)
@@ -141,7 +141,7 @@ def test_a_sessions_state_while_it_lasts(journal: Journal) -> None:
 
 
 def test_a_question_nobody_answered(journal: Journal) -> None:
-    """What ended without an answer waits no longer."""
+    """An incident that ended without an answer no longer waits."""
     ask = ev.Decided(NOON, ev.Ask(2, "what now?", (), None, "", "", "stuck"))
     journal.append("a", 0, [opened("a"), failed(), ask]).result(30)
     assert len(asks(journal, project="p")) == 1
@@ -155,7 +155,7 @@ def test_a_question_nobody_answered(journal: Journal) -> None:
 
 @pytest.mark.parametrize("sort", IncidentSort)
 def test_pages_of_incidents(recorded: Recorded, sort: IncidentSort) -> None:
-    """Every incident in which anything failed is on one page, in the order asked for; or every call."""
+    """Pages contain every incident with a failure once, in the requested order; or every call."""
     troubled = {outcome.id for outcome in recorded.outcomes if first_failure(outcome)}
     whole = incidents(recorded.journal, sort=sort).rows
     assert everything(lambda **more: incidents(recorded.journal, sort=sort, **more)) == whole
@@ -167,7 +167,7 @@ def test_pages_of_incidents(recorded: Recorded, sort: IncidentSort) -> None:
 
 
 def test_incidents_are_narrowed(recorded: Recorded) -> None:
-    """By status, project, model, kind, session, time and text, alone and together."""
+    """Incidents are filtered by status, project, model, kind, session, time and text, alone and combined."""
     find = recorded.journal
     rows = incidents(find).rows
 
@@ -192,7 +192,7 @@ def test_incidents_are_narrowed(recorded: Recorded) -> None:
 
 
 def test_what_belongs_to_an_incident(recorded: Recorded) -> None:
-    """Its attempts, rungs and hand-overs are those its events tell of."""
+    """An incident's attempts, rungs and model changes match its events."""
     for outcome in recorded.outcomes:
         tried = [one for one in recorded.tried() if one.outcome is outcome]
         rows = everything(lambda outcome=outcome, **more: attempts(recorded.journal, incident=outcome.id, **more))
@@ -215,14 +215,14 @@ def test_what_belongs_to_an_incident(recorded: Recorded) -> None:
 
 
 def test_projects(recorded: Recorded) -> None:
-    """Each project with all its attempts."""
+    """Each project is listed with all its attempts."""
     tried = Counter(one.project for one in recorded.tried())
     assert {row.id: row.attempts for row in projects(recorded.journal)} == tried
     assert sum(row.incidents for row in projects(recorded.journal)) == len(recorded.outcomes)
 
 
 def test_crashes(journal: Journal) -> None:
-    """What broke is listed, the latest first."""
+    """Crashes are listed, the latest first."""
     for number in range(3):
         broke = ev.Crashed(NOON + number, f"hook {number}", "KeyError: 'x'")
         journal.append(f"a{number}", 0, [opened(f"a{number}"), broke]).result(30)
@@ -232,17 +232,17 @@ def test_crashes(journal: Journal) -> None:
 
 @pytest.mark.parametrize("after", ["x", "W10", "!!!", "eyJhIjoxfQ", "WyJvcGVuZWRfYXQiLCJ4IiwieSJd", "é"])
 def test_a_wrong_mark_is_refused(recorded: Recorded, after: str) -> None:
-    """A mark that no page ended with, or one of another order, is an error that says so."""
+    """An invalid cursor, or one of another sort order, raises."""
     with pytest.raises(ConfigError, match="after"):
         incidents(recorded.journal, after=after)
 
 
 def test_wrong_questions(recorded: Recorded) -> None:
-    """Too many rows, or attempts of nothing, are refused; another list's mark as well."""
+    """Too many rows, attempts without a subject, and another list's cursor are rejected."""
     for limit in (0, 1001):
         with pytest.raises(ConfigError, match="limit"):
             sessions(recorded.journal, limit=limit)
-    with pytest.raises(ConfigError, match="session or of an incident"):
+    with pytest.raises(ConfigError, match="a session or an incident"):
         attempts(recorded.journal)
     mark = sessions(recorded.journal, limit=1).after
     with pytest.raises(ConfigError, match="ordered by opened_at"):
@@ -256,7 +256,7 @@ def test_wrong_questions(recorded: Recorded) -> None:
     "where", [ALL, ReportFilter(project="api"), ReportFilter(session="c"), ReportFilter(model="large")]
 )
 def test_the_four_figures(recorded: Recorded, where: ReportFilter) -> None:
-    """Recovered alone, people asked, handed over, and the mean time: what counting the outcomes says."""
+    """The key figures equal those counted from the outcomes."""
     chosen = []
     for outcome in recorded.outcomes:
         begun = outcome.events[0]
@@ -285,7 +285,7 @@ def test_the_four_figures(recorded: Recorded, where: ReportFilter) -> None:
 
 
 def test_asked_twice_is_one_intervention(journal: Journal) -> None:
-    """An incident in which a person was asked twice is one that did not recover alone, not two."""
+    """An incident with two questions counts once as not recovered automatically."""
     ask = ev.Decided(NOON, ev.Ask(1, "go on?", (), None, "", "", "stuck"))
     again = (ask, ev.Answered(NOON, "retry"), ev.Decided(NOON, ev.Repeat(0, 0.0, "told to")))
     journal.append("a", 0, [opened("a"), failed(), *again, failed(), *again, succeeded()]).result(30)
@@ -296,7 +296,7 @@ def test_asked_twice_is_one_intervention(journal: Journal) -> None:
 
 
 def test_messages_and_days(recorded: Recorded) -> None:
-    """The top messages and the rate of every day are the reports' own."""
+    """The top messages and daily rates equal those of the reports."""
     top = top_error_messages(recorded.journal, ReportFilter(limit=2), now=START)
     assert len(top) == 2
     assert top[0].seen >= top[1].seen

@@ -1,4 +1,4 @@
-"""Words from outside reach a recovery that waits, whichever process it is in."""
+"""Operator messages reach a waiting recovery in any process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rung.core.domain.errors import VersionConflict
 from rung.core.domain.events import Ask
 from rung.core.domain.incident import Incident
 from rung.core.recovery.interventions import Intervention, InterventionType
-from rung.store.settings import put_setting, setting, settings, trace, trail
+from rung.store.settings import audit_trail, put_setting, record_audit, setting, settings
 from rung.testing import HttpError, Script
 from tests.waiting import wait_until
 
@@ -40,7 +40,7 @@ def in_thread(work: Callable[[], Outcome[str]]) -> Callable[[], Outcome[str]]:
 
 
 def test_an_order_from_another_process(make_journal: Callable[[], Journal]) -> None:
-    """It waits for a minute, and is told to go on with another model."""
+    """An intervention moves a waiting recovery to another model."""
     here, there = make_journal(), make_journal()
     policy = rung.policy("call", backoff={"base": 60, "cap": 60, "jitter": False})
     script = Script(BUSY, "done")
@@ -48,7 +48,7 @@ def test_an_order_from_another_process(make_journal: Callable[[], Journal]) -> N
         lambda: rung.recover_sync(script, rung.Request(prompt="x", model="small"), policy=policy, journal=here)
     )
     ((incident,),) = wait_until(lambda: there.read("SELECT id FROM incident WHERE failures = 1"))
-    there.runs.send(f"order/{incident}", {"action": "explode"})  # of a newer Rung: passed over
+    there.runs.send(f"order/{incident}", {"action": "explode"})  # written by a newer Rung: ignored
     wait_until(lambda: there.runs.received(f"order/{incident}") is None)
     there.runs.send(f"order/{incident}", Intervention(InterventionType.RETRY, "ada", "large")._asdict())
     outcome = ended()
@@ -57,7 +57,7 @@ def test_an_order_from_another_process(make_journal: Callable[[], Journal]) -> N
 
 @pytest.mark.parametrize("awaited", [False, True])
 def test_an_answer_from_another_process(make_journal: Callable[[], Journal], awaited: bool) -> None:
-    """A question that is put to whoever looks at the journal; an answer to an older one is not taken for it."""
+    """A question is answered through the journal; an answer to an older question is ignored."""
     here, there = make_journal(), make_journal()
     policy = rung.policy("model", models=["small", "large"], confirm="always", backoff={"base": 0.01})
     script = Script(*[rung.AttemptError("bad", finding="low_quality")] * 2, "done")
@@ -72,7 +72,7 @@ def test_an_answer_from_another_process(make_journal: Callable[[], Journal], awa
     )
     ((incident, n),) = wait_until(lambda: there.read("SELECT incident, n FROM ask WHERE answer = ''"))
     there.runs.send(f"answer/{incident}/{n - 1}", {"option": "decline"})
-    # A question that waits no time ends when the mailbox has looked: by then it has looked at the older answer, too.
+    # A question with no timeout left ends after one poll: by then the older answer has been polled, too.
     assert here.operator_prompt(0.0)(Ask(0, "?", (), None, "", "", ""), Incident()).result(LONG) is None
     there.runs.send(f"answer/{incident}/{n}", {"option": "approve"})
     outcome = ended()
@@ -80,7 +80,7 @@ def test_an_answer_from_another_process(make_journal: Callable[[], Journal], awa
 
 
 def test_nobody_answers(journal: Journal, tmp_path: object) -> None:
-    """Then it is blocked, as if nobody had been there."""
+    """A question without an answer in time blocks the incident, as without an operator."""
     policy = rung.policy("model", models=["small", "large"], confirm="always", report=f"{tmp_path}/blocked.md")
     script = Script(*[rung.AttemptError("bad", finding="low_quality")] * 2, "done")
     outcome = rung.recover_sync(
@@ -94,7 +94,7 @@ def test_nobody_answers(journal: Journal, tmp_path: object) -> None:
 
 
 def test_a_session_is_put_on_another_model(make_journal: Callable[[], Journal]) -> None:
-    """Its calls soon go to that model."""
+    """Calls of a session soon use the model that an operator chose."""
     here, there = make_journal(), make_journal()
     session, request = rung.Session(id="s-1"), rung.Request(prompt="x", model="small")
 
@@ -109,7 +109,7 @@ def test_a_session_is_put_on_another_model(make_journal: Callable[[], Journal]) 
 
 
 def test_settings(journal: Journal) -> None:
-    """A change of a version that is no longer there is refused; every change leaves a trace, without secrets."""
+    """A change of an outdated version raises; every change is audited without secrets."""
     assert setting(journal, "policy") == ("policy", None, 0, 0.0, "")
     one = put_setting(journal, "policy", {"retries": 1}, "ada", expected=0)
     assert one == setting(journal, "policy")
@@ -117,9 +117,9 @@ def test_settings(journal: Journal) -> None:
         put_setting(journal, "policy", {"retries": 2}, "bob", expected=0)
     put_setting(journal, "policy/site", {"retries": 3}, "bob")
     assert [found.name for found in settings(journal, "policy")] == ["policy", "policy/site"]
-    trace(journal, "ada", "retry", "session/s-1", {"key": "sk-ant-api03-" + "Q7x" * 20 + ""})
-    newest, *_, oldest = trail(journal)
+    record_audit(journal, "ada", "retry", "session/s-1", {"key": "sk-ant-api03-" + "Q7x" * 20 + ""})
+    newest, *_, oldest = audit_trail(journal)
     assert (oldest.who, oldest.action, oldest.detail) == ("ada", "set", {"before": None, "after": {"retries": 1}})
     assert "sk-ant" not in str(newest.detail)
-    assert [entry.action for entry in trail(journal, subject="session/s-1")] == ["retry"]
-    assert not trail(journal, after=newest.seq)
+    assert [entry.action for entry in audit_trail(journal, subject="session/s-1")] == ["retry"]
+    assert not audit_trail(journal, after=newest.seq)

@@ -1,4 +1,4 @@
-"""The journal remembers what helped with a failure, and says so only when it was no luck."""
+"""Remedies: the journal suggests a rung only after repeated success."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rung.core.classify.classifier import classify
 from rung.core.domain import events as ev
 from rung.store.backends.sqlite import SqliteBackend
 from rung.store.journal.journal import Journal
-from rung.store.queries.remedies import Remedy, hint, what_worked
+from rung.store.queries.remedies import Remedy, suggest_rung, what_worked
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ BUSY = HttpError(529, "overloaded")
 
 
 class Remembering(Journal):
-    """A journal the engine can ask."""
+    """Journal whose suggestions the engine can request."""
 
-    hint = hint
+    hint = suggest_rung
 
 
 class Shelf:
-    """A journal, and recoveries that are kept in it one after the other."""
+    """Journal with recoveries recorded one after the other."""
 
     def __init__(self, path: Path) -> None:
         self.journal = Remembering(SqliteBackend(path), project="site")
@@ -56,7 +56,7 @@ class Shelf:
         return what_worked(self.journal, project, classify(error).fingerprint)
 
     def hint(self, error: Exception = LOST, project: str = "site") -> str | None:
-        return hint(self.journal, project, classify(error))
+        return suggest_rung(self.journal, project, classify(error))
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 
 def test_nothing_is_remembered_of_what_was_never_seen(shelf: Shelf) -> None:
-    """A new failure has no remedies and no hint, and neither has one seen once."""
+    """A new failure, or one seen once, has no suggestion."""
     assert shelf.worked() == []
     assert shelf.hint() is None
     shelf.recover(LOST, "done")
@@ -75,7 +75,7 @@ def test_nothing_is_remembered_of_what_was_never_seen(shelf: Shelf) -> None:
 
 
 def test_what_was_tried_and_what_worked(shelf: Shelf) -> None:
-    """Each way out is told with its prompt and model, how often it was tried, and how often that was all it took."""
+    """Each remedy lists its prompt, model, tries and successes."""
     shelf.recover(LOST, "done")
     shelf.recover(LOST, LOST, "done")
     shelf.recover(LOST, LOST, LOST, LOST, "done")
@@ -87,7 +87,7 @@ def test_what_was_tried_and_what_worked(shelf: Shelf) -> None:
 
 
 def test_a_remedy_is_for_the_failure_right_before_it(shelf: Shelf) -> None:
-    """What saved another failure later in the same incident did not work for this one."""
+    """A rung that resolved a later failure of the same incident does not count for this one."""
     shelf.recover(LOST, OTHER, "done")
     assert [one[:5] for one in shelf.worked(LOST)] == [("nudge", "nudge.path", "small", 1, 0)]
     assert shelf.worked(LOST)[0].worked_at is None
@@ -95,7 +95,7 @@ def test_a_remedy_is_for_the_failure_right_before_it(shelf: Shelf) -> None:
 
 
 def test_a_last_turn_is_no_cure(shelf: Shelf) -> None:
-    """A forced end writes something good-looking, and has mended nothing."""
+    """A forced last turn does not count as a remedy."""
     for _ in range(3):
         looped = rung.AttemptError("again", finding="loop_detected", repeats=9)
         assert shelf.recover(looped, "what I did").status == "partial"
@@ -105,21 +105,21 @@ def test_a_last_turn_is_no_cure(shelf: Shelf) -> None:
 
 
 def test_twice_and_more_often_than_not(shelf: Shelf) -> None:
-    """A rung is hinted at when it worked twice, and more often than it did not; counted over prompts and models."""
+    """A rung is suggested after two successes and a majority of its tries, over all prompts and models."""
     shelf.recover(LOST, LOST, LOST, LOST, "done")
     shelf.recover(LOST, LOST, LOST, LOST, "done")
     assert shelf.hint() == "replan"
-    shelf.recover(LOST, LOST, LOST, LOST, LOST, "done")  # replan did not help, a hand-over did
-    assert shelf.hint() is None  # the hand-over worked last, but only once
+    shelf.recover(LOST, LOST, LOST, LOST, LOST, "done")  # replan failed, the model change succeeded
+    assert shelf.hint() is None  # the model change worked last, but only once
     shelf.recover(LOST, LOST, LOST, LOST, LOST, "done")
     assert shelf.hint() == "fallback"
     for _ in range(2):
-        shelf.recover(LOST, LOST, LOST, LOST, LOST, LOST, "done")  # now it did not, either
+        shelf.recover(LOST, LOST, LOST, LOST, LOST, LOST, "done")  # now it failed as well
     assert shelf.hint() is None
 
 
 def test_each_project_remembers_for_itself(shelf: Shelf) -> None:
-    """What helped in one project says nothing about another."""
+    """Remedies of one project are not suggested in another."""
     for _ in range(2):
         shelf.recover(LOST, "done")
     assert shelf.hint(project="site") == "nudge"
@@ -128,7 +128,7 @@ def test_each_project_remembers_for_itself(shelf: Shelf) -> None:
 
 
 def test_a_recovery_learns_from_the_ones_before(shelf: Shelf) -> None:
-    """With `learn` the first climb begins where it ended well before; without it nothing is asked."""
+    """With `learn`, the first rung is the one that worked before; without it, no suggestion is requested."""
     for _ in range(2):
         shelf.recover(LOST, LOST, LOST, LOST, "done")
     plain = shelf.recover(LOST, "done")
@@ -145,7 +145,7 @@ def test_a_recovery_learns_from_the_ones_before(shelf: Shelf) -> None:
 
 
 def test_it_reads_off_what_can_be_made_again(shelf: Shelf) -> None:
-    """After a rebuild it remembers the same."""
+    """A rebuild yields the same remedies."""
     for _ in range(2):
         shelf.recover(LOST, LOST, "done")
     before = shelf.worked()

@@ -1,4 +1,4 @@
-"""The journal against a plain dictionary: any order of appends, repeats, flushes, rebuilds and reopenings."""
+"""Model-based test of the journal: any order of appends, repeats, flushes, rebuilds and reopenings."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ LONG = 30.0
 
 
 class Machine(RuleBasedStateMachine):
-    """Two journals on one store, as in two processes; `told` is what must be in it once it is flushed."""
+    """Two journals on one store, as in two processes; `told` holds the events expected after a flush."""
 
-    url: ClassVar[str] = ""  # of a server; without one, a new file each time
+    url: ClassVar[str] = ""  # of a server; empty for a new file each time
 
     names = Bundle("names")
 
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="rung-model-"))
-        self.said: list[str] = []  # of trouble: there is none
+        self.said: list[str] = []  # warnings: there must be none
         self.journals = [self._open(), self._open()]
         emptied(self.journals[0])
         self.told: dict[str, list[ev.Event]] = {}
-        self.home: dict[str, int] = {}  # the process an incident belongs to
+        self.home: dict[str, int] = {}  # the process that owns an incident
         self.flushed = True
         self.clock = count()
 
     def _open(self) -> Journal:
-        return open_journal(self.url or self.directory / "journal.db", tell=self.said.append)
+        return open_journal(self.url or self.directory / "journal.db", on_warning=self.said.append)
 
     def teardown(self) -> None:
         for journal in self.journals:
@@ -87,7 +87,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), session=st.sampled_from("ab"))
     def note(self, which: int, session: str) -> None:
-        """A call that went well at once."""
+        """Append a successful call."""
         name = f"i{len(self.told)}"
         self.home[name] = which
         events: list[ev.Event] = [opened(name, when=self.now(), session=session), succeeded(self.now())]
@@ -107,7 +107,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.told)
     @rule(data=st.data())
     def tell_again(self, data: st.DataObject) -> None:
-        """A part of what is known already, by whoever told it."""
+        """Append a part of known events again, from either process."""
         name = data.draw(st.sampled_from(sorted(self.told)))
         first = data.draw(st.integers(0, len(self.told[name])))
         last = data.draw(st.integers(first, len(self.told[name])))
@@ -115,7 +115,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(name=names)
     def move(self, name: str) -> None:
-        """It is gone on with in the other process, which has to read it."""
+        """Continue an incident in the other process, which must load it."""
         which = self.home[name]
         assert self.journals[which].flush(LONG)
         self.home[name] = 1 - which
@@ -184,10 +184,10 @@ small = settings(
 
 
 def test_sqlite() -> None:
-    """A journal in a file does what a dictionary would, whatever is asked of it in whatever order."""
+    """On SQLite, the journal equals a dictionary for any sequence of operations."""
     run_state_machine_as_test(Machine, settings=small)
 
 
 def test_postgres(postgres_url: str) -> None:
-    """So does one on a server."""
+    """On PostgreSQL, the journal equals a dictionary for any sequence of operations."""
     run_state_machine_as_test(type("PostgresMachine", (Machine,), {"url": postgres_url}), settings=small)

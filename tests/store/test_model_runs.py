@@ -1,4 +1,4 @@
-"""Runs, their steps and their events against a model: any order of claims, late writers, leases that end, and pruning."""
+"""Model-based test of durable runs: any order of claims, late writers, expired leases and pruning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, 
 from rung.core.domain import events as ev
 from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.store import open_journal
-from rung.store.durable_runs import CLAIMS, DurableRunLease, DurableRunStore
+from rung.store.durable_runs import MAX_IDLE_CLAIMS, DurableRunLease, DurableRunStore
 from rung.store.journal.retention import prune
 from tests.store.stories import NOON, emptied, failed, opened, succeeded
 from tests.store.test_model import LONG, small
@@ -29,7 +29,7 @@ keys = st.sampled_from(["a", "b"])
 
 @dataclass
 class Known:
-    """What a run must be like."""
+    """Expected state of a run."""
 
     epoch: int = 0
     owned_until: float = 0.0
@@ -47,7 +47,7 @@ class Machine(RuleBasedStateMachine):
     """Two journals on one store, as in two processes, on one clock."""
 
     url: ClassVar[str] = ""
-    claims = Bundle("claims")  # also those that somebody else has taken over
+    claims = Bundle("claims")  # including those that another owner has claimed since
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Machine(RuleBasedStateMachine):
         self.messages: dict[str, int] = {}
 
     def _open(self) -> Journal:
-        return open_journal(self.url or self.directory / "journal.db", tell=self.said.append)
+        return open_journal(self.url or self.directory / "journal.db", on_warning=self.said.append)
 
     def _runs(self, which: int) -> DurableRunStore:
         return DurableRunStore(self.journals[which], lease=LEASE, now=lambda: self.time)
@@ -76,7 +76,7 @@ class Machine(RuleBasedStateMachine):
             journal.close()
         shutil.rmtree(self.directory)
 
-    # -- who owns it ----------------------------------------------------------------------------------
+    # -- ownership ------------------------------------------------------------------------------------
 
     @rule(which=st.integers(0, 1), name=names)
     def submit(self, which: int, name: str) -> None:
@@ -97,17 +97,17 @@ class Machine(RuleBasedStateMachine):
             return claim
         assert self.time >= known.owned_until
         known.epoch, known.idle, known.owned_until = known.epoch + 1, known.idle + 1, self.time + LEASE
-        assert (claim.epoch, claim.done, claim.exhausted) == (known.epoch, None, known.idle > CLAIMS)
+        assert (claim.epoch, claim.done, claim.exhausted) == (known.epoch, None, known.idle > MAX_IDLE_CLAIMS)
         return claim
 
     @rule(seconds=st.sampled_from([1.0, LEASE / 2, LEASE]))
     def wait(self, seconds: float) -> None:
         self.time += seconds
 
-    # -- what only its owner may do -------------------------------------------------------------------
+    # -- writes of the owner --------------------------------------------------------------------------
 
     def _try(self, claim: DurableRunLease | None, act: Any) -> Known | None:
-        """Do it; the run as it is known, if we may: that is, nobody has claimed it since and it has not ended."""
+        """Execute it; return the expected run if the lease is valid: not claimed since, and not ended."""
         if claim is None:
             return None
         known = self.known[claim.run]
@@ -118,7 +118,7 @@ class Machine(RuleBasedStateMachine):
             return None
         assert claim.epoch == known.epoch
         assert known.done is None
-        if known.owned_until:  # one that was given back belongs to nobody, whatever its lease
+        if known.owned_until:  # a released run is unowned whatever its lease
             known.owned_until = self.time + LEASE
         return known
 
@@ -162,7 +162,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), age=st.sampled_from([0.0, LEASE]))
     def prune(self, which: int, age: float) -> None:
-        """What has ended and is old goes, whole; what is open stays, whole."""
+        """Pruning deletes old ended incidents completely and keeps open ones completely."""
         gone = prune(self.journals[which], older_than=self.time - age)
         old = [one for one in self.known.values() if one.closed and one.events[-1].at < self.time - age]
         assert gone == (len(old), sum(len(one.events) for one in old))
@@ -191,10 +191,10 @@ class Machine(RuleBasedStateMachine):
 
 
 def test_sqlite() -> None:
-    """Runs in a file are owned by one at a time, and lose nothing, whatever is asked of them in whatever order."""
+    """On SQLite, runs have one owner at a time and lose nothing, for any sequence of operations."""
     run_state_machine_as_test(Machine, settings=small)
 
 
 def test_postgres(postgres_url: str) -> None:
-    """So are those on a server."""
+    """On PostgreSQL, runs have one owner at a time and lose nothing, for any sequence of operations."""
     run_state_machine_as_test(type("PostgresMachine", (Machine,), {"url": postgres_url}), settings=small)

@@ -1,4 +1,4 @@
-"""What is PostgreSQL's own: its URL, its locks, its restarts."""
+"""PostgreSQL only: URLs, locks, restarts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONG = 30.0
     ],
 )
 def test_nowhere(url: str) -> None:
-    """Where no server answers, that is said in one line with the address, without the password."""
+    """An unreachable server is reported in one line with the address, without the password."""
     with pytest.raises(StoreError) as raised:
         open_journal(url)
     said = str(raised.value)
@@ -56,33 +56,33 @@ def test_nowhere(url: str) -> None:
     ],
 )
 def test_no_url(url: str) -> None:
-    """A URL that cannot be read is not repeated: a password may be in any part of it."""
+    """An invalid URL is not quoted: any part may contain a password."""
     with pytest.raises(StoreError) as raised:
         open_journal(url)
     said = str(raised.value)
-    assert "is no URL" in said
+    assert "invalid URL" in said
     assert "hun" not in said
     assert "ter2" not in said
 
 
 def test_wrong_user(postgres_server: str) -> None:
-    """What the server says no to is said."""
+    """An error of the server is reported."""
     with pytest.raises(StoreError, match=r'postgresql://.*/nowhere: .*database "nowhere" does not exist'):
         open_journal(postgres_server.replace("/postgres?", "/nowhere?"))
 
 
 def test_schema(postgres_server: str, postgres_url: str) -> None:
-    """The journal has a schema of its own: the one in the URL, or `rung`; a name that is no plain name is refused."""
+    """The journal uses the schema in the URL or `rung`; an invalid name is rejected."""
     assert PostgresBackend(postgres_server).schema == "rung"
     with open_journal(postgres_url) as journal:
         assert isinstance(journal.backend, PostgresBackend)
         assert journal.read("SELECT current_schema()") == [(journal.backend.schema,)]
-    with pytest.raises(StoreError, match="small letters"):
+    with pytest.raises(StoreError, match="lower-case letters"):
         PostgresBackend(f"{postgres_server}&options=-csearch_path%3D%22a%3Bb%22")
 
 
 def test_foreign_schema(postgres_server: str, postgres_url: str) -> None:
-    """In a schema where another program has such a table nothing is made, and nothing of it is touched."""
+    """A schema with another program's table of the same name is not modified."""
     schema = PostgresBackend(postgres_url).schema
     with psycopg.connect(postgres_server, autocommit=True) as other:
         other.execute(f"CREATE SCHEMA {schema}")
@@ -94,7 +94,7 @@ def test_foreign_schema(postgres_server: str, postgres_url: str) -> None:
 
 
 def test_latin_database(postgres_server: str) -> None:
-    """A database that cannot hold every character is refused."""
+    """A database with an encoding other than UTF-8 is rejected."""
     with psycopg.connect(postgres_server, autocommit=True) as other:
         other.execute(f"CREATE DATABASE latin{os.getpid()} ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
         with pytest.raises(StoreError, match="encoding is LATIN1; a journal needs UTF8"):
@@ -103,14 +103,14 @@ def test_latin_database(postgres_server: str) -> None:
 
 
 def test_without_psycopg() -> None:
-    """Without its driver, what to install is said."""
+    """Without psycopg, the error says what to install."""
     code = "import sys; sys.modules['psycopg'] = None; from rung.store import open_journal; open_journal('postgresql://x/y')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.strip().endswith("needs psycopg: pip install 'rung[postgres]'")
 
 
 def test_all_begin_at_once(postgres_url: str) -> None:
-    """Many who open a journal that is not there yet at the same moment make it once."""
+    """Concurrent first openings create the schema once."""
     gate, wrong = threading.Barrier(8), []
 
     def begin() -> None:
@@ -129,7 +129,7 @@ def test_all_begin_at_once(postgres_url: str) -> None:
 
 
 def test_writers_take_turns(postgres_url: str) -> None:
-    """While one writes, another waits; for so long only, then it is told to come again."""
+    """A writer waits for another one until the lock timeout, then gets StoreUnavailable."""
     backend = PostgresBackend(postgres_url, writer_settings="SET lock_timeout = '50ms'")
     first, second = backend.connect(write=True), backend.connect(write=True)
     first.begin()
@@ -143,7 +143,7 @@ def test_writers_take_turns(postgres_url: str) -> None:
 
 
 def test_commit_after_an_error(postgres_url: str) -> None:
-    """A commit that the server turns into a rollback is no commit."""
+    """A commit that the server turns into a rollback raises."""
     connection = PostgresBackend(postgres_url).connect(write=True)
     connection.begin()
     with pytest.raises(psycopg.errors.UndefinedTable):
@@ -154,14 +154,14 @@ def test_commit_after_an_error(postgres_url: str) -> None:
 
 
 def test_commits_are_synced(postgres_url: str) -> None:
-    """A database that is set not to wait for its disk waits for ours."""
+    """Synchronous commit is enabled even where the database's default is off."""
     connection = PostgresBackend(f"{postgres_url}%20-csynchronous_commit%3Doff").connect(write=True)
     assert connection.execute("SHOW synchronous_commit") == [("on",)]
     connection.close()
 
 
 def test_readers_rest(postgres_url: str) -> None:
-    """Reading again and again takes one connection, and none is left when the journal is closed."""
+    """Repeated queries use one connection, and closing the journal leaves none."""
     with open_journal(postgres_url) as journal:
         journal.append("a", 0, [opened("a")]).result(LONG)
         pids = {journal.read("SELECT pg_backend_pid()")[0][0] for _ in range(5)}
@@ -177,9 +177,9 @@ def test_readers_rest(postgres_url: str) -> None:
 
 
 def test_connection_is_lost(postgres_server: str, postgres_url: str) -> None:
-    """A connection that the server ends is made again: the reader at once, the writer with the next batch."""
+    """A connection ended by the server is reopened: readers at once, the writer with the next batch."""
     told: list[str] = []
-    with open_journal(postgres_url, tell=told.append) as journal:
+    with open_journal(postgres_url, on_warning=told.append) as journal:
         journal.append("a", 0, [opened("a")]).result(LONG)
         who = "SELECT pg_backend_pid()"
         ((reader,),) = journal.read(who)
@@ -196,10 +196,10 @@ def test_connection_is_lost(postgres_server: str, postgres_url: str) -> None:
 
 
 def test_server_restarts(tmp_path: Path) -> None:
-    """The server crashes and comes back in the middle of the work: nothing acknowledged is lost, nothing is there twice."""
+    """A server crash and restart loses no acknowledged event and duplicates none."""
     with real.server(fsync="on") as url:
         told: list[str] = []
-        with open_journal(url, tell=told.append) as journal:
+        with open_journal(url, on_warning=told.append) as journal:
             down = threading.Thread(target=real.restart, args=(url,))
             kept = []
             for number in range(400):

@@ -1,4 +1,4 @@
-"""What is read off the events says what happened: each thing once, where it belongs, now and after a rebuild."""
+"""Read models: each event counts once in the right rows, incrementally and after a rebuild."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.store import open_journal
-from rung.store.journal.retention import check, prune
+from rung.store.journal.retention import check_integrity, prune
 from rung.store.queries import reports
-from rung.store.queries.remedies import _TRIED, what_worked
+from rung.store.queries.remedies import _REMEDIES, what_worked
 from rung.store.queries.reports_sql import GroupBy, ReportFilter
-from rung.store.read_models.prompt_templates import WIDTH, pattern
+from rung.store.read_models.prompt_templates import MAX_PATTERN_CHARS, prompt_pattern
 from rung.testing import FakeClock, HttpError, Script
 from tests.store.stories import NOON, differences, failed, opened, succeeded, tables
 
@@ -33,7 +33,7 @@ def keep(journal: Journal, incident: str, first: int, *events: ev.Event) -> None
 
 
 def rebuilt(journal: Journal) -> list[Any]:
-    """What a rebuild changes."""
+    """Return what a rebuild changes."""
     before = tables(journal)
     journal.rebuild()
     return differences(before, tables(journal))
@@ -45,7 +45,7 @@ def one(journal: Journal, columns: str, table: str) -> Any:
 
 
 def test_a_refused_attempt_is_none(journal: Journal) -> None:
-    """An open circuit is a failure to decide about; nothing was tried, so nothing counts it among what was."""
+    """A call rejected by an open circuit is a failure, but not counted as an attempt."""
     refused = failed(dollars=0.0)._replace(made=False)
     keep(journal, "a", 0, opened("a"), failed(), AGAIN, refused, AGAIN, succeeded())
     assert one(journal, "count(*), sum(1 - ok)", "attempt") == (2, 1)
@@ -55,24 +55,24 @@ def test_a_refused_attempt_is_none(journal: Journal) -> None:
     assert one(journal, "attempts, failures", "session") == (2, 1)
     assert one(journal, "count", "failure_group") == (1,)
     assert one(journal, "tried, saved", "by_rung") == (1, 1)
-    assert all(finding.ok for finding in check(journal))
+    assert all(finding.ok for finding in check_integrity(journal))
     assert rebuilt(journal) == []
 
 
 def test_a_forced_end_saved_nothing(journal: Journal) -> None:
-    """A last turn that was forced ends well and has mended nothing: no rung gets the credit."""
+    """A forced last turn succeeds without counting as a success of any rung."""
     forced = ev.Decided(NOON, ev.Change(2, Action.FORCE_DONE, 0.0, "spent"))
     changed = ev.Changed(NOON, Request(prompt="sum up", model="small"), "d", ("prompt",), "done.last")
     keep(journal, "a", 0, opened("a"), failed(), forced, changed, succeeded())
     assert one(journal, "status, rung", "incident") == ("partial", "stop")
     assert one(journal, "rung, tried, saved", "by_rung") == ("stop", 1, 0)
-    assert [row.saved for row in reports.rescues(journal, ALL)] == [0]
-    assert [row.saved for row in reports.rescues(journal, ReportFilter(session="s"))] == [0]
+    assert [row.saved for row in reports.rung_effects(journal, ALL)] == [0]
+    assert [row.saved for row in reports.rung_effects(journal, ReportFilter(session="s"))] == [0]
     assert one(journal, "rung, tries, result", "level") == ("stop", 1, "forced")
 
 
 def test_the_highest_rung_and_the_last(journal: Journal) -> None:
-    """An incident knows the highest rung it used and the one it ended on: a repeat comes after a nudge, too."""
+    """An incident records its highest rung and its last one, which may be lower."""
     nudged = ev.Decided(NOON, ev.Change(1, Action.NUDGE, 0.0, "think"))
     keep(journal, "a", 0, opened("a"), failed(), nudged, failed(), AGAIN, succeeded())
     assert one(journal, "rung, last_rung", "incident") == ("nudge", "retry")
@@ -85,7 +85,7 @@ def test_the_highest_rung_and_the_last(journal: Journal) -> None:
 
 
 def test_a_rung_that_could_not_do_its_part(journal: Journal) -> None:
-    """A rung that was skipped is a level without tries."""
+    """A skipped rung has a history row without attempts."""
     nudged = ev.Decided(NOON, ev.Change(1, Action.NUDGE, 0.0, "think"))
     gone = ev.Closed(NOON + 1, ev.Status.FAILED, "no way left")
     ended = ev.Decided(NOON, ev.Finish(2, ev.Status.FAILED, "no way left"))
@@ -97,7 +97,7 @@ def test_a_rung_that_could_not_do_its_part(journal: Journal) -> None:
 
 
 def test_an_event_after_the_end(journal: Journal) -> None:
-    """A listener that breaks at the end is told of afterwards: it belongs to its incident, then and in a rebuild."""
+    """A crash reported after the end belongs to its incident, incrementally and in a rebuild."""
     keep(journal, "a", 0, opened("a"), failed(), AGAIN, succeeded())
     keep(journal, "a", 4, ev.Crashed(NOON + 9, "listener", "KeyError: 'x'"))
     assert one(journal, "id, status, touched_at", "incident") == ("a", "recovered", NOON + 9)
@@ -107,14 +107,14 @@ def test_an_event_after_the_end(journal: Journal) -> None:
 
 
 def test_an_incident_whose_beginning_is_lost(journal: Journal) -> None:
-    """What the spool had to drop leaves an incident without a beginning, and with its own name."""
+    """An incident whose first events were dropped by the spool still has a row with its id."""
     keep(journal, "a", 1, failed())
     assert one(journal, "id, failures", "incident") == ("a", 1)
     assert rebuilt(journal) == []
 
 
 def nested(journal: Journal) -> None:
-    """An attempt that recovers within itself: 2 cents inside, 3 of its own."""
+    """Return an incident with a nested recovery: 2 cents nested, 3 of its own."""
     clock = FakeClock(NOON)
     ports: dict[str, Any] = {
         "clock": clock,
@@ -140,7 +140,7 @@ def nested(journal: Journal) -> None:
 
 
 def test_what_is_spent_within_is_counted_once(journal: Journal) -> None:
-    """A recovery within an attempt costs its money once in every sum; each incident still says what it cost in all."""
+    """The cost of a nested recovery counts once in every sum; each incident still shows its full cost."""
     nested(journal)
     assert dict(journal.read("SELECT parent <> '', round(dollars * 100) FROM incident")) == {True: 2.0, False: 5.0}
     for table in ("by_hour", "by_day", "by_end", "by_pattern", "project", "attempt"):
@@ -154,12 +154,12 @@ def test_what_is_spent_within_is_counted_once(journal: Journal) -> None:
 
 
 def test_what_is_spent_within_when_the_story_was_forgotten(journal: Journal) -> None:
-    """The same when the outer incident had to be read again in between."""
+    """The cost of a nested recovery counts once even when the outer projector is reloaded in between."""
     inner = opened("in")._replace(parent="out")
     keep(journal, "out", 0, opened("out"), failed(NOON + 1, dollars=1.0), AGAIN)
-    journal.read_models.forget()
+    journal.read_models.clear_cache()
     keep(journal, "in", 0, inner, succeeded(NOON + 2, dollars=0.25))
-    journal.read_models.forget()
+    journal.read_models.clear_cache()
     keep(journal, "out", 3, succeeded(NOON + 3, dollars=0.75))
     assert one(journal, "sum(dollars)", "by_day") == (1.75,)
     assert journal.read("SELECT id, own_dollars FROM incident ORDER BY id") == [("in", 0.25), ("out", 1.5)]
@@ -167,7 +167,7 @@ def test_what_is_spent_within_when_the_story_was_forgotten(journal: Journal) -> 
 
 
 def test_a_hand_over_that_was_taken_back(journal: Journal) -> None:
-    """What is spent after the work went back to its model is none of the hand-over's cost."""
+    """Cost after the previous model is restored does not belong to the model change."""
     handed = ev.Decided(NOON, ev.HandOver(1, "large", "", 0.5, "too hard"))
     back = ev.ModelRestored(NOON + 5, "small", "")
     keep(journal, "a", 0, opened("a"), failed(), handed, failed(dollars=0.5), back, AGAIN, succeeded(dollars=2.0))
@@ -177,7 +177,7 @@ def test_a_hand_over_that_was_taken_back(journal: Journal) -> None:
 
 
 def test_tools_by_name(journal: Journal) -> None:
-    """A failure is counted under its tool's name where it has one."""
+    """A failure is counted under its tool's name when known."""
     script = [AttemptError("no", finding="tool_error", phase="tool", tool="grep"), HttpError(529), "fine"]
     rung.recover_sync(Script(*script), "do it", journal=journal, clock=FakeClock(NOON), breakers=rung.BreakerRegistry())
     assert journal.flush(30)
@@ -195,26 +195,26 @@ def test_tools_by_name(journal: Journal) -> None:
         ("Look at 0b9ee4c2-8d1f-4c55-9b0e-0f4d7f3f2a11", "look at <uuid>"),
         ("", ""),
         ("word " * 100, "word word word word word word word word word word word word …"),
-        ("x" * 300, "x" * WIDTH),
+        ("x" * 300, "x" * MAX_PATTERN_CHARS),
     ],
 )
 def test_a_prompts_pattern(prompt: str, expected: str) -> None:
-    """Numbers, paths and ids are masked, and it is cut after a word."""
-    assert pattern(Request(prompt=prompt)) == expected
+    """A pattern masks numbers, paths and ids, and is cut after a word."""
+    assert prompt_pattern(Request(prompt=prompt)) == expected
 
 
 def test_the_pattern_of_messages() -> None:
-    """Without a prompt it is how the user's first message begins."""
+    """Without a prompt, the pattern is the beginning of the first user message."""
     texts: list[Any] = ["Plan 7 days", [{"type": "image"}, {"type": "text", "text": "Plan 9 days"}]]
     for content in texts:
         said = ({"role": "system", "content": "Be kind."}, {"role": "user", "content": content})
-        assert pattern(Request(messages=said)) == "plan <n> days"
-    assert pattern(Request(messages=({"role": "user", "content": None},))) == ""
-    assert pattern(None) == ""
+        assert prompt_pattern(Request(messages=said)) == "plan <n> days"
+    assert prompt_pattern(Request(messages=({"role": "user", "content": None},))) == ""
+    assert prompt_pattern(None) == ""
 
 
 def test_failures_by_pattern(journal: Journal) -> None:
-    """Prompts of one template are one row; by kind, session or model the same from the attempts."""
+    """Prompts of one template are one row; filters by kind, session or model read the attempts."""
     for number, bad in enumerate([True, False, True]):
         name = f"a{number}"
         begun = opened(name)._replace(request=Request(prompt=f"Summarise ticket {number}", model="small"))
@@ -234,7 +234,7 @@ def test_failures_by_pattern(journal: Journal) -> None:
 
 
 def test_a_pattern_is_forgotten_with_its_prompts(journal: Journal) -> None:
-    """When the last incident of a pattern is pruned its words go; one that was seen since keeps them."""
+    """Pruning the last incident of a pattern deletes its text; a pattern seen since is kept."""
     for name, at in (("old", NOON), ("new", NOON + 100)):
         keep(journal, name, 0, opened(name, when=at), succeeded(at))
         both = Request(prompt="the same for both", model="small")
@@ -247,11 +247,11 @@ def test_a_pattern_is_forgotten_with_its_prompts(journal: Journal) -> None:
     assert "do old" not in rows
 
 
-# -- memory ---------------------------------------------------------------------------------------------
+# -- remedies -------------------------------------------------------------------------------------------
 
 
 def test_memory_outlives_what_is_pruned(journal: Journal) -> None:
-    """What worked is known though the incidents are gone."""
+    """Remedies survive the pruning of their incidents."""
     keep(journal, "a", 0, opened("a"), failed(), AGAIN, succeeded())
     mark = failed().failure.fingerprint
     before = what_worked(journal, "p", mark)
@@ -261,15 +261,15 @@ def test_memory_outlives_what_is_pruned(journal: Journal) -> None:
 
 
 def test_memory_scans_nothing(sqlite_url: str) -> None:
-    """To ask the memory is one look into an index."""
+    """The remedies query is one index lookup."""
     with open_journal(sqlite_url) as journal:
-        plan = journal.read(f"EXPLAIN QUERY PLAN {_TRIED}", ("p", "f"))
+        plan = journal.read(f"EXPLAIN QUERY PLAN {_REMEDIES}", ("p", "f"))
     assert len(plan) == 1
     assert "SEARCH remedy USING INDEX" in plan[0][3]
 
 
 def test_secrets_across_texts(journal: Journal) -> None:
-    """A private key that is cut off is no reason to lose the event: it is kept without it."""
+    """An event with a truncated private key is stored without the key."""
     key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow" + "A" * 50
     keep(journal, "a", 0, opened("a"), ev.Crashed(NOON, f"hook {key}", "KeyError"), failed(text=f"bad {key}"))
     crashed = journal.events("a")[1]

@@ -1,4 +1,4 @@
-"""A journal that can only be read is read; whoever writes is told so in one line, and goes on."""
+"""A read-only journal can be read; writes are reported in one line and work continues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from rung.core.domain.errors import StoreError
 from rung.store import open_journal
-from rung.store.backends.migrations import LATEST
+from rung.store.backends.migrations import LATEST_VERSION
 from rung.store.backends.sqlite import SqliteBackend
 from tests.store.rights import bound
 from tests.store.stories import opened, succeeded
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 LONG = 30.0
 LOOK = """
 import json, sys
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.store import open_journal
-from rung.core.domain.errors import Busy
+from rung.core.domain.errors import StoreUnavailable
 told = []
-with open_journal(sys.argv[1], tell=told.append) as journal:
+with open_journal(sys.argv[1], on_warning=told.append) as journal:
     read = len(journal.events("a"))
-    kept = journal.append("b", 0, [ev.Opened(1.0, "b", ev.Terms("task", "task"))]).result(30)
+    kept = journal.append("b", 0, [ev.Opened(1.0, "b", ev.IncidentContext("task", "task"))]).result(30)
     try:
         journal.runs.claim("r")
-    except Busy as error:
+    except StoreUnavailable as error:
         refused = str(error)
 print(json.dumps([read, kept, refused, told]))
 """
@@ -38,12 +38,12 @@ print(json.dumps([read, kept, refused, told]))
 
 @pytest.fixture(params=["file", "directory", "both", "left open"])
 def sealed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A journal that must not be written, in one way or another."""
+    """Journal that is read-only for one of several reasons."""
     path = tmp_path / "sealed" / "journal.db"
     with open_journal(path) as journal:
         journal.append("a", 0, [opened("a"), succeeded()]).result(LONG)
         if request.param == "left open":
-            assert len(list(path.parent.iterdir())) == 3  # its log and the index of that are there
+            assert len(list(path.parent.iterdir())) == 3  # its WAL and the index of the WAL exist
         else:
             journal.close()
         if request.param != "directory":
@@ -55,23 +55,23 @@ def sealed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_looked_at(sealed: Path) -> None:
-    """Events are read; what is appended waits, what must be written is refused, and both are said in one line."""
+    """Events are readable; appends are buffered, other writes are rejected, each reported in one line."""
     before = sealed.read_bytes()
     done = bound("-c", LOOK, sealed)
     assert done.returncode == 0, done.stderr
     read, kept, refused, told = json.loads(done.stdout)
     assert (read, kept) == (2, None)
-    assert refused.startswith(f"{sealed}: can be read, but not written")
-    assert told[0].startswith(f"the journal cannot be written ({sealed}: can be read, but not written")
-    assert "the work goes on" in told[0]
-    assert "1 parts of what happened are lost" in told[1]
+    assert refused.startswith(f"{sealed}: is read-only")
+    assert told[0].startswith(f"the journal cannot be written ({sealed}: is read-only")
+    assert "recovery continues" in told[0]
+    assert "lost writes: 1" in told[1]
     assert len(told) == 2
     assert sealed.read_bytes() == before
 
 
 @pytest.mark.parametrize("words", [("report", "--json"), ("log",), ("journal", "check"), ("show", "a")])
 def test_commands_that_look(sealed: Path, words: tuple[str, ...]) -> None:
-    """Reports, logs and checks work."""
+    """Reports, logs and checks work on a read-only journal."""
     done = bound("-m", "rung.cli.main", *words, "--journal", sealed)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
@@ -80,17 +80,17 @@ def test_commands_that_look(sealed: Path, words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("words", [("journal", "vacuum"), ("journal", "rebuild")])
 def test_commands_that_write(sealed: Path, words: tuple[str, ...]) -> None:
-    """What writes ends with exit code 2 and one line."""
+    """Commands that write exit with code 2 and one line."""
     before = sealed.read_bytes()
     done = bound("-m", "rung.cli.main", *words, "--journal", sealed)
     assert done.returncode == 2, done.stdout
     assert done.stderr.count("\n") == 1
-    assert "can be read, but not written" in done.stderr
+    assert "is read-only" in done.stderr
     assert sealed.read_bytes() == before
 
 
 def test_every_page_of_a_small_file(tmp_path: Path) -> None:
-    """A small file is looked through when it is opened; of a large one only that it is whole."""
+    """A small file is checked completely when opened; a large one only for a missing end."""
     path = tmp_path / "journal.db"
     with open_journal(path) as journal:
         for number in range(600):
@@ -106,11 +106,11 @@ def test_every_page_of_a_small_file(tmp_path: Path) -> None:
     path.write_bytes(worn)
     with pytest.raises(StoreError, match="is damaged"):
         SqliteBackend(path).connect(write=True)
-    large = SqliteBackend(path, looked_through=4096)
+    large = SqliteBackend(path, quick_check_max_bytes=4096)
     connection = large.connect(write=True)
-    assert connection.execute("SELECT version FROM rung_schema") == [(LATEST,)]
+    assert connection.execute("SELECT version FROM rung_schema") == [(LATEST_VERSION,)]
     connection.close()
     path.write_bytes(whole[: -4096 * 5])
     for write in (True, False):
         with pytest.raises(StoreError, match="is damaged"):
-            SqliteBackend(path, looked_through=4096).connect(write=write)
+            SqliteBackend(path, quick_check_max_bytes=4096).connect(write=write)

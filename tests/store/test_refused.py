@@ -1,4 +1,4 @@
-"""What cannot be opened is said in one line, and not touched: not a byte of it."""
+"""Files that cannot be opened are reported in one line and not modified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from rung.core.domain.errors import StoreError
 from rung.store import open_journal
-from rung.store.backends.migrations import LATEST
+from rung.store.backends.migrations import LATEST_VERSION
 from rung.store.backends.sqlite import SqliteBackend
 from rung.store.backends.sqlite_drivers import ApswDriver, OpenedDatabase
 from tests.store.rights import bound
@@ -27,7 +27,7 @@ LONG = 30.0
 
 
 def said(where: str | Path) -> str:
-    """What is said when it is opened, in one line."""
+    """Return the one-line error of opening it."""
     with pytest.raises(StoreError) as raised:
         open_journal(where)
     text = str(raised.value)
@@ -37,7 +37,7 @@ def said(where: str | Path) -> str:
 
 
 def refused(where: str | Path) -> str:
-    """What is said when this file is opened to write; reading says the same."""
+    """Return the error of opening this file for writing; reading must raise the same."""
     text = said(where)
     with pytest.raises(StoreError) as raised:
         SqliteBackend(where).connect(write=False)
@@ -46,21 +46,21 @@ def refused(where: str | Path) -> str:
 
 
 def test_newer_schema(url: str) -> None:
-    """A journal of a newer Rung is neither written nor read."""
+    """A journal written by a newer Rung is neither written nor read."""
     with open_journal(url) as journal:
         journal.append("a", 0, [opened("a")]).result(LONG)
         assert journal.events("a")
-        newer = LATEST + 1
+        newer = LATEST_VERSION + 1
         journal.write(
             lambda connection: connection.execute("UPDATE rung_schema SET version = ?", (newer,)), lambda _: True
         ).result(LONG)
         with pytest.raises(StoreError, match=f"newer Rung .schema {newer}"):
             journal.events("a")
-    assert f"newer Rung (schema {newer}; this one knows {LATEST}): update Rung" in said(url)
+    assert f"newer Rung (schema {newer}; this one supports {LATEST_VERSION}): update Rung" in said(url)
 
 
 def test_reader_without_a_journal(url: str) -> None:
-    """Where nothing is, a reader says so, and makes nothing."""
+    """Reading a missing journal raises and creates nothing."""
     if url.startswith("postgresql"):
         from rung.store.backends.postgres import PostgresBackend
 
@@ -74,7 +74,7 @@ def test_reader_without_a_journal(url: str) -> None:
 
 
 class Untouched:
-    """A file, and that nobody changed it: not a byte, not its mode, nor is anything beside it."""
+    """Assert that a file, its mode and its directory are unchanged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class Untouched:
             self.path.read_bytes(),
             self.path.stat().st_mode,
             self.path.stat().st_mtime_ns,
-            # To look into a database in WAL mode makes an index for its log, and an empty log.
+            # Reading a database in WAL mode creates an index and an empty WAL.
             sorted(
                 path.name for path in self.path.parent.iterdir() if path.suffix != ".db-shm" and path.stat().st_size
             ),
@@ -97,7 +97,7 @@ class Untouched:
 
 @pytest.mark.parametrize("text", [b"hello\n", b"x", b"# notes\n" * 2000, b"SQLite format 3\0" + b"?" * 5000])
 def test_text_file(tmp_path: Path, text: bytes) -> None:
-    """A file that is no database is not touched."""
+    """A file that is not a database is not modified."""
     path = tmp_path / "notes.db"
     path.write_bytes(text)
     file = Untouched(path)
@@ -107,7 +107,7 @@ def test_text_file(tmp_path: Path, text: bytes) -> None:
 
 @pytest.mark.parametrize("mode", ["delete", "wal", "left over"])
 def test_foreign_database(tmp_path: Path, mode: str) -> None:
-    """Another program's database is not touched, not even its log that was not written into it yet."""
+    """Another program's database is not modified, nor is its WAL checkpointed."""
     import apsw
 
     path = tmp_path / "other.db"
@@ -127,12 +127,12 @@ def test_foreign_database(tmp_path: Path, mode: str) -> None:
         assert Path(f"{path}-wal").stat().st_size
     other.close()
     untouched = Untouched(path)
-    assert "is not a journal: it is another program's SQLite file" in refused(str(path))
+    assert "is not a journal: another program's SQLite file" in refused(str(path))
     untouched.check()
 
 
 def test_damaged(sqlite_url: str) -> None:
-    """A journal with broken pages is not touched: it may be all that is left."""
+    """A journal with damaged pages is not modified: it may be the only copy."""
     with open_journal(sqlite_url) as journal:
         for number in range(200):
             journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
@@ -147,7 +147,7 @@ def test_damaged(sqlite_url: str) -> None:
 
 
 def test_cut_short(sqlite_url: str) -> None:
-    """A journal that lost its end is not touched either."""
+    """A truncated journal is not modified."""
     with open_journal(sqlite_url) as journal:
         for number in range(200):
             journal.append(f"i{number}", 0, [opened(f"i{number}"), succeeded()])
@@ -159,7 +159,7 @@ def test_cut_short(sqlite_url: str) -> None:
 
 
 def test_symlink(tmp_path: Path) -> None:
-    """A symbolic link is not followed: somebody may have put it there."""
+    """A symbolic link is not followed: it may be planted."""
     target = tmp_path / "target"
     target.write_bytes(b"precious")
     file = Untouched(target)
@@ -174,10 +174,10 @@ def test_symlink(tmp_path: Path) -> None:
 
 
 def test_directory(tmp_path: Path) -> None:
-    """A directory is no journal, nor is a pipe, nor a file where a directory should be."""
+    """A directory, a pipe, and a file in place of a directory are rejected."""
     assert "is a directory; name a file" in refused(str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
-    assert "is no plain file" in refused(str(tmp_path / "pipe"))
+    assert "is not a regular file" in refused(str(tmp_path / "pipe"))
     (tmp_path / "file").write_bytes(b"")
     assert re.search("File exists|Not a directory", said(tmp_path / "file" / "journal.db"))
 
@@ -188,7 +188,7 @@ if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 from rung.core.domain.errors import StoreError
 from rung.store.backends.sqlite import SqliteBackend
-from rung.store.backends.sqlite_drivers import Apsw, Opened
+from rung.store.backends.sqlite_drivers import ApswDriver, OpenedDatabase
 for write in (True, False):
     try:
         SqliteBackend(sys.argv[1]).connect(write=write)
@@ -198,10 +198,10 @@ for write in (True, False):
 
 
 def as_nobody(where: Path) -> list[str]:
-    """What is said when somebody without rights opens it to write, and to read."""
+    """Return the errors of opening it without rights, for writing and for reading."""
     code = (
         "import rung.store.backends.sqlite, rung.store.backends.migrations, apsw, stat\n" + NOBODY
-    )  # before the rights are gone
+    )  # imported before the rights are dropped
     done = subprocess.run([sys.executable, "-c", code, str(where)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -209,7 +209,7 @@ def as_nobody(where: Path) -> list[str]:
 
 @pytest.fixture
 def open_dir() -> Iterator[Path]:
-    """A directory that everybody can look into; pytest's own cannot be."""
+    """Directory that every user can read; pytest's is private."""
     import tempfile
 
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
@@ -219,7 +219,7 @@ def open_dir() -> Iterator[Path]:
 
 @pytest.mark.parametrize("mode", [0o000, 0o555], ids=["closed", "read-only"])
 def test_directory_without_rights(open_dir: Path, mode: int) -> None:
-    """Where one may not write, or not even look, that is said."""
+    """A directory without write or read permission is reported."""
     closed = open_dir / "closed"
     closed.mkdir(mode=mode)
     try:
@@ -234,7 +234,7 @@ def test_directory_without_rights(open_dir: Path, mode: int) -> None:
 
 
 def test_file_without_rights(open_dir: Path) -> None:
-    """A journal that one may not open is not touched."""
+    """A journal without permissions is not modified."""
     path = open_dir / "journal.db"
     with open_journal(path) as journal:
         journal.append("a", 0, [opened("a")]).result(LONG)
@@ -248,7 +248,7 @@ def test_file_without_rights(open_dir: Path) -> None:
 
 
 def test_owner_alone(tmp_path: Path) -> None:
-    """The file, its log and its directory are for their owner alone, whatever the umask; an open one is closed."""
+    """The file, its WAL and its directory are private whatever the umask; a public file is made private."""
     before = os.umask(0)
     try:
         path = tmp_path / "new" / "journal.db"
@@ -265,7 +265,7 @@ def test_owner_alone(tmp_path: Path) -> None:
 
 
 def test_file_alone_at_the_end(sqlite_url: str) -> None:
-    """A journal that was closed is one file: it can be copied."""
+    """A closed journal is one file, which can be copied."""
     with open_journal(sqlite_url) as journal:
         journal.append("a", 0, [opened("a")]).result(LONG)
         assert journal.events("a")
@@ -273,7 +273,7 @@ def test_file_alone_at_the_end(sqlite_url: str) -> None:
 
 
 def test_another_file_in_its_place(sqlite_url: str, tmp_path: Path) -> None:
-    """A reader that rested does not go on reading a file that is no longer there."""
+    """An idle reader does not continue to read a deleted file."""
     with open_journal(tmp_path / "other.db") as other:
         other.append("b", 0, [opened("b")]).result(LONG)
     with open_journal(sqlite_url) as journal:
@@ -313,8 +313,8 @@ def closed(path: Path) -> None:
 
 
 BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "text": (lambda path: path.write_text("hello\n"), "is not a journal: it is no SQLite file"),
-    "foreign": (foreign, "is not a journal: it is another program's SQLite file"),
+    "text": (lambda path: path.write_text("hello\n"), "is not a journal: not an SQLite file"),
+    "foreign": (foreign, "is not a journal: another program's SQLite file"),
     "damaged": (damaged, "is damaged"),
     "directory": (lambda path: path.mkdir(), "is a directory; name a file"),
     "closed": (closed, "cannot be opened"),
@@ -324,7 +324,7 @@ COMMANDS = (("report",), ("log",), ("journal", "check"), ("journal", "vacuum"), 
 
 @pytest.mark.parametrize("bad", BAD_FILES)
 def test_commands_refuse(tmp_path: Path, bad: str) -> None:
-    """Whatever the command: one line that names the file and what is wrong, exit code 2, and the file is as it was."""
+    """Every command prints one line with the file and the problem, exits with 2, and leaves the file unchanged."""
     make, why = BAD_FILES[bad]
     path = tmp_path / "journal.db"
     make(path)
@@ -342,7 +342,7 @@ def test_commands_refuse(tmp_path: Path, bad: str) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_commands_without_a_server(words: tuple[str, ...]) -> None:
-    """A URL that points nowhere: one line, without its password, and exit code 2."""
+    """An unreachable URL gives one line without its password, and exit code 2."""
     place = words.index("--") if "--" in words else len(words)
     url = "postgresql://me:hunter2@127.0.0.1:1/nowhere"
     done = bound("-m", "rung.cli.main", *words[:place], "--journal", url, *words[place:])
@@ -355,13 +355,13 @@ def test_commands_without_a_server(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("after", range(13))
 def test_a_journal_made_while_it_is_opened_is_recognised(tmp_path: Path, after: int) -> None:
-    """Somebody else may create the journal between any two statements of the opening."""
+    """Another process may create the journal between any two statements of opening it."""
     place = tmp_path / "journal.db"
     statements = []
 
     class Overtaken(ApswDriver):
-        def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> OpenedDatabase:
-            connection = super().open(path, write=write, vfs=vfs, frozen=frozen)
+        def open(self, path: Path, *, write: bool, vfs: str | None = None, immutable: bool = False) -> OpenedDatabase:
+            connection = super().open(path, write=write, vfs=vfs, immutable=immutable)
             connection.raw.exec_trace = self._trace
             return connection
 
@@ -371,6 +371,6 @@ def test_a_journal_made_while_it_is_opened_is_recognised(tmp_path: Path, after: 
                 open_journal(place).close()
             return True
 
-    backend = SqliteBackend(place, by=Overtaken())
+    backend = SqliteBackend(place, driver=Overtaken())
     backend.connect(write=True).close()
     assert len(statements) > after

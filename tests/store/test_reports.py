@@ -1,4 +1,4 @@
-"""Reports say what counting by hand over the events says; each number has its denominator."""
+"""Reports equal counts made by hand over the events; each number has its denominator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rung.store import open_journal
 from rung.store.queries import reports
 from rung.store.queries.groups import GroupState
 from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
-from rung.store.queries.stuck_sessions import spirals
+from rung.store.queries.stuck_sessions import stuck_sessions
 from tests.store.recorded import DAY, HOUR, NO_IDEA, START, Recorded, Tried, first_failure, took
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def recorded(url: str) -> Iterator[Recorded]:
 
 
 def named(by: GroupBy) -> Callable[[Tried], str]:
-    """What an attempt is counted under."""
+    """Return the key under which an attempt is counted."""
     return {
         GroupBy.MODEL: lambda tried: tried.model,
         GroupBy.PROJECT: lambda tried: tried.project,
@@ -48,7 +48,7 @@ def named(by: GroupBy) -> Callable[[Tried], str]:
 
 @pytest.mark.parametrize("by", [GroupBy.MODEL, GroupBy.PROJECT, GroupBy.DAY, GroupBy.HOUR])
 def test_failures_and_attempts_are_counted(recorded: Recorded, by: GroupBy) -> None:
-    """By model, project, day and hour: attempts, the failures among them, and what they cost."""
+    """Attempts, failures and cost by model, project, day and hour."""
     key = named(by)
     attempts = Counter(key(tried) for tried in recorded.tried())
     failed = Counter(key(tried) for tried in recorded.tried() if tried.kind)
@@ -63,7 +63,7 @@ def test_failures_and_attempts_are_counted(recorded: Recorded, by: GroupBy) -> N
 
 @pytest.mark.parametrize("by", [GroupBy.KIND, GroupBy.TOOL])
 def test_by_kind_and_tool_the_attempts_are_all_there_were(recorded: Recorded, by: GroupBy) -> None:
-    """A kind's rate, and that of tools beside calls of a model, is its share of all attempts."""
+    """The rate of a kind or tool is its share of all attempts."""
 
     def key(tried: Tried) -> str:
         assert isinstance(tried.event, ev.AttemptFailed)
@@ -80,7 +80,7 @@ def test_by_kind_and_tool_the_attempts_are_all_there_were(recorded: Recorded, by
 
 
 def test_by_prompt_attempts_that_were_given_one_count(recorded: Recorded) -> None:
-    """A recovery prompt's failures are counted among the attempts that were given it."""
+    """A recovery prompt's failures are counted among the attempts that used it."""
     given_it = [tried for tried in recorded.tried() if tried.prompt]
     rows = {row.key: row for row in reports.failures(recorded.journal, ALL, GroupBy.PROMPT)}
     assert {key: row.attempts for key, row in rows.items()} == Counter(tried.prompt for tried in given_it)
@@ -88,7 +88,7 @@ def test_by_prompt_attempts_that_were_given_one_count(recorded: Recorded) -> Non
 
 
 def test_a_kind_narrows_the_failures_and_not_the_attempts(recorded: Recorded) -> None:
-    """Of one kind: its failures by model, still among all that model's attempts."""
+    """Failures of one kind by model, among all attempts of that model."""
     rows = reports.failures(recorded.journal, ReportFilter(kind="rate_limit"), GroupBy.MODEL)
     expected = {
         model: (
@@ -116,7 +116,7 @@ def test_a_kind_narrows_the_failures_and_not_the_attempts(recorded: Recorded) ->
     ],
 )
 def test_filters_narrow_the_same_way_in_counts_and_rows(recorded: Recorded, where: ReportFilter) -> None:
-    """Project, model, session and time narrow a report to exactly the attempts they name."""
+    """Filters by project, model, session and time select exactly the matching attempts."""
 
     def meant(tried: Tried) -> bool:
         hour = tried.event.at // HOUR
@@ -138,7 +138,7 @@ def test_filters_narrow_the_same_way_in_counts_and_rows(recorded: Recorded, wher
 
 
 def test_a_trend_has_every_day_with_something_in_it(recorded: Recorded) -> None:
-    """Over time: the attempts and failures of each day, in its order, and by kind one line each."""
+    """Trends list the attempts and failures of each day in order, with one line per kind."""
     (line,) = reports.trend(recorded.journal, ALL).values()
     attempts = Counter(tried.event.at // DAY * DAY for tried in recorded.tried())
     assert [(point.at, point.attempts) for point in line] == sorted(attempts.items())
@@ -149,7 +149,7 @@ def test_a_trend_has_every_day_with_something_in_it(recorded: Recorded) -> None:
 
 
 def test_messages_are_counted_by_fingerprint(recorded: Recorded) -> None:
-    """The failures seen most come first, with when they were seen, a real example, and how they stand."""
+    """The most frequent failures come first, with their times, an example and their state."""
     failed = [tried for tried in recorded.tried() if tried.kind]
     seen = Counter((tried.project, tried.mark) for tried in failed)
     rows = reports.messages(recorded.journal, ALL, now=START)
@@ -167,7 +167,7 @@ def test_messages_are_counted_by_fingerprint(recorded: Recorded) -> None:
 
 
 def test_messages_of_a_session(recorded: Recorded) -> None:
-    """What a rollup does not know is read off the attempts: the messages of one session."""
+    """A filter that a rollup does not support, such as a session, reads the attempts."""
     rows = reports.messages(recorded.journal, ReportFilter(session="d"), now=START)
     failed = [tried for tried in recorded.tried() if tried.session == "d" and tried.kind]
     assert [(row.message, row.seen, row.share) for row in rows] == [(str(NO_IDEA), len(failed), 1.0)]
@@ -177,7 +177,7 @@ def test_messages_of_a_session(recorded: Recorded) -> None:
     "where", [ALL, ReportFilter(project="api"), ReportFilter(session="c"), ReportFilter(model="large")]
 )
 def test_recovery_is_counted_by_the_first_failure(recorded: Recorded, where: ReportFilter) -> None:
-    """By kind: how many incidents began so, how they ended, how long it took, what it cost, who was asked."""
+    """Recovery by kind: incidents, endings, time, cost and questions."""
     found: dict[str, list[Any]] = {}
     for outcome in recorded.outcomes:
         opened, failed = outcome.events[0], first_failure(outcome)
@@ -204,7 +204,7 @@ def test_recovery_is_counted_by_the_first_failure(recorded: Recorded, where: Rep
 
 @pytest.mark.parametrize("where", [ALL, ReportFilter(session="c"), ReportFilter(kind="unknown")])
 def test_rescues_are_counted_by_rung_prompt_and_model(recorded: Recorded, where: ReportFilter) -> None:
-    """Which rung, prompt and model saved how many of how many tries, and what that cost, tries in vain included."""
+    """Successes, tries and cost by rung, prompt and model, including failed tries."""
     tries: Counter[tuple[str, ...]] = Counter()
     saves: Counter[tuple[str, ...]] = Counter()
     for tried in recorded.tried():
@@ -214,19 +214,19 @@ def test_rescues_are_counted_by_rung_prompt_and_model(recorded: Recorded, where:
         if where.kind in {None, failed.failure.kind.value}:
             tries[tried.rung, tried.prompt, tried.model] += 1
             saves[tried.rung, tried.prompt, tried.model] += not tried.kind
-    rows = reports.rescues(recorded.journal, where)
+    rows = reports.rung_effects(recorded.journal, where)
     assert {row[:3]: row.tried for row in rows} == tries
     assert {row[:3]: row.saved for row in rows} == saves
     for row in rows:
         assert row.dollars == pytest.approx(0.01 * row.tried)
         assert row.dollars_each == (pytest.approx(0.01 * row.tried / row.saved) if row.saved else None)
-    by_rung = reports.rescues(recorded.journal, where, (ReportPart.RUNG,))
+    by_rung = reports.rung_effects(recorded.journal, where, (ReportPart.RUNG,))
     assert sum(row.tried for row in by_rung) == sum(tries.values())
     assert all(row.prompt == row.model == row.kind == "" for row in by_rung)
 
 
 def test_a_rungs_time_to_recovery(recorded: Recorded) -> None:
-    """By rung: the mean time from the first failure to the recovery of the incidents it ended."""
+    """Mean time from the first failure to the recovery, by final rung."""
     last = {tried.outcome.id: tried.rung for tried in recorded.tried()}
     rows = reports.recovery_by_rung(recorded.journal, ALL)
     assert any(row.saved for row in rows)
@@ -237,7 +237,7 @@ def test_a_rungs_time_to_recovery(recorded: Recorded) -> None:
 
 
 def test_totals(recorded: Recorded) -> None:
-    """One row sums everything up; who was asked did not recover alone."""
+    """Totals sum everything up; incidents with a question did not recover automatically."""
     troubled = [outcome for outcome in recorded.outcomes if first_failure(outcome)]
     ends = Counter(outcome.status for outcome in troubled)
     totals = reports.totals(recorded.journal, ALL)
@@ -252,19 +252,19 @@ def test_totals(recorded: Recorded) -> None:
 
 
 def test_latency_is_within_nine_percent(recorded: Recorded) -> None:
-    """Every attempt took two seconds: so say all percentiles, as well as buckets can, with the right counts."""
+    """With attempts of two seconds, all percentiles are two seconds within the bucket's accuracy."""
     rows = reports.latency(recorded.journal, ALL)
     assert {row.model: row.attempts for row in rows} == Counter(tried.model for tried in recorded.tried())
     for row in rows:
         assert (row.p50, row.p95, row.p99) == pytest.approx((2.0, 2.0, 2.0), rel=0.09)
-    with pytest.raises(ConfigError, match="session: 'c' is invalid; must be left out"):
+    with pytest.raises(ConfigError, match="session: 'c' is invalid; must be omitted"):
         reports.latency(recorded.journal, ReportFilter(session="c"))
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.floats(0.001, 10_000), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99]))
 def test_percentiles_from_buckets(times: list[float], share: float) -> None:
-    """A percentile out of buckets is within 9 % of the exact one."""
+    """A percentile from buckets is within 9 % of the exact one."""
     from math import log2
 
     counts = Counter(round(4 * log2(max(seconds * 1_000, 1))) for seconds in times)
@@ -273,8 +273,8 @@ def test_percentiles_from_buckets(times: list[float], share: float) -> None:
 
 
 def test_spirals_are_found_by_session(recorded: Recorded) -> None:
-    """A session in which the same failure comes again and again is scored by the share of attempts it took."""
-    rows = spirals(recorded.journal, ALL)
+    """A stuck session is scored by the share of attempts that repeated its failure."""
+    rows = stuck_sessions(recorded.journal, ALL)
     worst = rows[0]
     mine = [tried for tried in recorded.tried() if tried.session == "d"]
     assert (worst.session, worst.project, worst.kind, worst.message) == ("d", "api", "unknown", str(NO_IDEA))
@@ -288,34 +288,40 @@ def test_spirals_are_found_by_session(recorded: Recorded) -> None:
         if max(Counter(t.mark for t in recorded.tried() if t.session == session and t.mark).values(), default=0) >= 3
     }
     assert {row.session for row in rows} == often
-    assert spirals(recorded.journal, ReportFilter(project="web", session="d")) == []
+    assert stuck_sessions(recorded.journal, ReportFilter(project="web", session="d")) == []
 
 
 def test_an_empty_journal_has_empty_reports(url: str) -> None:
-    """Where nothing was recorded every report is empty, and totals are all zero."""
+    """Without records every report is empty, and totals are zero."""
     with open_journal(url) as journal:
         for by in GroupBy:
             assert reports.failures(journal, ALL, by) == []
         assert reports.trend(journal, ALL) == {}
         assert not reports.messages(journal, ALL, now=START)
-        for report in (reports.recovery, reports.recovery_by_rung, reports.rescues, reports.latency, spirals):
+        for report in (
+            reports.recovery,
+            reports.recovery_by_rung,
+            reports.rung_effects,
+            reports.latency,
+            stuck_sessions,
+        ):
             assert report(journal, ALL) == [], report
         assert set(reports.totals(journal, ALL)) == {0, None}
 
 
 @pytest.mark.parametrize("nasty", ["'; DROP TABLE event; --", "%s", "?", "\\", "x' OR '1'='1"])
 def test_values_are_values(recorded: Recorded, nasty: str) -> None:
-    """What is asked for is bound, never part of the SQL: a strange name finds nothing and harms nothing."""
+    """Filter values are bound parameters: SQL in a name matches nothing and harms nothing."""
     for where in (ReportFilter(project=nasty), ReportFilter(model=nasty), ReportFilter(session=nasty)):
         assert reports.totals(recorded.journal, where).attempts == 0
         assert reports.messages(recorded.journal, where, now=START) == []
-        assert reports.rescues(recorded.journal, where) == []
+        assert reports.rung_effects(recorded.journal, where) == []
     assert reports.recovery(recorded.journal, ReportFilter(kind=nasty)) == []
     assert reports.totals(recorded.journal, ALL).attempts > 0
 
 
 def test_a_filter_that_cannot_be() -> None:
-    """A time that ends before it begins, and no rows at all, are refused when the filter is made."""
+    """A filter with an empty time range or a limit of zero is rejected."""
     with pytest.raises(ConfigError, match="until"):
         ReportFilter(since=2.0, until=1.0)
     with pytest.raises(ConfigError, match="limit"):

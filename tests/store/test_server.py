@@ -1,4 +1,4 @@
-"""The server the tests need: found, else installed, else the tests fail; never are they skipped."""
+"""The PostgreSQL server for tests is found or installed; otherwise the tests fail and are never skipped."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SCRIPT = ROOT / "tests" / "store" / "postgres.py"
 
 @pytest.fixture
 def bare() -> Iterator[dict[str, str]]:
-    """The environment of a machine without PostgreSQL: the few programs one needs, and nothing of apt's."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as made:  # the server's user must be able to look into it
+    """Environment of a machine without PostgreSQL and apt."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:  # the server's user must be able to read it
         Path(made).chmod(0o755)
         yield _bare(Path(made))
 
@@ -40,7 +40,7 @@ def _bare(made: Path) -> dict[str, str]:
 
 
 def apt_get(bare: dict[str, str], script: str) -> None:
-    """Put a package manager there that does this."""
+    """Install a fake package manager with this behaviour."""
     program = Path(bare["PATH"], "apt-get")
     program.write_text(f"#!/bin/sh\necho apt-get $* >> {bare['PATH']}/called\n{script}\n")
     program.chmod(0o755)
@@ -53,7 +53,7 @@ def run(environment: dict[str, str], *command: str) -> subprocess.CompletedProce
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root installs")
 def test_installed(bare: dict[str, str]) -> None:
-    """Where there is none it is installed, after its lists were fetched; what is done is said; then it is started."""
+    """A missing server is installed after an update of the package lists, reported, and started."""
     real, root = postgres.programs(), bare[postgres.ROOT]
     apt_get(
         bare,
@@ -71,7 +71,7 @@ def test_installed(bare: dict[str, str]) -> None:
 
 
 def test_cannot_be_installed(bare: dict[str, str]) -> None:
-    """Where that fails, it is said what is missing, and the command is not run."""
+    """When the installation fails, the missing part is reported and the command is not run."""
     apt_get(bare, "echo E: no such package >&2; exit 100")
     done = run(bare, str(SCRIPT), sys.executable, "-c", "print('run')")
     assert (done.returncode, done.stdout) == (2, "")
@@ -81,7 +81,7 @@ def test_cannot_be_installed(bare: dict[str, str]) -> None:
 
 
 def test_not_skipped(bare: dict[str, str]) -> None:
-    """Without a server the tests that need one fail."""
+    """Without a server, the tests that need one fail."""
     test = "tests/store/test_postgres.py::test_commits_are_synced"
     done = run(bare, "-m", "pytest", "-p", "no:xdist", "-rs", test)
     assert done.returncode == 1, done.stdout

@@ -1,4 +1,4 @@
-"""Without apsw: the same promises by Python's own sqlite3, for one process at a time."""
+"""The standard sqlite3 driver: the promises of the journal without apsw, for one process at a time."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WITHOUT = "import sys; sys.modules['apsw'] = None\n"  # so its import fails, as where there is none
-# What needs a second process, which is refused.
+WITHOUT = "import sys; sys.modules['apsw'] = None\n"  # makes its import fail
+# Tests that need a second process, which is rejected.
 SHARED = ("test_two_processes", "test_fork")
 
 OPENED = """
 import sys
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.store import open_journal
 from rung.core.domain.errors import StoreError
 told = []
 try:
-    journal = open_journal(sys.argv[1], tell=told.append)
+    journal = open_journal(sys.argv[1], on_warning=told.append)
 except StoreError as error:
     sys.exit(str(error))
 name = sys.argv[2]
-journal.append(name, 0, [ev.Opened(1.0, name, ev.Terms("task", "task"))]).result(30)
+journal.append(name, 0, [ev.Opened(1.0, name, ev.IncidentContext("task", "task"))]).result(30)
 print("mine", told, flush=True)
 sys.stdin.readline()
 journal.close()
@@ -33,18 +33,18 @@ print(len(journal.events(name)), journal.read("SELECT count(*) FROM event"), flu
 """
 FORKED = """
 import os, sys
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.store import open_journal
 told = []
-journal = open_journal(sys.argv[1], tell=told.append)
+journal = open_journal(sys.argv[1], on_warning=told.append)
 def append(name):
-    return journal.append(name, 0, [ev.Opened(1.0, name, ev.Terms("task", "task"))]).result(30)
+    return journal.append(name, 0, [ev.Opened(1.0, name, ev.IncidentContext("task", "task"))]).result(30)
 append("before")
 child = os.fork()
 if child == 0:
     append("child")
     print(told[0].partition("(")[0], flush=True)
-    sys.exit()  # what Python clears away then must not be the parent's log
+    sys.exit()  # the interpreter's clean-up must not delete the parent's WAL
 os.waitpid(child, 0)
 append("after")
 journal.close()
@@ -60,7 +60,7 @@ def process(code: str, *words: str | Path, apsw: bool = False) -> subprocess.Pop
 
 
 def test_same_suite() -> None:
-    """All that is asked of a journal in a file, save what needs two processes."""
+    """The conformance tests pass, except those that need two processes."""
     code = f"{WITHOUT}import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     but = " and ".join(f"not {name}" for name in SHARED)
     words = ("tests/store/test_conformance.py", "-k", f"not postgres and {but}", "-W", "ignore:rung. apsw")
@@ -72,7 +72,7 @@ def test_same_suite() -> None:
 
 
 def test_told_once() -> None:
-    """That only this process can use it is said in one line."""
+    """One warning line says that only this process can use the journal."""
     code = "from rung.store import open_journal\nfor _ in range(2): open_journal(sys.argv[1]).close()"
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT + code, "/tmp/rung-standard-told.db"],
@@ -82,12 +82,12 @@ def test_told_once() -> None:
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stderr.splitlines() if "rung: " in line]
     assert len(lines) == 1
-    assert "apsw cannot be imported: the journal is kept by Python's own sqlite3, for this process alone" in lines[0]
+    assert "apsw cannot be imported: the journal uses Python's sqlite3 and is limited to this process" in lines[0]
 
 
 @pytest.mark.parametrize("other_has_apsw", [False, True])
 def test_another_process_has_it(tmp_path: Path, other_has_apsw: bool) -> None:
-    """While another process has the file, opening it is refused in one line; afterwards it can be had."""
+    """While another process holds the file, opening it fails in one line; afterwards it succeeds."""
     path = tmp_path / "journal.db"
     first = process(OPENED, path, "a", apsw=other_has_apsw)
     assert first.stdout is not None
@@ -95,7 +95,7 @@ def test_another_process_has_it(tmp_path: Path, other_has_apsw: bool) -> None:
     second = process(OPENED, path, "b")
     _, said = second.communicate(timeout=60)
     assert second.returncode == 1
-    assert said == (f"{path}: another process has it; without apsw only one can use it at a time: pip install apsw\n")
+    assert said == (f"{path}: is locked by another process; sharing it requires apsw: pip install apsw\n")
     out, said = first.communicate("go\n", timeout=60)
     assert (out, said) == ("1 [(1,)]\n", "")
     third = process(OPENED, path, "b")
@@ -104,7 +104,7 @@ def test_another_process_has_it(tmp_path: Path, other_has_apsw: bool) -> None:
 
 
 def test_keeps_apsw_out(tmp_path: Path) -> None:
-    """A process with apsw finds it locked, too: nobody shares a log with an old SQLite."""
+    """A process with apsw finds the file locked, too: a WAL is never shared with an old SQLite."""
     path = tmp_path / "journal.db"
     first = process(OPENED, path, "a")
     assert first.stdout is not None
@@ -117,7 +117,7 @@ def test_keeps_apsw_out(tmp_path: Path) -> None:
 
 
 def test_fork(tmp_path: Path) -> None:
-    """A child does not write, and says so; what its parent has written and goes on to write is untouched."""
+    """A forked child reports that it cannot write; the parent's past and later writes are unaffected."""
     forked = process(FORKED, tmp_path / "journal.db")
     out, said = forked.communicate(timeout=60)
     assert forked.returncode == 0, said

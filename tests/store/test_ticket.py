@@ -1,4 +1,4 @@
-"""A ticket: answered once, whoever waits for it, in whichever way, is told."""
+"""DurableFuture: resolved once, and every waiter is woken."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from rung.store.backends.durable_future import DurableFuture, tell
+from rung.store.backends.durable_future import DurableFuture, notify_waiters
 
 
 def test_answered_before_it_is_asked() -> None:
-    """Its answer is there at once, for threads and tasks."""
+    """A resolved future returns its result at once, to threads and tasks."""
     ticket: DurableFuture[int] = DurableFuture()
     assert not ticket.done()
     assert ticket.set_result(3)
@@ -24,7 +24,7 @@ def test_answered_before_it_is_asked() -> None:
 
 
 def test_first_answer_holds() -> None:
-    """What comes later changes nothing."""
+    """Later results are ignored."""
     ticket: DurableFuture[int] = DurableFuture()
     assert ticket.set_result(1)
     assert not ticket.set_exception(ValueError("late"))
@@ -33,7 +33,7 @@ def test_first_answer_holds() -> None:
 
 
 def test_error() -> None:
-    """What went wrong is raised, and can be looked at."""
+    """An exception is raised by `result` and returned by `exception`."""
     ticket: DurableFuture[int] = DurableFuture()
     ticket.set_exception(ValueError("bad"))
     with pytest.raises(ValueError, match="bad"):
@@ -43,7 +43,7 @@ def test_error() -> None:
 
 
 def test_takes_too_long() -> None:
-    """Whoever waits only so long is told that it took longer; the answer is not lost."""
+    """A timed-out wait raises TimeoutError and keeps the result for later."""
     ticket: DurableFuture[int] = DurableFuture()
     with pytest.raises(TimeoutError, match=r"more than 0\.001 s"):
         ticket.result(0.001)
@@ -53,7 +53,7 @@ def test_takes_too_long() -> None:
 
 @pytest.mark.parametrize("turn", range(20))
 def test_nobody_waits_for_ever(turn: int) -> None:
-    """Threads that begin to wait while it is answered are all told."""
+    """Threads that start to wait while it is resolved are all woken."""
     tickets: list[DurableFuture[int]] = [DurableFuture() for _ in range(50)]
     found: list[int] = []
     threads = [threading.Thread(target=lambda: found.extend(t.result(30) for t in tickets)) for _ in range(4)]
@@ -67,7 +67,7 @@ def test_nobody_waits_for_ever(turn: int) -> None:
 
 
 def test_tasks_of_one_loop_are_told_together() -> None:
-    """All that were settled are told by one word to the loop, from any thread."""
+    """All futures of a batch wake an event loop with one call, from any thread."""
 
     async def main() -> tuple[list[int], int]:
         tickets: list[DurableFuture[int]] = [DurableFuture() for _ in range(5)]
@@ -87,8 +87,8 @@ def test_tasks_of_one_loop_are_told_together() -> None:
         tasks = [asyncio.ensure_future(ask(ticket)) for ticket in tickets]
         await asyncio.sleep(0)
         for number, ticket in enumerate(tickets):
-            ticket.settle(number)
-        thread = threading.Thread(target=tell, args=(tickets,))
+            ticket.resolve_silently(number)
+        thread = threading.Thread(target=notify_waiters, args=(tickets,))
         thread.start()
         thread.join()
         return await asyncio.gather(*tasks), words
@@ -97,7 +97,7 @@ def test_tasks_of_one_loop_are_told_together() -> None:
 
 
 def test_whoever_is_cancelled_gives_it_up() -> None:
-    """A task that is cancelled while it waits gives up what it waits for, as a future's would."""
+    """Cancelling a waiting task cancels the future."""
 
     async def main() -> DurableFuture[int]:
         ticket: DurableFuture[int] = DurableFuture()
@@ -120,7 +120,7 @@ def test_whoever_is_cancelled_gives_it_up() -> None:
 
 
 def test_a_loop_that_is_closed() -> None:
-    """Nobody is left to be told there, and that breaks nothing."""
+    """Waiters of a closed event loop are skipped."""
     ticket: DurableFuture[int] = DurableFuture()
     loop = asyncio.new_event_loop()
     waiting = loop.create_task(_ask(ticket))
@@ -135,7 +135,7 @@ async def _ask(ticket: DurableFuture[int]) -> int:
 
 
 def test_called_back() -> None:
-    """A function is called when it is answered; at once, when it already is; once."""
+    """A done callback runs once: on resolution, or at once when already resolved."""
     ticket: DurableFuture[int] = DurableFuture()
     called: list[int] = []
     ticket.add_done_callback(lambda told: called.append(told.result()))

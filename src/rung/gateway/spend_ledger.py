@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of
 from rung.gateway.keys import RequestRejected
-from rung.store.queries.spend import allowance, charge_keys, spent_by_keys, spent_by_sessions, spent_in_month
+from rung.store.queries.spend import charge_keys, spent_by_keys, spent_by_sessions, spent_in_month
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,7 +101,7 @@ class SpendLedger:
         if settings.keys:
             for key, dollars in spent_by_keys(self._journal).items():
                 self._known(key, dollars)
-        self.allowance = limits = allowance(self._journal, settings.budgets)
+        self.allowance = limits = spend_limits(self._journal, settings.budgets)
         if not limits.has_limits:
             return
         by_project, month = spent_in_month(self._journal, now), month_of(now)

@@ -146,7 +146,7 @@ class PipelineRun:
 
     def _stopped(self, name: str) -> bool:
         """Has it ended, and not well? Ctrl-C is such an end; a process that died is none."""
-        ended = self.journal.runs.ended(name)
+        ended = self.journal.runs.result_of(name)
         status = ended.get("status") if ended is not None else Incident.of(self.journal.events(name)).status
         return status is not None and status not in SUCCESS_STATUSES
 

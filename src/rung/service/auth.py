@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.domain.errors import ConfigError
-from rung.store.settings import trace
+from rung.store.settings import record_audit
 from rung.store.tokens import TokenRow, all_tokens, delete_tokens, insert_token, token_by_hash
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def add_token(journal: Journal, name: str, role: str, *, days: float | None, by:
     token, now = "rung-" + secrets.token_urlsafe(24), time.time()
     ends = None if days is None else now + days * DAY
     insert_token(journal, TokenRow(_hash(token), name.strip(), role, now, ends))
-    trace(journal, by, "token.add", f"token/{name}", {"role": role, "days": days})
+    record_audit(journal, by, "token.add", f"token/{name}", {"role": role, "days": days})
     return token
 
 
@@ -172,7 +172,7 @@ def revoke_token(journal: Journal, name: str, *, by: str) -> int:
     """Take back the tokens of this name; how many there were."""
     count = delete_tokens(journal, name)
     if count:
-        trace(journal, by, "token.revoke", f"token/{name}", {"count": count})
+        record_audit(journal, by, "token.revoke", f"token/{name}", {"count": count})
     return count
 
 

@@ -1,4 +1,4 @@
-"""The journal: every event of every recovery, kept before anything is done about it, and what is read off it."""
+"""Store: the journal of recovery events, its back ends, the read models derived from it, and all SQL queries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def open_journal(where: str | Path, **settings: Any) -> Journal:
-    """The journal at a path (SQLite) or a `postgresql://` URL."""
+    """Open the journal at a path (SQLite) or a `postgresql://` URL."""
     from rung.store.journal.journal import Journal
 
     if str(where).startswith(("postgresql://", "postgres://")):

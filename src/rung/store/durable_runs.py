@@ -1,4 +1,4 @@
-"""Durable runs: each belongs to one process by a lease with a number, and a finished step is never done again."""
+"""Durable runs: one process owns a run by a lease with a fencing token (`epoch`); finished steps never run again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from rung.core.recovery.interventions import Intervention
     from rung.store.backends.port import BackendConnection, DurableEventLog, DurableFuture
 
-LEASE: Final = 30.0
-CLAIMS: Final = 3  # without a new step between them: the run kills whoever takes it up
+LEASE_SECONDS: Final = 30.0
+MAX_IDLE_CLAIMS: Final = 3  # claims without a new step between them: the run probably crashes its workers
 
 
 class OpenRunRow(NamedTuple):
-    """A run that has not ended."""
+    """Run that has not ended."""
 
     id: str
     task: str
@@ -36,31 +36,33 @@ class OpenRunRow(NamedTuple):
 
 
 class DurableRunStore:
-    """The runs of a journal."""
+    """Durable runs of a journal."""
 
-    def __init__(self, journal: DurableEventLog, *, lease: float = LEASE, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, journal: DurableEventLog, *, lease: float = LEASE_SECONDS, now: Callable[[], float] = time.time
+    ) -> None:
         self.journal = journal
         self.lease = lease
         self.now = now
 
     def claim(self, run: str, task: str = "", arguments: Any = None) -> DurableRunLease:
-        """Take up a run, new or left behind. Taken: somebody else has it and is alive."""
+        """Become the owner of a new or abandoned run; raise RunOwnedElsewhere when a live process owns it."""
         mine = current_owner().text()
-        told = as_json(arguments, f"the arguments of {task or run}")
+        encoded = as_json(arguments, f"the arguments of {task or run}")
 
         def work(connection: BackendConnection) -> tuple[int, str, str, int]:
-            return self._claim(connection, run, task, told, mine)
+            return self._claim(connection, run, task, encoded, mine)
 
         def present(connection: BackendConnection) -> bool:
             return bool(connection.execute("SELECT 1 FROM run WHERE id = ? AND owner = ?", (run, mine)))
 
         epoch, state, result, idle = self.journal.write(work, present).result()
         return DurableRunLease(
-            self, run, epoch, done=json.loads(result) if state == "done" else None, exhausted=idle > CLAIMS
+            self, run, epoch, done=json.loads(result) if state == "done" else None, exhausted=idle > MAX_IDLE_CLAIMS
         )
 
     def _claim(
-        self, connection: BackendConnection, run: str, task: str, told: str, mine: str
+        self, connection: BackendConnection, run: str, task: str, encoded: str, mine: str
     ) -> tuple[int, str, str, int]:
         now = self.now()
         rows = connection.execute("SELECT epoch, state, result, owner, lease, idle FROM run WHERE id = ?", (run,))
@@ -68,16 +70,14 @@ class DurableRunStore:
             connection.execute(
                 "INSERT INTO run (id, task, arguments, state, result, epoch, owner, lease, idle, made_at, touched_at)"
                 " VALUES (?, ?, ?, 'open', '', 1, ?, ?, 1, ?, ?)",
-                (run, task, told, mine, now + self.lease, now, now),
+                (run, task, encoded, mine, now + self.lease, now, now),
             )
             return 1, "open", "", 1
         ((epoch, state, result, owner, lease, idle),) = rows
         if state == "done":
             return epoch, state, result, idle
         if owner and now < lease and not is_gone(owner):
-            raise RunOwnedElsewhere(
-                run, "it is being worked on here" if owner == mine else "another process is at work on it"
-            )
+            raise RunOwnedElsewhere(run, "this process already runs it" if owner == mine else "another process runs it")
         connection.execute(
             "UPDATE run SET epoch = ?, owner = ?, lease = ?, idle = ?, touched_at = ? WHERE id = ?",
             (epoch + 1, mine, now + self.lease, idle + 1, now, run),
@@ -85,8 +85,8 @@ class DurableRunStore:
         return epoch + 1, state, result, idle + 1
 
     def submit(self, run: str, task: str, arguments: Any) -> bool:
-        """Leave a run for any worker to take up; False when there is one of that id already."""
-        told, now = as_json(arguments, f"the arguments of {task}"), self.now()
+        """Create an unowned run for any worker to claim; return False when the id exists."""
+        encoded, now = as_json(arguments, f"the arguments of {task}"), self.now()
 
         def work(connection: BackendConnection) -> bool:
             if connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)):
@@ -94,7 +94,7 @@ class DurableRunStore:
             connection.execute(
                 "INSERT INTO run (id, task, arguments, state, result, epoch, owner, lease, idle, made_at, touched_at)"
                 " VALUES (?, ?, ?, 'open', '', 0, '', 0, 0, ?, ?)",
-                (run, task, told, now, now),
+                (run, task, encoded, now, now),
             )
             return True
 
@@ -102,67 +102,71 @@ class DurableRunStore:
             work, lambda connection: bool(connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)))
         ).result()
 
-    def ended(self, run: str) -> Any:
-        """How a run ended, without taking it up; None for one that is open, or was never there."""
+    def result_of(self, run: str) -> Any:
+        """Return the result of an ended run without claiming it; None when it is open or does not exist."""
         rows = self.journal.read("SELECT result FROM run WHERE id = ? AND state = 'done'", (run,))
         return json.loads(rows[0][0]) if rows else None
 
-    def below(self, name: str) -> list[str]:
-        """The runs whose ids are this name, a slash and more."""
-        start = f"{name}/"
-        rows = self.journal.read("SELECT id FROM run WHERE substr(id, 1, ?) = ? ORDER BY made_at", (len(start), start))
+    def ids_below(self, name: str) -> list[str]:
+        """Return the ids of the runs that start with this name and a slash."""
+        prefix = f"{name}/"
+        rows = self.journal.read(
+            "SELECT id FROM run WHERE substr(id, 1, ?) = ? ORDER BY made_at", (len(prefix), prefix)
+        )
         return [run for (run,) in rows]
 
     def open_runs(self) -> list[OpenRunRow]:
-        """The runs that have not ended; `owned`: a living process has it."""
+        """Return the runs that have not ended; `owned` means that a live process runs it."""
         now = self.now()
         rows = self.journal.read(
             "SELECT id, task, arguments, owner, lease, made_at, touched_at FROM run WHERE state = 'open' ORDER BY made_at"
         )
         return [
-            OpenRunRow(run, task, json.loads(told), bool(owner) and now < lease and not is_gone(owner), made, touched)
-            for run, task, told, owner, lease, made, touched in rows
+            OpenRunRow(
+                run, task, json.loads(arguments), bool(owner) and now < lease and not is_gone(owner), made, touched
+            )
+            for run, task, arguments, owner, lease, made, touched in rows
         ]
 
     def send(self, topic: str, body: Any) -> None:
-        """Tell whoever waits for this topic; the last word counts."""
+        """Send a message to a topic; it replaces an earlier one."""
         messages.send(self.journal, topic, body, self.now())
 
     def received(self, topic: str) -> Any:
-        """What was told about a topic; None when nothing was."""
-        return messages.received(self.journal, topic)
+        """Return the last message of a topic; None when there is none."""
+        return messages.latest(self.journal, topic)
 
 
 class DurableRunLease:
-    """A run in our hands, until it ends or somebody else takes it over. Writing after that raises Fenced."""
+    """Lease of a run that this process owns. Writing after another process has claimed it raises LeaseLost."""
 
     def __init__(self, runs: DurableRunStore, run: str, epoch: int, *, done: Any, exhausted: bool) -> None:
         self.runs = runs
         self.run = run
         self.epoch = epoch
-        self.done = done  # how it ended, if it has
-        self.exhausted = exhausted  # taken up too often without getting on
+        self.done = done  # result of an ended run, otherwise None
+        self.exhausted = exhausted  # claimed too often without a new step
         self.project = runs.journal.project
         self._stop = threading.Event()
-        self._keeper: threading.Thread | None = None
+        self._renewer: threading.Thread | None = None
 
     # -- steps ----------------------------------------------------------------------------------------
 
     def steps(self) -> dict[str, Any]:
-        """What is done, by key."""
+        """Return the results of the finished steps, by key."""
         rows = self.runs.journal.read("SELECT key, result FROM step WHERE run = ?", (self.run,))
         return {key: json.loads(result) for key, result in rows}
 
     def record(self, key: str, result: Any) -> None:
-        """A step is done. When this returns it is never done again."""
-        told, now = as_json(result, f"the result of step {key!r}"), self.runs.now()
+        """Record a finished step. Once this returns, the step never runs again."""
+        encoded, now = as_json(result, f"the result of step {key!r}"), self.runs.now()
 
         def work(connection: BackendConnection) -> None:
-            self._hold(connection, now, "idle = 0, ")
+            self._renew_or_raise(connection, now, "idle = 0, ")
             connection.execute(
                 "INSERT INTO step (run, key, result, at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (run, key) DO UPDATE SET result = excluded.result, at = excluded.at",
-                (self.run, key, told, now),
+                (self.run, key, encoded, now),
             )
 
         def present(connection: BackendConnection) -> bool:
@@ -173,78 +177,82 @@ class DurableRunLease:
         self.runs.journal.write(work, present).result()
 
     def finish(self, result: Any) -> None:
-        """It has ended so."""
-        told, now = as_json(result, f"the result of run {self.run}"), self.runs.now()
+        """Record the result of the run and end it."""
+        encoded, now = as_json(result, f"the result of run {self.run}"), self.runs.now()
 
         def work(connection: BackendConnection) -> None:
-            self._hold(connection, now, "")
-            connection.execute("UPDATE run SET state = 'done', result = ?, owner = '' WHERE id = ?", (told, self.run))
+            self._renew_or_raise(connection, now, "")
+            connection.execute(
+                "UPDATE run SET state = 'done', result = ?, owner = '' WHERE id = ?", (encoded, self.run)
+            )
 
         def present(connection: BackendConnection) -> bool:
             return bool(connection.execute("SELECT 1 FROM run WHERE id = ? AND state = 'done'", (self.run,)))
 
         self.runs.journal.write(work, present).result()
-        self.done = json.loads(told)
+        self.done = json.loads(encoded)
 
     def release(self) -> None:
-        """Give it back unfinished: whoever comes next may take it up at once."""
+        """Release an unfinished run, so that another process can claim it at once."""
         now = self.runs.now()
 
         def work(connection: BackendConnection) -> None:
-            self._hold(connection, now, "")
+            self._renew_or_raise(connection, now, "")
             connection.execute("UPDATE run SET owner = '', lease = 0 WHERE id = ?", (self.run,))
 
         self.runs.journal.write(work, lambda _: True).result()
 
-    def _hold(self, connection: BackendConnection, now: float, also: str) -> None:
-        """Still ours? In the same transaction as what depends on it."""
-        held = connection.execute(
-            f"UPDATE run SET {also}lease = ?, touched_at = ? WHERE id = ? AND epoch = ? AND state = 'open' RETURNING 1",  # noqa: S608
+    def _renew_or_raise(self, connection: BackendConnection, now: float, assignments: str) -> None:
+        """Renew the lease in the caller's transaction; raise LeaseLost when another process claimed the run."""
+        renewed = connection.execute(
+            f"UPDATE run SET {assignments}lease = ?, touched_at = ? WHERE id = ? AND epoch = ? AND state = 'open' RETURNING 1",  # noqa: S608
             (now + self.runs.lease, now, self.run, self.epoch),
         )
-        if not held:
+        if not renewed:
             raise LeaseLost(self.run)
 
-    # -- the journal, fenced --------------------------------------------------------------------------
+    # -- the fenced event log -------------------------------------------------------------------------
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None]:
-        """Keep events of this run, as long as it is ours."""
+        """Append events of this run, as long as this process owns it."""
         now = self.runs.now()
-        return self.runs.journal.append_if(incident, first, events, lambda connection: self._hold(connection, now, ""))
+        return self.runs.journal.append_if(
+            incident, first, events, lambda connection: self._renew_or_raise(connection, now, "")
+        )
 
     def intervention(self, incident: str) -> Intervention | None:
-        """What a person wants of it, unasked."""
+        """Return a pending operator intervention for an incident."""
         return self.runs.journal.intervention(incident)
 
     def model_for(self, session: str) -> str:
-        """The model that a person has put the session on."""
+        """Return the model that an operator chose for a session."""
         return self.runs.journal.model_for(session)
 
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
-        """What the journal remembers."""
+        """Return the rung that resolved this failure before."""
         return self.runs.journal.suggest_rung(project, failure)
 
     # -- the lease ------------------------------------------------------------------------------------
 
     def __enter__(self) -> DurableRunLease:
-        self._keeper = threading.Thread(target=self._keep, name=f"rung-lease-{self.run}", daemon=True)
-        self._keeper.start()
+        self._renewer = threading.Thread(target=self._renew_until_stopped, name=f"rung-lease-{self.run}", daemon=True)
+        self._renewer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
 
-    def _keep(self) -> None:
-        """Renew the lease while we work; when it is lost there is nothing to keep: writing will say so."""
+    def _renew_until_stopped(self) -> None:
+        """Renew the lease periodically; stop when it is lost, since the next write raises LeaseLost."""
         while not self._stop.wait(self.runs.lease / 3):
             try:
                 self.renew()
             except LeaseLost:
                 return
-            except Exception:  # noqa: BLE001, S112  # a store in trouble: try again, the lease may last
+            except Exception:  # noqa: BLE001, S112  # the store is unavailable: retry while the lease lasts
                 continue
 
     def renew(self) -> None:
-        """Ours for another while."""
+        """Renew the lease."""
         now = self.runs.now()
-        self.runs.journal.write(lambda connection: self._hold(connection, now, ""), lambda _: True).result()
+        self.runs.journal.write(lambda connection: self._renew_or_raise(connection, now, ""), lambda _: True).result()

@@ -16,7 +16,7 @@ class StoredResponse(NamedTuple):
 
 
 def claim_key(database: Database, key: str, digest: str, now: float, *, keep_seconds: float) -> StoredResponse | None:
-    """Claim a key for a request; the stored response when the key is already claimed. Old keys are deleted."""
+    """Claim a key for a request; return the stored response when it is already claimed. Old keys are deleted."""
 
     def work(connection: BackendConnection) -> StoredResponse | None:
         rows = connection.execute("SELECT digest, body FROM reply WHERE key = ?", (key,))
@@ -41,7 +41,7 @@ def store_response(database: Database, key: str, body: str) -> None:
 
 
 def release_key(database: Database, key: str) -> None:
-    """Give a key back: the request that claimed it failed."""
+    """Release a key whose request failed."""
     database.write(
         lambda connection: connection.execute("DELETE FROM reply WHERE key = ?", (key,)), lambda _: True
     ).result()

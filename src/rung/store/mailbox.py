@@ -1,7 +1,7 @@
-"""Words from outside for recoveries that wait: answers to their questions, orders, another model for a session.
+"""Mailbox: delivers operator answers, interventions and model choices to the recoveries of this process.
 
-Whoever says something leaves a message in the journal; one thread of each process looks for what somebody in
-it waits for. It looks only while somebody does.
+Operators leave messages in the journal. One thread per process polls for those that a recovery waits for, and only
+while one does.
 """
 
 from __future__ import annotations
@@ -24,107 +24,107 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.store.backends.port import Database
 
-PAUSE: Final = 0.25  # between looks
-IDLE: Final = 10.0  # an order nobody has looked for in so long is not waited for any more
-FRESH: Final = 1.0  # seconds for which a session's model is known without looking again
+POLL_SECONDS: Final = 0.25  # between two polls
+IDLE_SECONDS: Final = 10.0  # an incident not asked about for this long is no longer polled
+MODEL_CACHE_SECONDS: Final = 1.0  # for which a session's model is cached
+MAX_CACHED_MODELS: Final = 1_000
 _ANSWERS: Final = """
     SELECT message.body FROM ask JOIN message ON message.topic = 'answer/' || ask.incident || '/' || ask.n
      WHERE ask.incident = ? AND ask.answer = '' ORDER BY ask.n DESC LIMIT 1"""
 
 
 class Mailbox:
-    """What was said to the recoveries of this process."""
+    """Operator messages for the recoveries of this process."""
 
     def __init__(self, journal: Database, now: Callable[[], float] = monotonic) -> None:
         self._journal = journal
         self._now = now
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._asked: dict[DurableFuture[str | None], tuple[str, float | None]] = {}  # the incident, and until when
-        self._looked: dict[str, float] = {}  # incidents whose orders are looked for, and when that was last wanted
-        self._orders: dict[str, Intervention] = {}
+        self._questions: dict[DurableFuture[str | None], tuple[str, float | None]] = {}  # incident and deadline
+        self._watched: dict[str, float] = {}  # polled incidents, and when a recovery last asked about them
+        self._interventions: dict[str, Intervention] = {}
         self._models: dict[str, tuple[float, str]] = {}
 
     def intervention(self, incident: str) -> Intervention | None:
-        """An order for this incident, given once. Never waits: the thread looks, and this is asked again."""
+        """Return an intervention for an incident, once. Never blocks: the thread polls, and the engine asks again."""
         with self._lock:
-            self._looked[incident] = self._now()
-            order = self._orders.pop(incident, None)
-            self._begin()
-        return order
+            self._watched[incident] = self._now()
+            intervention = self._interventions.pop(incident, None)
+            self._ensure_thread()
+        return intervention
 
     def ask(self, incident: str, seconds: float | None) -> DurableFuture[str | None]:
-        """The answer to the question that an incident asks, once somebody gives it; None when nobody does in time."""
-        ticket: DurableFuture[str | None] = DurableFuture()
+        """Return a future of the answer to an incident's question; None when the time is up."""
+        future: DurableFuture[str | None] = DurableFuture()
         with self._lock:
-            self._asked[ticket] = (incident, None if seconds is None else self._now() + seconds)
-            self._begin()
-        return ticket
+            self._questions[future] = (incident, None if seconds is None else self._now() + seconds)
+            self._ensure_thread()
+        return future
 
-    def model(self, session: str) -> str:
-        """The model a person has put a session on; empty when nobody did."""
-        known = self._models.get(session)
-        if known is not None and self._now() - known[0] < FRESH:
-            return known[1]
-        told = messages.received(self._journal, f"model/{session}")
-        name = str(told.get("model", "")) if isinstance(told, dict) else ""
-        if len(self._models) > 1_000:  # noqa: PLR2004  # a bound, whatever it is
+    def model_for(self, session: str) -> str:
+        """Return the model that an operator chose for a session; empty when there is none."""
+        cached = self._models.get(session)
+        if cached is not None and self._now() - cached[0] < MODEL_CACHE_SECONDS:
+            return cached[1]
+        message = messages.latest(self._journal, f"model/{session}")
+        name = str(message.get("model", "")) if isinstance(message, dict) else ""
+        if len(self._models) > MAX_CACHED_MODELS:
             self._models.clear()
         self._models[session] = (self._now(), name)
         return name
 
     # -- in the thread --------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
+    def _ensure_thread(self) -> None:
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="rung-mailbox", daemon=True)
             self._thread.start()
 
     def _work(self) -> None:
-        rest = threading.Event()
+        pause = threading.Event()
         while True:
-            with suppress(Exception):  # a store in trouble: it is looked again
-                self._look()
+            with suppress(Exception):  # the store is unavailable: poll again
+                self._poll()
             with self._lock:
-                since = self._now() - IDLE
-                self._looked = {name: at for name, at in self._looked.items() if at > since}
-                if not self._looked and not self._asked:
+                since = self._now() - IDLE_SECONDS
+                self._watched = {name: at for name, at in self._watched.items() if at > since}
+                if not self._watched and not self._questions:
                     self._thread = None
                     return
-            rest.wait(PAUSE)
+            pause.wait(POLL_SECONDS)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         with self._lock:
-            asked, looked = list(self._asked.items()), list(self._looked)
-        for ticket, (incident, until) in asked:
+            questions, watched = list(self._questions.items()), list(self._watched)
+        for future, (incident, until) in questions:
             rows = self._journal.read(_ANSWERS, (incident,))
-            late = until is not None and self._now() >= until
-            if rows or late or ticket.cancelled():
+            timed_out = until is not None and self._now() >= until
+            if rows or timed_out or future.cancelled():
                 with self._lock:
-                    self._asked.pop(ticket, None)
-                if not ticket.cancelled():
-                    ticket.set_result(str(json.loads(rows[0][0])["option"]) if rows else None)
-        if looked:
-            self._take_orders(looked)
+                    self._questions.pop(future, None)
+                if not future.cancelled():
+                    future.set_result(str(json.loads(rows[0][0])["option"]) if rows else None)
+        if watched:
+            self._take_interventions(watched)
 
-    def _take_orders(self, incidents: list[str]) -> None:
-        for incident in messages.ordered_incidents(self._journal).intersection(incidents):
-            told = messages.take(self._journal, f"order/{incident}")
+    def _take_interventions(self, incidents: list[str]) -> None:
+        for incident in messages.incidents_with_intervention(self._journal).intersection(incidents):
+            message = messages.take(self._journal, f"order/{incident}")
             try:
-                order = Intervention.of(told) if isinstance(told, dict) else None
-            except ConfigError:  # of a newer Rung: not for us
+                intervention = Intervention.of(message) if isinstance(message, dict) else None
+            except ConfigError:  # written by a newer Rung: ignored
                 continue
-            if order is not None:
+            if intervention is not None:
                 with self._lock:
-                    self._orders[incident] = order
+                    self._interventions[incident] = intervention
 
 
 class PendingQuestion:
-    """Puts questions to whoever looks at the journal: the dashboard, or `POST /api/incidents/ID/answer`.
+    """Callable for `ask=` that waits for an operator's answer in the journal.
 
-    Pass it as `ask=`.
-
-    It waits `seconds` for an answer; without them, until there is one.
+    Operators answer in the dashboard or by `POST /api/incidents/ID/answer`. It waits `seconds`, or without them
+    until there is an answer.
     """
 
     def __init__(self, mailbox: Mailbox, seconds: float | None = None) -> None:
@@ -132,5 +132,5 @@ class PendingQuestion:
         self._seconds = seconds
 
     def __call__(self, question: Ask, incident: Incident) -> Any:  # noqa: ARG002  # the question is in the journal
-        """The chosen option, as a future that both loops wait for."""
+        """Return a future of the chosen option, usable from threads and from asyncio."""
         return self._mailbox.ask(incident.id, self._seconds)

@@ -1,4 +1,4 @@
-"""Messages by topic, from outside to whoever waits for them: one row per topic, the last one sent counts.
+"""Messages by topic, from operators and other processes to waiting recoveries: the last one per topic counts.
 
 Topics: `order/INCIDENT`, `answer/INCIDENT/N`, `model/SESSION`, `result/INCIDENT`, `RUN/TOPIC`.
 """
@@ -30,7 +30,7 @@ def send(database: Database, topic: str, body: Any, at: float) -> None:
 
 
 def take(database: Database, topic: str) -> Any:
-    """Remove a message and return it; None when there is none. Only one caller receives it."""
+    """Remove a message and return it; None when there is none. Exactly one caller receives it."""
     rows = database.write(
         lambda connection: connection.execute("DELETE FROM message WHERE topic = ? RETURNING body", (topic,)),
         lambda connection: not connection.execute("SELECT 1 FROM message WHERE topic = ?", (topic,)),
@@ -38,27 +38,27 @@ def take(database: Database, topic: str) -> Any:
     return json.loads(rows[0][0]) if rows else None
 
 
-def received(database: Readable, topic: str) -> Any:
-    """Message of a topic; None when there is none."""
+def latest(database: Readable, topic: str) -> Any:
+    """Return the last message of a topic; None when there is none."""
     rows = database.read("SELECT body FROM message WHERE topic = ?", (topic,))
     return json.loads(rows[0][0]) if rows else None
 
 
-def ordered_incidents(database: Readable) -> set[str]:
-    """Ids of the incidents for which an order waits."""
+def incidents_with_intervention(database: Readable) -> set[str]:
+    """Return the ids of the incidents with a pending intervention."""
     rows = database.read("SELECT topic FROM message WHERE topic >= 'order/' AND topic < 'order0'")
     return {topic.removeprefix("order/") for (topic,) in rows}
 
 
 def session_models(database: Readable) -> dict[str, str]:
-    """Model that an operator chose for each session."""
+    """Return the model that an operator chose for each session."""
     rows = database.read("SELECT topic, body FROM message WHERE topic LIKE 'model/%'")
-    found = {topic.removeprefix("model/"): json.loads(body) for topic, body in rows}
-    return {session: str(word.get("model", "")) for session, word in found.items() if isinstance(word, dict)}
+    bodies = {topic.removeprefix("model/"): json.loads(body) for topic, body in rows}
+    return {session: str(body.get("model", "")) for session, body in bodies.items() if isinstance(body, dict)}
 
 
 def as_json(value: Any, what: str) -> str:
-    """Encode a value that another process reads; TypeError when JSON cannot hold it."""
+    """Encode a value that another process reads; raise TypeError when JSON cannot represent it."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The journal as one project sees it: for whoever makes recoveries of several projects over one journal."""
+"""Journal scoped to one project, for processes that run recoveries of several projects over one journal."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class ProjectJournal:
-    """The engine's port, with another project than the journal's own."""
+    """Event log of the engine with another project than the journal's own."""
 
     def __init__(self, journal: Journal, project: str) -> None:
         self.project = project
         self._journal = journal
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
-        """Keep these events."""
+        """Append events to an incident, starting at position `first`."""
         return self._journal.append(incident, first, events)
 
     def intervention(self, incident: str) -> Intervention | None:
-        """What a person wants of it, unasked."""
+        """Return a pending operator intervention for an incident."""
         return self._journal.intervention(incident)
 
     def model_for(self, session: str) -> str:
-        """The model a person has put a session on."""
+        """Return the model that an operator chose for a session; empty when there is none."""
         return self._journal.model_for(session)
 
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
-        """The rung that helped before."""
+        """Return the rung that resolved this failure before."""
         return self._journal.suggest_rung(project, failure)

@@ -1,4 +1,4 @@
-"""What people set, and who did what: settings with a version each, and a trail that only grows."""
+"""Versioned settings and the append-only audit trail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StoredSetting(NamedTuple):
-    """A value, and which change of it this is. Version 0: it was never set."""
+    """Setting with its version; version 0 means that it was never set."""
 
     name: str
     body: Any
@@ -27,7 +27,7 @@ class StoredSetting(NamedTuple):
 
 
 class AuditEntry(NamedTuple):
-    """One act of a person."""
+    """Action of an operator."""
 
     seq: int
     at: float
@@ -38,7 +38,7 @@ class AuditEntry(NamedTuple):
 
 
 def setting(journal: Database, name: str) -> StoredSetting:
-    """The setting of this name."""
+    """Return the setting with this name."""
     rows = journal.read("SELECT body, version, at, who FROM setting WHERE name = ?", (name,))
     if not rows:
         return StoredSetting(name, None, 0, 0.0, "")
@@ -47,7 +47,7 @@ def setting(journal: Database, name: str) -> StoredSetting:
 
 
 def settings(journal: Database, prefix: str) -> list[StoredSetting]:
-    """All settings whose name begins so."""
+    """Return all settings whose name has this prefix."""
     rows = journal.read("SELECT name, body, version, at, who FROM setting ORDER BY name")
     return [
         StoredSetting(name, json.loads(body), version, at, who)
@@ -57,37 +57,37 @@ def settings(journal: Database, prefix: str) -> list[StoredSetting]:
 
 
 def put_setting(journal: Database, name: str, body: Any, who: str, *, expected: int | None = None) -> StoredSetting:
-    """Set it, if it is still the version that was expected; with its trace in the same transaction."""
-    told, now = as_json(body, f"the setting {name}"), time.time()
+    """Change a setting and audit it in one transaction; raise VersionConflict unless its version is `expected`."""
+    encoded, now = as_json(body, f"the setting {name}"), time.time()
 
     def work(connection: BackendConnection) -> int:
         rows = connection.execute("SELECT version, body FROM setting WHERE name = ?", (name,))
-        have, before = rows[0] if rows else (0, "null")
-        if expected is not None and have != expected:
-            raise VersionConflict(name, expected, have)
+        version, before = rows[0] if rows else (0, "null")
+        if expected is not None and version != expected:
+            raise VersionConflict(name, expected, version)
         connection.execute(
             "INSERT INTO setting (name, body, version, at, who) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = excluded.version, at = excluded.at,"
             " who = excluded.who",
-            (name, told, have + 1, now, who),
+            (name, encoded, version + 1, now, who),
         )
-        _trace(connection, now, who, "set", name, {"before": json.loads(before), "after": body})
-        return int(have) + 1
+        _insert_audit(connection, now, who, "set", name, {"before": json.loads(before), "after": body})
+        return int(version) + 1
 
     def present(connection: BackendConnection) -> bool:
         return bool(
-            connection.execute("SELECT 1 FROM setting WHERE name = ? AND at = ? AND body = ?", (name, now, told))
+            connection.execute("SELECT 1 FROM setting WHERE name = ? AND at = ? AND body = ?", (name, now, encoded))
         )
 
     version = journal.write(work, present).result()
     return StoredSetting(name, body, version, now, who)
 
 
-def trace(journal: Database, who: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
-    """Write down what somebody did."""
+def record_audit(journal: Database, who: str, action: str, subject: str, detail: Mapping[str, Any]) -> None:
+    """Add an entry to the audit trail."""
     now = time.time()
     journal.write(
-        lambda connection: _trace(connection, now, who, action, subject, detail),
+        lambda connection: _insert_audit(connection, now, who, action, subject, detail),
         lambda connection: bool(
             connection.execute(
                 "SELECT 1 FROM audit WHERE at = ? AND subject = ? AND action = ?", (now, subject, action)
@@ -96,7 +96,7 @@ def trace(journal: Database, who: str, action: str, subject: str, detail: Mappin
     ).result()
 
 
-def _trace(
+def _insert_audit(
     connection: BackendConnection, at: float, who: str, action: str, subject: str, detail: Mapping[str, Any]
 ) -> None:
     connection.execute(
@@ -105,11 +105,11 @@ def _trace(
     )
 
 
-def trail(journal: Database, *, subject: str | None = None, after: int = 0, limit: int = 100) -> list[AuditEntry]:
-    """The acts there were, about one subject or all, the newest first."""
-    about, values = ("AND subject = ?", [subject]) if subject is not None else ("", [])
+def audit_trail(journal: Database, *, subject: str | None = None, after: int = 0, limit: int = 100) -> list[AuditEntry]:
+    """Return the audit entries of one subject or all, the newest first."""
+    condition, values = ("AND subject = ?", [subject]) if subject is not None else ("", [])
     rows = journal.read(
-        f"SELECT seq, at, who, action, subject, detail FROM audit WHERE seq > ? {about} ORDER BY seq DESC LIMIT ?",  # noqa: S608  # our own words
+        f"SELECT seq, at, who, action, subject, detail FROM audit WHERE seq > ? {condition} ORDER BY seq DESC LIMIT ?",  # noqa: S608  # our own words
         [after, *values, limit],
     )
     return [

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class TokenRow(NamedTuple):
-    """A stored token: its hash, owner, role and lifetime."""
+    """Stored token: its hash, owner, role and lifetime."""
 
     hash: str
     name: str
@@ -29,20 +29,20 @@ def insert_token(database: Database, row: TokenRow) -> None:
 
 
 def token_by_hash(database: Readable, hash_: str) -> TokenRow | None:
-    """Token with this hash; None when there is none."""
+    """Return the token with this hash; None when there is none."""
     rows = database.read("SELECT hash, name, role, made_at, ends_at FROM token WHERE hash = ?", (hash_,))
     return TokenRow(*rows[0]) if rows else None
 
 
 def all_tokens(database: Readable) -> list[TokenRow]:
-    """All stored tokens, the oldest first."""
+    """Return all stored tokens, the oldest first."""
     return [
         TokenRow(*row) for row in database.read("SELECT hash, name, role, made_at, ends_at FROM token ORDER BY made_at")
     ]
 
 
 def delete_tokens(database: Database, name: str) -> int:
-    """Delete the tokens of this owner; the number deleted."""
+    """Delete the tokens of this owner; return their number."""
     rows = database.write(
         lambda connection: connection.execute("DELETE FROM token WHERE name = ? RETURNING hash", (name,)),
         lambda connection: not connection.execute("SELECT 1 FROM token WHERE name = ?", (name,)),

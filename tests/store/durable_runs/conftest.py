@@ -1,4 +1,4 @@
-"""The stores that runs survive in: both kinds, real ones."""
+"""Fixtures of both back ends for durable runs."""
 
 from tests.store.conftest import postgres_server, postgres_url, sqlite_url, url
 

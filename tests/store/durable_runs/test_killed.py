@@ -1,4 +1,4 @@
-"""Killed at random points, again and again: nothing is lost, nothing that ended is made again, every run ends."""
+"""Workers killed at random points: nothing is lost, no finished attempt runs again, every run ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG = 120.0
 
 
 class Storm:
-    """Starts a worker, kills it at work after a random while, and so on; then lets it end."""
+    """Starts a worker and kills it after a random time, repeatedly; then lets it finish."""
 
     def __init__(self, where: str, side: Path, seed: int) -> None:
         self.where, self.side, self.seed = where, side, seed
@@ -40,7 +40,7 @@ class Storm:
         return process
 
     def strike(self) -> bool:
-        """One life, which is cut off in the middle of its work; False when there was no more to do."""
+        """Run one worker and kill it during its work; return False when there was nothing left to do."""
         before = self._attempts()
         process = self.begin()
         until = time.monotonic() + LONG
@@ -52,7 +52,7 @@ class Storm:
         return bool(process.exitcode == -signal.SIGKILL)
 
     def end(self) -> None:
-        """Undisturbed lives: all is done, and then nothing is done again."""
+        """Run workers undisturbed: everything ends, and nothing runs again."""
         for _ in range(2):
             process = self.begin()
             process.join(LONG)
@@ -63,7 +63,7 @@ class Storm:
 
 
 def test_kill_minus_nine(url: str, tmp_path: Path) -> None:
-    """What the side files saw and what the journal holds agree, run by run."""
+    """Compare the side files with the journal, run by run."""
     storm = Storm(url, tmp_path / "side", seed=KILLS)
     lives = kills = 0
     while kills < KILLS and lives < 2 * KILLS:
@@ -87,10 +87,10 @@ def check(where: str, side: Path) -> None:
             cut = sum(getattr(getattr(event, "failure", None), "rule", "") == "cut-off" for event in events)
             cuts += cut
             ((ended,),) = journal.read("SELECT count(*) FROM step WHERE run = ? AND key NOT LIKE '%.begun'", (name,))
-            # Every attempt has one result, or was cut off; if one that had ended were made again, more would have begun.
+            # Every attempt has one result or was interrupted; a repeated finished attempt would make more starts than that.
             assert incident.attempts == ended + cut, name
             assert begun <= incident.attempts <= begun + cut, (name, begun, incident.attempts, cut)
-            if number % 2 and cut:  # not idempotent: it is not made again
+            if number % 2 and cut:  # not idempotent: not repeated
                 assert (cut, incident.status) == (1, "partial"), name
         assert cuts, "no attempt was ever cut off: the kills came at the wrong time"
         before = {

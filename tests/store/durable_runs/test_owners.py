@@ -1,4 +1,4 @@
-"""One owner at a time: races between processes, a sleeper that wakes too late, and telling the dead from the living."""
+"""Ownership of runs: races between processes, a stopped owner that resumes too late, and dead owners."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ LONG = 60.0
 RACER = """
 import sys, os
 from rung.store import open_journal
-from rung.core.domain.errors import Taken
+from rung.core.domain.errors import RunOwnedElsewhere
 with open_journal(sys.argv[1]) as journal:
     print("ready", flush=True)
     for line in sys.stdin:
         try:
             claim = journal.runs.claim(line.strip())
             print("mine", claim.epoch, flush=True)
-        except Taken:
+        except RunOwnedElsewhere:
             print("taken", 0, flush=True)
 """
 
@@ -54,7 +54,7 @@ def test_two_processes_race(url: str) -> None:
         assert process.stdout.readline() == "ready\n"
     names = [f"run-{number}" for number in range(RACES)]
     answers: list[list[str]] = [[], []]
-    # In heats: whoever was ahead waits for the other, so that they meet again and again.
+    # In heats: the faster process waits for the other, so that they race repeatedly.
     for begin in range(0, RACES, HEAT):
         heat = names[begin : begin + HEAT]
         for process in racers:
@@ -77,7 +77,7 @@ def test_two_processes_race(url: str) -> None:
 
 
 def claimed(runs: DurableRunStore, run: str) -> DurableRunLease | None:
-    """The run, unless somebody else has it."""
+    """Claim the run; None when another process owns it."""
     try:
         return runs.claim(run)
     except RunOwnedElsewhere:
@@ -85,21 +85,21 @@ def claimed(runs: DurableRunStore, run: str) -> DurableRunLease | None:
 
 
 def test_a_sleeper_is_fenced(url: str) -> None:
-    """Stopped, overtaken, woken: whatever it writes then is refused, and it ends."""
+    """An owner that was stopped and overtaken cannot write any more."""
     code = """
 import sys, time
-from rung.core import events as ev
+from rung.core.domain import events as ev
 from rung.store import open_journal
-from rung.core.domain.errors import Fenced
-from rung.store.durable_runs import Runs
+from rung.core.domain.errors import LeaseLost
+from rung.store.durable_runs import DurableRunStore
 journal = open_journal(sys.argv[1])
-claim = Runs(journal, lease=0.3).claim("r")
+claim = DurableRunStore(journal, lease=0.3).claim("r")
 claim.record("one", 1)
 print("working", flush=True)
 sys.stdin.readline()
 late = [
     lambda: claim.record("two", "from the sleeper"),
-    lambda: claim.append("r", 0, [ev.Opened(1.0, "r", ev.Terms("task", "task"))]).result(),
+    lambda: claim.append("r", 0, [ev.Opened(1.0, "r", ev.IncidentContext("task", "task"))]).result(),
     lambda: claim.renew(),
     lambda: claim.release(),
     lambda: claim.finish("by the sleeper"),
@@ -108,7 +108,7 @@ for write in late:
     try:
         write()
         print("written", flush=True)
-    except Fenced:
+    except LeaseLost:
         print("fenced", flush=True)
 """
     sleeper = subprocess.Popen(
@@ -131,7 +131,7 @@ for write in late:
 
 
 def test_the_living_keep_theirs(url: str) -> None:
-    """One that is stopped is alive as far as anybody can tell: while its lease lasts nobody takes it over."""
+    """A stopped owner counts as alive: its run cannot be claimed while the lease lasts."""
     process = racer(url)
     assert process.stdout is not None
     assert process.stdin is not None
@@ -140,14 +140,14 @@ def test_the_living_keep_theirs(url: str) -> None:
     process.stdin.flush()
     assert process.stdout.readline() == "mine 1\n"
     process.send_signal(signal.SIGSTOP)
-    with open_journal(url) as journal, pytest.raises(RunOwnedElsewhere, match="another process is at work on it"):
+    with open_journal(url) as journal, pytest.raises(RunOwnedElsewhere, match="another process runs it"):
         journal.runs.claim("r")
     process.kill()
     process.communicate()
 
 
 def test_the_dead_are_found_at_once(url: str) -> None:
-    """A killed owner's run is taken over without waiting for its lease."""
+    """A killed owner's run can be claimed without waiting for the lease."""
     process = racer(url)
     assert process.stdout is not None
     assert process.stdin is not None
@@ -164,24 +164,24 @@ def test_the_dead_are_found_at_once(url: str) -> None:
 
 
 def test_who_is_dead() -> None:
-    """Another host, another namespace and what cannot be read are not judged; another boot of this host is gone."""
+    """Owners on another host or namespace, and unreadable ones, count as alive; another boot of this host as gone."""
     mine = process_identity.current_owner()
     assert not process_identity.is_gone(mine.text())
     assert process_identity.is_gone("")
     assert not process_identity.is_gone("nonsense")
     assert not process_identity.is_gone(mine._replace(host="elsewhere").text())
     assert not process_identity.is_gone(mine._replace(namespace="pid:[1]").text())
-    assert process_identity.is_gone(mine._replace(start="1").text())  # another process with its number
+    assert process_identity.is_gone(mine._replace(start="1").text())  # another process with this PID
     assert process_identity.is_gone(mine._replace(boot="before").text())
     assert json.loads(mine.text())[3] == os.getpid()
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert process_identity.is_gone(mine._replace(pid=child.pid, start="5").text())  # a zombie writes nothing any more
+    assert process_identity.is_gone(mine._replace(pid=child.pid, start="5").text())  # a zombie cannot write any more
     child.wait()
 
 
 def test_the_lease_is_kept_while_we_work(tmp_path: Path) -> None:
-    """Working longer than the lease lasts, nobody takes it over; afterwards it can be had."""
+    """A lease is renewed while its owner works; afterwards the run can be claimed."""
     with open_journal(tmp_path / "journal.db") as journal:
         clock = FakeClock()
         runs = DurableRunStore(journal, lease=0.5, now=clock.now)

@@ -1,4 +1,4 @@
-"""A process to be killed: makes recoveries with a run id, and counts every attempt in a side file before it is made."""
+"""Process that the tests kill: runs durable recoveries and counts every attempt in a side file before it begins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def main(where: str, side: Path, runs: int, seed: int) -> None:
-    """Take every run to its end; one that has ended is asked for again now and then, and must not be made again."""
+    """Take every run to its end; claim an ended run again now and then, which must not repeat it."""
     with open_journal(where) as journal:
         done = {name for (name,) in journal.read("SELECT id FROM run WHERE state = 'done'")}
         again = random.Random(len(done)).choice(sorted(done)) if done else ""

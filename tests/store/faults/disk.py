@@ -1,7 +1,7 @@
-"""A disk that can lose its power, fill up and break: a layer under SQLite, over real files.
+"""Simulated disk that can lose power, fill up and break: a VFS under SQLite, over real files.
 
-What is written goes to the real file at once, which stands for the system's cache. Beside it the disk knows what
-of each file has been synced. At a cut, every sector that was written since may have arrived, or not, or in part.
+Writes go to the real file at once, which stands for the system's cache. The simulated disk tracks what of each file
+has been synced. At a power loss, each sector written since may have been stored, lost or torn.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _NUMBERS = count()
 
 
 class Write(NamedTuple):
-    """Bytes on their way to the disk."""
+    """Write that is not synced yet."""
 
     offset: int
     data: bytes
 
 
 class Image:
-    """What a disk holds of one file for sure, and what may have arrived since."""
+    """Synced content of one file, and the writes since."""
 
     def __init__(self) -> None:
         self.safe = b""
-        self.waiting: list[Write | int] = []  # a number: cut to this size
-        self.listed = False  # its name is in the directory for sure
+        self.waiting: list[Write | int] = []  # a number truncates to this size
+        self.listed = False  # its directory entry is synced
 
     def sync(self) -> None:
         for change in self.waiting:
@@ -42,7 +42,7 @@ class Image:
         self.listed = True
 
     def after_a_cut(self, random: Random, luck: float) -> bytes | None:
-        """What is found when the power is back; None: the file is not there."""
+        """Return a possible content after a power loss; None when the file does not exist."""
         if not self.listed and random.random() > luck:
             return None
         data = self.safe
@@ -76,21 +76,21 @@ def _changed(data: bytes, change: Write | int) -> bytes:
 
 
 class Disk(apsw.VFS):
-    """Use its `name` as the `vfs` of a backend. `fault` is asked before each act, and may raise."""
+    """Simulated disk: use its `name` as the `vfs` of a back end. `fault` is called before each operation and may raise."""
 
     def __init__(self) -> None:
         self.name = f"disk-{next(_NUMBERS)}"
         self.images: dict[Path, Image] = {}
-        self.ghosts: dict[Path, bytes] = {}  # deleted, but the directory may not know it yet
+        self.ghosts: dict[Path, bytes] = {}  # deleted, but the deletion is not synced
         self.acts = 0
-        self.cut_at: int | None = None  # the power goes with this act
+        self.cut_at: int | None = None  # number of the operation at which the power fails
         self.off = False
-        self.forgetful = False  # after a sync that failed, what was to be synced is never written (as Linux does it)
+        self.forgetful = False  # after a failed sync, the unsynced data is never written (as on Linux)
         self.fault: Callable[[str, Path], object] = lambda act, path: None
         super().__init__(self.name, "")
 
     def after_a_cut(self, random: Random, into: Path) -> None:
-        """Write what is left to a new directory."""
+        """Write the surviving content to a new directory."""
         luck = random.choice((0.0, 0.1, 0.5, 0.9, 1.0))
         into.mkdir()
         left = {path: image.after_a_cut(random, luck) for path, image in self.images.items()}
@@ -102,7 +102,7 @@ class Disk(apsw.VFS):
                 (into / path.name).write_bytes(found)
 
     def act(self, what: str, path: Path) -> None:
-        """Something is about to be done to a file."""
+        """Count an operation on a file and inject faults."""
         self.acts += 1
         if self.acts == self.cut_at:
             self.off = True
@@ -113,7 +113,9 @@ class Disk(apsw.VFS):
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
         if self.off:
             raise broken("no power")
-        return DiskFile(self, name, flags) if name is not None else apsw.VFSFile("", None, flags)  # or a scratch file
+        return (
+            DiskFile(self, name, flags) if name is not None else apsw.VFSFile("", None, flags)
+        )  # a temporary file has no name
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
         path = Path(filename)
@@ -127,7 +129,7 @@ class Disk(apsw.VFS):
 
 
 class DiskFile(apsw.VFSFile):
-    """A file on such a disk."""
+    """File on the simulated disk."""
 
     def __init__(self, disk: Disk, name: Any, flags: list[int]) -> None:
         self.disk = disk
@@ -140,7 +142,7 @@ class DiskFile(apsw.VFSFile):
                 image.safe, image.listed = self.path.read_bytes(), True
 
     def excepthook(self, *_: object) -> bool:
-        """What a broken disk cannot say to anybody."""
+        """Swallow errors that a closing file cannot report."""
         return True
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
@@ -150,7 +152,7 @@ class DiskFile(apsw.VFSFile):
         return super().xRead(amount, offset)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        self.disk.images[self.path].waiting.append(Write(offset, bytes(data)))  # a cut may tear this one, too
+        self.disk.images[self.path].waiting.append(Write(offset, bytes(data)))  # a power loss may tear this write, too
         self.disk.act("write", self.path)
         super().xWrite(data, offset)
 

@@ -1,4 +1,4 @@
-"""What processes of their own do to a journal. Run as `python -m tests.store.faults.processes WHAT ARGUMENTS`."""
+"""Fault scenarios in separate processes. Run as `python -m tests.store.faults.processes WHAT ARGUMENTS`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOBODY = 65534
 
 
 def lock(path: str) -> None:
-    """Hold the file until somebody says that it is enough."""
+    """Lock the file until a line is read from standard input."""
     connection = apsw.Connection(path)
     connection.execute("BEGIN EXCLUSIVE")
     sys.stdout.write("locked\n")
@@ -45,7 +45,7 @@ def lock(path: str) -> None:
 
 
 class Orders:
-    """Trouble from below the whole process: see faultfs.c."""
+    """Faults injected below the whole process: see faultfs.c."""
 
     def __init__(self, path: str) -> None:
         with Path(path).open("r+b") as file:
@@ -60,7 +60,7 @@ class Orders:
 
 
 def trouble(path: str, act: str, error: str) -> None:
-    """A trial on a disk in trouble; without faultfs.so the layer under SQLite makes it."""
+    """Run a trial on a failing disk; without faultfs.so, the simulated disk under SQLite injects the faults."""
     orders = os.environ.get("FAULT_ORDERS")
     disk = Disk()
     switch: Switch = Orders(orders) if orders else DiskSwitch(disk)
@@ -69,15 +69,15 @@ def trouble(path: str, act: str, error: str) -> None:
 
 
 def append(path: Path, number: int, said: Path) -> None:
-    """Append for ever, from three threads; write down what was acknowledged, and only that."""
+    """Append forever from three threads; print what was acknowledged, and only that."""
     os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 1)
-    journal = Journal(SqliteBackend(path), tell=lambda _: None)
+    journal = Journal(SqliteBackend(path), on_warning=lambda _: None)
     turn = threading.Lock()
     teller = Teller(Random(number), f"life{number}", BEGAN + 10_000 * number)
 
     def work() -> None:
         while True:
-            with turn:  # handed over in the order in which it happened
+            with turn:  # append in the order of the events
                 part = teller.part()
                 ticket = journal.append(*part)
             if ticket.result(LONG) is not None:
@@ -88,13 +88,15 @@ def append(path: Path, number: int, said: Path) -> None:
 
 
 def _say(part: Part) -> None:
-    os.write(1, "".join(f"{incident} {n}\n" for incident, n in part.places).encode())  # one call: whole or not at all
+    os.write(
+        1, "".join(f"{incident} {n}\n" for incident, n in part.places).encode()
+    )  # one call: written completely or not at all
 
 
 def fork(path: str, seed: str) -> None:
-    """Fork at any moment while appending; parent and children say what was acknowledged."""
+    """Fork at any moment while appending; parent and children print what was acknowledged."""
     random = Random(int(seed))
-    journal = Journal(SqliteBackend(path), tell=lambda _: None)
+    journal = Journal(SqliteBackend(path), on_warning=lambda _: None)
     stop = threading.Event()
     teller = Teller(Random(int(seed)), "parent")
 
@@ -131,12 +133,12 @@ def _in_child(journal: Journal, teller: Teller, number: int) -> None:
         if number % 2:
             journal.close()
     finally:
-        os._exit(0)  # or at once, as if it were killed
+        os._exit(0)  # exit at once, as if killed
 
 
 def rights(where: str) -> None:
-    """As nobody: the directory loses its rights, and gets them back."""
-    with tempfile.TemporaryDirectory() as warm:  # what is imported late must be there: nobody may not read it
+    """Run as user nobody while the directory loses and regains its permissions."""
+    with tempfile.TemporaryDirectory() as warm:  # load late imports now: user nobody may not read them
         _lose_rights(Path(warm) / "of ours", lambda: None)
     Path(where).mkdir()
     os.chown(where, NOBODY, NOBODY)
@@ -149,10 +151,10 @@ def _lose_rights(directory: Path, become: Callable[[], None]) -> list[object]:
         become()
     told: list[str] = []
     teller = Teller(Random(3))
-    journal = Journal(SqliteBackend(directory / "journal.db"), tell=told.append)
+    journal = Journal(SqliteBackend(directory / "journal.db"), on_warning=told.append)
     steps: list[object] = [journal.append(*teller.part()).result(LONG) is not None]
     directory.chmod(0)
-    steps.append(journal.append(*teller.part()).result(LONG) is not None)  # it is still open
+    steps.append(journal.append(*teller.part()).result(LONG) is not None)  # the file is still open
     journal.close()
     steps.extend(journal.append(*teller.part()).result(LONG) is not None for _ in range(3))
     try:

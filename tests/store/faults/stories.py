@@ -1,4 +1,4 @@
-"""Recoveries as a journal is told them, made up by a seed, and what a journal must hold of them afterwards."""
+"""Random recoveries by seed, and the events that a journal must contain afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = (Kind.RATE_LIMIT, Kind.SERVER_ERROR, Kind.TIMEOUT, Kind.LOW_QUALITY)
 
 
 class Part(NamedTuple):
-    """Events that are handed over together."""
+    """Events that are appended together."""
 
     incident: str
     first: int
@@ -31,23 +31,23 @@ class Part(NamedTuple):
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """The key of each event."""
+        """Return the key of each event."""
         return [(self.incident, n) for n in range(self.first, self.first + len(self.events))]
 
 
 class Teller:
-    """Tells several recoveries at once, a part at a time. Amounts are quarters, so that sums are exact in any order."""
+    """Generates interleaved recoveries in parts. Amounts are multiples of 0.25, so that sums are exact in any order."""
 
     def __init__(self, random: Random, name: str = "i", began: float = BEGAN) -> None:
         self.random = random
         self.name = name
         self.now = began
         self.count = 0
-        self.open: dict[str, int] = {}  # incident, and how many events of it were told
+        self.open: dict[str, int] = {}  # incident to its number of events so far
         self.told: dict[tuple[str, int], ev.Event] = {}
 
     def part(self) -> Part:
-        """The next part of a story that is going on, or the first one of another."""
+        """Return the next part of an open recovery, or the first part of a new one."""
         if not self.open or self.random.random() < 0.3:
             self.count += 1
             incident = f"{self.name}-{self.count}"
@@ -101,12 +101,12 @@ class Teller:
 
 
 def tables(journal: Journal) -> dict[str, list[Row]]:
-    """All that is read off the events."""
+    """Return all read models."""
     return {table: sorted(journal.read(f"SELECT * FROM {table}"), key=repr) for table in READ_MODELS}
 
 
 def held(path: Path) -> dict[tuple[str, int], ev.Event]:
-    """Open a journal as anybody would, see that it is sound and agrees with itself, and give its events."""
+    """Open a journal, assert that it is intact and consistent, and return its events."""
     with Journal(SqliteBackend(path)) as journal:
         assert journal.read("PRAGMA integrity_check") == [("ok",)]
         places: list[tuple[str, int]] = list(journal.read("SELECT incident, n FROM event"))

@@ -1,4 +1,4 @@
-"""The disk is full or broken: the work goes on, the user is told once, and in the end every event is there once."""
+"""Full or broken disks: work continues, the user is warned once, and finally every event is stored once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("act", ["write", "sync"])
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
 def test_work_goes_on(disk: Disk, path: Path, act: str, error: str) -> None:
-    """Nobody waits for a disk in trouble, and when it is over everything is in the file, once."""
+    """No caller waits for a failing disk, and afterwards every event is in the file once."""
     seen, teller = trial(SqliteBackend(path, vfs=disk.name), DiskSwitch(disk), Random(1), act, error)
     check(seen)
     assert held(path) == teller.told
@@ -46,14 +46,14 @@ def test_work_goes_on(disk: Disk, path: Path, act: str, error: str) -> None:
 @pytest.mark.parametrize("forgetful", [False, True], ids=["kept", "forgotten"])
 @pytest.mark.parametrize("times", range(1, 7))
 def test_unknown_commit(disk: Disk, path: Path, tmp_path: Path, times: int, forgetful: bool) -> None:
-    """A commit whose sync failed may have happened: nothing is lost or doubled, even if the power fails after it.
+    """A commit whose sync failed has an unknown outcome: nothing is lost or duplicated, even after a power loss.
 
-    After one failure it did not happen; while the failure lasts, what was written can be read, and on Linux may never
+    After a single failure it did not happen; while the failure lasts, the data is readable, and on Linux may never
     reach the disk.
     """
     disk.forgetful = forgetful
     teller = Teller(Random(times))
-    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=lambda _: None)
+    journal = Journal(SqliteBackend(path, vfs=disk.name), on_warning=lambda _: None)
     acknowledged: dict[tuple[str, int], ev.Event] = {}
     for round_ in range(12):
         if round_ in {3, 8}:
@@ -84,7 +84,7 @@ def _failing(times: int) -> Callable[[str, Path], object]:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_any_fault_at_any_time(disk: Disk, tmp_path: Path, seed: int) -> None:
-    """Faults of every kind come and go, and then the power: every event told and flushed is there, once."""
+    """After random faults and a power loss, every flushed event is stored once."""
     random = Random(seed)
     disk.forgetful = random.random() < 0.5
     chance, broken_now = random.choice((0.01, 0.05, 0.3)), [0]
@@ -98,7 +98,7 @@ def test_any_fault_at_any_time(disk: Disk, tmp_path: Path, seed: int) -> None:
 
     path = tmp_path / "journal.db"
     teller = Teller(random)
-    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=lambda _: None)
+    journal = Journal(SqliteBackend(path, vfs=disk.name), on_warning=lambda _: None)
     for _ in range(4):
         disk.fault = fault
         tickets = [journal.append(*teller.part()) for _ in range(random.randrange(1, 20))]
@@ -113,15 +113,15 @@ def test_any_fault_at_any_time(disk: Disk, tmp_path: Path, seed: int) -> None:
 
 
 def whole(number: int) -> Part:
-    """A recovery from beginning to end."""
+    """Run one complete recovery."""
     name, at = f"whole-{number}", BEGAN + number
     return Part(name, 0, (ev.Opened(at, name, ev.IncidentContext("call", "call")), ev.AttemptSucceeded(at, 0.5, 0.0)))
 
 
 def test_bound_of_what_waits(disk: Disk, path: Path) -> None:
-    """Only so much waits in memory; what is beyond it is lost, and how much that was is told."""
+    """The spool is bounded; events beyond it are dropped, and their number is reported."""
     told: list[str] = []
-    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=told.append, spool=50)
+    journal = Journal(SqliteBackend(path, vfs=disk.name), on_warning=told.append, max_spooled_items=50)
     switch = DiskSwitch(disk)
     switch.on("write", "ENOSPC")
     for number in range(80):
@@ -130,24 +130,24 @@ def test_bound_of_what_waits(disk: Disk, path: Path) -> None:
     assert journal.flush(LONG)
     journal.append(*whole(80)).result(LONG)
     journal.close()
-    assert told[1:] == ["the journal can be written again, and what had waited is in it; 30 were lost"]
+    assert told[1:] == ["the journal is writable again; buffered events are written; 30 were lost"]
     assert {incident for incident, _ in held(path)} == {f"whole-{number}" for number in (*range(50), 80)}
 
 
 def test_closed_in_trouble(disk: Disk, path: Path) -> None:
-    """A journal that is closed while it cannot be written says how much of what happened is not in it."""
+    """Closing a journal while the store is unavailable reports the number of lost writes."""
     told: list[str] = []
-    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=told.append)
+    journal = Journal(SqliteBackend(path, vfs=disk.name), on_warning=told.append)
     DiskSwitch(disk).on("write", "EIO")
     for number in range(3):
         journal.append(*whole(number)).result(LONG)
     journal.close()
-    assert told[1:] == ["the journal was closed while it could not be written: 3 parts of what happened are lost"]
+    assert told[1:] == ["the journal was closed while the store was unavailable; lost writes: 3"]
 
 
 def test_flush_says_no(disk: Disk, path: Path) -> None:
-    """What is not durable is never said to be flushed; when it is, it is."""
-    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=lambda _: None)
+    """`flush` returns True only when everything is durable."""
+    journal = Journal(SqliteBackend(path, vfs=disk.name), on_warning=lambda _: None)
     switch = DiskSwitch(disk)
     switch.on("sync", "EIO")
     journal.append(*whole(1))
@@ -160,7 +160,7 @@ def test_flush_says_no(disk: Disk, path: Path) -> None:
 
 
 def test_writes_after_close(path: Path) -> None:
-    """What is handed over while or after it is closed is written all the same: nobody waits for ever."""
+    """Appends during or after a close are still written: no caller waits forever."""
     journal = Journal(SqliteBackend(path))
     for number in range(40):
         ticket = journal.append(*whole(number))
@@ -170,12 +170,12 @@ def test_writes_after_close(path: Path) -> None:
 
 
 def test_telling_breaks(disk: Disk, path: Path) -> None:
-    """Whoever is told may break (warnings may be errors): the writer goes on, and nobody waits for ever."""
+    """A warning callback may raise: the writer continues, and no caller waits forever."""
 
     def tell(message: str) -> None:
         raise RuntimeWarning(message)
 
-    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=tell)
+    journal = Journal(SqliteBackend(path, vfs=disk.name), on_warning=tell)
     switch = DiskSwitch(disk)
     switch.on("write", "EIO")
     journal.append(*whole(1)).result(LONG)
@@ -187,9 +187,9 @@ def test_telling_breaks(disk: Disk, path: Path) -> None:
 
 
 def test_nobody_waits_any_more(path: Path) -> None:
-    """A caller that is cancelled gives up its ticket at any moment: nothing else is disturbed by it."""
+    """A cancelled caller cancels its future at any moment without disturbing others."""
     told: list[str] = []
-    journal = Journal(SqliteBackend(path), tell=told.append)
+    journal = Journal(SqliteBackend(path), on_warning=told.append)
     for number in range(300):
         ticket = journal.append(*whole(number))
         ticket.cancel()
@@ -200,9 +200,9 @@ def test_nobody_waits_any_more(path: Path) -> None:
 
 
 def test_own_fault_after_trouble(disk: Disk, path: Path) -> None:
-    """What waited in vain because something is wrong with itself is told: its caller has long gone on."""
+    """A spooled event that turns out invalid is reported: its caller no longer waits."""
     told: list[str] = []
-    journal = Journal(SqliteBackend(path, vfs=disk.name), tell=told.append)
+    journal = Journal(SqliteBackend(path, vfs=disk.name), on_warning=told.append)
     switch = DiskSwitch(disk)
     switch.on("write", "EIO")
     opened = ev.Opened(BEGAN, "x", ev.IncidentContext("call", "call"))._replace(at="never")  # type: ignore[arg-type]
@@ -211,5 +211,5 @@ def test_own_fault_after_trouble(disk: Disk, path: Path) -> None:
     switch.off()
     assert journal.flush(LONG)
     journal.close()
-    assert "an event could not be kept" in told[1]
+    assert "an event could not be written" in told[1]
     assert len(held(path)) == 2

@@ -1,4 +1,4 @@
-"""The power fails at any moment: what was acknowledged is there when it is back, and the file is sound."""
+"""Power loss at any moment: acknowledged events survive, and the file is intact."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from rung.store.backends.sqlite_connection import SqliteConnection
     from tests.store.faults.stories import Part
 
-LIVES = 3  # the power fails so often for each seed
+LIVES = 3  # power losses per seed
 SEEDS = 200 if os.environ.get("RUNG_STORM") else 6
 
 
 class OnDisk(SqliteBackend):
-    """A backend on such a disk that checkpoints often, so that a cut hits that, too."""
+    """Back end on a simulated disk that checkpoints often, so that power losses hit checkpoints, too."""
 
     def __init__(self, path: Path, disk: Disk, *, pages: int, synchronous: str) -> None:
         super().__init__(path, vfs=disk.name)
@@ -42,13 +42,14 @@ class OnDisk(SqliteBackend):
 
 
 def live(path: Path, random: Random, teller: Teller, *, synchronous: str = "FULL") -> tuple[Disk, list[Part]]:
-    """Append until the power fails; what was acknowledged until then."""
+    """Append until the power fails; return the events acknowledged until then."""
     disk = Disk()
     disk.cut_at = random.randrange(1, 60) if random.random() < 0.2 else random.randrange(60, 700)
     acknowledged: list[Part] = []
     with suppress(RungError):
         journal = Journal(
-            OnDisk(path, disk, pages=random.choice((2, 8, 40, 1000)), synchronous=synchronous), tell=lambda _: None
+            OnDisk(path, disk, pages=random.choice((2, 8, 40, 1000)), synchronous=synchronous),
+            on_warning=lambda _: None,
         )
         for _ in range(60):
             _round(journal, disk, [teller.part() for _ in range(random.randrange(1, 9))], acknowledged)
@@ -60,7 +61,7 @@ def live(path: Path, random: Random, teller: Teller, *, synchronous: str = "FULL
 
 
 def _round(journal: Journal, disk: Disk, parts: list[Part], acknowledged: list[Part]) -> None:
-    """Hand over so many at once that they are one commit: the writer is held until all are there."""
+    """Append many events as one commit: the writer is blocked until all are queued."""
     began, go = Event(), Event()
 
     def hold(_: object) -> None:
@@ -78,7 +79,7 @@ def _round(journal: Journal, disk: Disk, parts: list[Part], acknowledged: list[P
 
 
 def survive(seed: int, tmp_path: Path, *, synchronous: str = "FULL") -> tuple[int, int]:
-    """Several lives of one journal; how many acknowledged events there were, and how many of them are lost."""
+    """Run several power losses of one journal; return the numbers of acknowledged and of lost events."""
     random = Random(seed)
     path = tmp_path / "0" / "journal.db"
     path.parent.mkdir()
@@ -100,17 +101,17 @@ def survive(seed: int, tmp_path: Path, *, synchronous: str = "FULL") -> tuple[in
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_acknowledged_events_survive(seed: int, tmp_path: Path) -> None:
-    """Whenever the power fails, the journal opens, is sound, agrees with itself, and has what it acknowledged."""
+    """After every power loss the journal opens, is intact and consistent, and has all acknowledged events."""
     _, lost = survive(seed, tmp_path)
     assert lost == 0, f"seed {seed}: {lost} acknowledged events are lost"
 
 
 def test_the_disk_can_lose(tmp_path: Path) -> None:
-    """Without syncs the same disk loses acknowledged events: so these tests can fail."""
+    """Without syncs the simulated disk loses acknowledged events, which proves that these tests can fail."""
     lost = 0
     for seed in range(8):
         (tmp_path / str(seed)).mkdir()
-        with suppress(RungError, AssertionError):  # or it is damaged altogether
+        with suppress(RungError, AssertionError):  # or the file is damaged
             _, missing = survive(seed, tmp_path / str(seed), synchronous="NORMAL")
             lost += missing
     assert lost > 0

@@ -1,4 +1,4 @@
-"""Other processes, and an end without warning: a lock, a deleted file, lost rights, kill -9, a fork."""
+"""Faults by other processes and sudden ends: locks, deleted files, lost permissions, kill -9, forks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def faultfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What makes the system's own calls fail; nothing where there is no compiler."""
+    """Library that makes system calls fail; empty without a compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     made = tmp_path_factory.mktemp("faultfs")
     if compiler is None or sys.platform != "linux":
@@ -73,16 +73,16 @@ def faultfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 @pytest.mark.parametrize("act", ["write", "sync"])
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
 def test_system_calls_fail(path: Path, faultfs: dict[str, str], act: str, error: str) -> None:
-    """When the system itself says that the disk is full or broken, the work goes on and nothing is lost or doubled."""
+    """When system calls report a full or broken disk, work continues and nothing is lost or duplicated."""
     found = json.loads(run("trouble", path, act, error, **faultfs))
     check(Seen(*found["seen"]))
     assert sorted(held(path)) == sorted(map(tuple, found["places"]))
 
 
 def test_locked_file(path: Path) -> None:
-    """While another process has the file, one caller waits a little, the others not at all; then all is written."""
+    """While another process holds the file, one caller waits briefly, the others not; then all is written."""
     told: list[str] = []
-    journal = Journal(SqliteBackend(path, wait=300), tell=told.append)
+    journal = Journal(SqliteBackend(path, busy_timeout_ms=300), on_warning=told.append)
     teller = Teller(Random(1))
     journal.append(*teller.part()).result(LONG)
     with subprocess.Popen(
@@ -103,9 +103,9 @@ def test_locked_file(path: Path) -> None:
 
 @pytest.mark.parametrize("left", [(), ("-wal", "-shm")], ids=["all", "only the file"])
 def test_deleted_file(path: Path, left: tuple[str, ...]) -> None:
-    """Nothing is acknowledged that went to a file nobody can find: it is written to a new one, and that is told."""
+    """Writes to a deleted file are not acknowledged: they go to a new one, with a warning."""
     told: list[str] = []
-    journal = Journal(SqliteBackend(path), tell=told.append)
+    journal = Journal(SqliteBackend(path), on_warning=told.append)
     teller = Teller(Random(1), "before")
     for _ in range(5):
         journal.append(*teller.part()).result(LONG)
@@ -123,7 +123,7 @@ def test_deleted_file(path: Path, left: tuple[str, ...]) -> None:
 
 
 def test_directory_without_rights() -> None:
-    """Where nothing may be opened any more the work goes on, and once it may be, all is written."""
+    """Without permission to open files work continues, and later everything is written."""
     with tempfile.TemporaryDirectory() as base:
         Path(base).chmod(0o755)
         directory = Path(base) / "of nobody"
@@ -137,7 +137,7 @@ def test_directory_without_rights() -> None:
 
 @pytest.mark.parametrize("seed", range(KILLS // 20))
 def test_killed(path: Path, seed: int) -> None:
-    """A process is killed while it appends, again and again: what it had acknowledged is there."""
+    """A process killed repeatedly while it appends loses no acknowledged event."""
     context: Any = get_context("forkserver")
     context.set_forkserver_preload(["tests.store.faults.processes"])
     random = Random(seed)
@@ -162,7 +162,7 @@ def test_killed(path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20 if STORM else 1))
 def test_forked(path: Path, seed: int) -> None:
-    """Forks at any moment: parent and children all write, each its own, and nothing is lost or doubled."""
+    """Forks at any moment: parent and children all write, and nothing is lost or duplicated."""
     said = run("fork", path, str(seed)).split("\n")
     places = {(incident, int(n)) for incident, n in (line.split() for line in said if line)}
     found = held(path)

@@ -1,4 +1,4 @@
-"""One trial of a journal on a disk that is in trouble for a while, whoever makes the trouble."""
+"""Trial of a journal on a disk that fails for a while, with any fault injector."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from rung.store.backends.port import StoreBackend
     from tests.store.faults.disk import Disk
 
-LONG = 30.0  # seconds after which a caller counts as held up for ever
+LONG = 30.0  # seconds after which a caller counts as blocked
 
 
 class Switch(Protocol):
-    """Turns trouble on and off."""
+    """Fault injector."""
 
     def on(self, act: str, error: str) -> None:
-        """From now on every "write" or "sync" of the journal fails with "EIO" or "ENOSPC"."""
+        """Make every "write" or "sync" of the journal fail with "EIO" or "ENOSPC"."""
         ...
 
     def off(self) -> None:
-        """It works again."""
+        """Stop injecting faults."""
         ...
 
 
 class DiskSwitch:
-    """Trouble from our own layer under SQLite."""
+    """Fault injector in the simulated disk under SQLite."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
@@ -48,19 +48,19 @@ class DiskSwitch:
 
 
 class Seen(NamedTuple):
-    """What callers and the user saw of a trial."""
+    """Observations of a trial by callers and the user."""
 
-    told: list[str]  # to the user
-    kept: list[bool]  # for each part handed over in trouble: acknowledged as durable?
-    trouble: str  # as the journal names it meanwhile
-    written: bool  # in the end
+    told: list[str]  # warnings to the user
+    kept: list[bool]  # for each part appended during the fault: acknowledged as durable?
+    trouble: str  # the journal's last error meanwhile
+    written: bool  # finally
 
 
 def trial(backend: StoreBackend, switch: Switch, random: Random, act: str, error: str) -> tuple[Seen, Teller]:
-    """Append, get into trouble, append on, get out of it, append again."""
+    """Append before, during and after a fault."""
     told: list[str] = []
     teller = Teller(random)
-    journal = Journal(backend, tell=told.append)
+    journal = Journal(backend, on_warning=told.append)
     for _ in range(10):
         journal.append(*teller.part()).result(LONG)
     switch.on(act, error)
@@ -77,10 +77,10 @@ def trial(backend: StoreBackend, switch: Switch, random: Random, act: str, error
 
 
 def check(seen: Seen) -> None:
-    """The work went on, and the user was told once of the trouble and once of its end."""
+    """Assert that work continued and that the user was warned once of the fault and once of its end."""
     assert not any(seen.kept), "what was not durable was acknowledged"
     assert seen.trouble
     assert seen.written
     first, last = seen.told
     assert first.startswith("the journal cannot be written (")
-    assert last == "the journal can be written again, and what had waited is in it"
+    assert last == "the journal is writable again; buffered events are written"

@@ -48,8 +48,8 @@ def where(*, journal_at: str | None, as_json: bool) -> None:
 @journal_option
 @json_option
 def check(*, journal_at: str | None, as_json: bool) -> None:
-    """Check the journal's integrity and its counts; exit code 1 if a check fails."""
-    from rung.store.journal.retention import check as run_checks
+    """Check the journal's integrity and its counts; exit code 1 if a check_integrity fails."""
+    from rung.store.journal.retention import check_integrity as run_checks
 
     with existing_journal(journal_at) as journal:
         findings = run_checks(journal)

@@ -100,7 +100,7 @@ def _overview(journal: Journal, where: ReportFilter, _: Any) -> Report:
         "totals": [r.totals(journal, where)],
         "kinds": r.failures(journal, where, GroupBy.KIND)[:5],
         "models": r.failures(journal, where, GroupBy.MODEL)[:OVERVIEW_ROWS],
-        "rungs": r.rescues(journal, where, (ReportPart.RUNG,)),
+        "rungs": r.rung_effects(journal, where, (ReportPart.RUNG,)),
         "messages": r.messages(journal, where, now=now())[:OVERVIEW_ROWS],
     }
     return Report(parts, r.trend(journal, where, hourly=_is_hourly(where)))
@@ -122,9 +122,9 @@ def _recovery(journal: Journal, where: ReportFilter, _: Any) -> Report:
 
 
 def _rungs(journal: Journal, where: ReportFilter, _: Any) -> Report:
-    from rung.store.queries.reports import rescues
+    from rung.store.queries.reports import rung_effects
 
-    return Report({"rows": rescues(journal, where)})
+    return Report({"rows": rung_effects(journal, where)})
 
 
 def _messages(journal: Journal, where: ReportFilter, _: Any) -> Report:
@@ -140,7 +140,7 @@ def _models(journal: Journal, where: ReportFilter, _: Any) -> Report:
     parts: dict[str, Sequence[Any]] = {
         "rows": r.failures(journal, where, GroupBy.MODEL),
         "latency": r.latency(journal, where) if where.kind is None and where.session is None else [],
-        "rescues": r.rescues(journal, where, (ReportPart.MODEL,)),
+        "rescues": r.rung_effects(journal, where, (ReportPart.MODEL,)),
     }
     return Report(parts, r.trend(journal, where, GroupBy.MODEL, hourly=_is_hourly(where)))
 
@@ -152,9 +152,9 @@ def _latency(journal: Journal, where: ReportFilter, _: Any) -> Report:
 
 
 def _spirals(journal: Journal, where: ReportFilter, _: Any) -> Report:
-    from rung.store.queries.stuck_sessions import spirals
+    from rung.store.queries.stuck_sessions import stuck_sessions
 
-    return Report({"rows": spirals(journal, where)})
+    return Report({"rows": stuck_sessions(journal, where)})
 
 
 REPORTS: Final[Mapping[str, Callable[[Journal, ReportFilter, Any], Report]]] = {
@@ -197,10 +197,10 @@ def _print_csv(rows: Sequence[Any]) -> None:
     import csv
     import sys
 
-    from rung.store.journal.export import cell
+    from rung.store.journal.export import escape_cell
 
     tables = [_row_to_dict(row) for row in rows]
     if tables:
         writer = csv.DictWriter(sys.stdout, list(tables[0]))
         writer.writeheader()
-        writer.writerows({name: cell(value) for name, value in table.items()} for table in tables)
+        writer.writerows({name: escape_cell(value) for name, value in table.items()} for table in tables)

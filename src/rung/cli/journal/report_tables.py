@@ -10,7 +10,7 @@ from rich.text import Text
 from rung.cli.output import console, pluralize
 from rung.core.domain.failures import first_line
 from rung.core.text.units import NO_VALUE, format_dollars, format_duration, format_percent, format_time
-from rung.store.read_models.batch import DAY, HOUR
+from rung.store.read_models.batch import DAY_SECONDS, HOUR_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -289,7 +289,7 @@ def _span(trend: Mapping[str, Sequence[TrendPoint]]) -> TimeSpan | None:
     times = [point.at for points in trend.values() for point in points]
     if not times or min(times) == max(times):
         return None
-    period = DAY if all(at % DAY == 0 for at in times) else HOUR
+    period = DAY_SECONDS if all(at % DAY_SECONDS == 0 for at in times) else HOUR_SECONDS
     return TimeSpan(min(times), max(times) + period, period)
 
 

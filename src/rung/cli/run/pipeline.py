@@ -162,7 +162,7 @@ def _run_id(pipeline: Pipeline, journal: Any, options: dict[str, Any]) -> str:
     if journal is None:
         return ""
     resumed = options["resume"]
-    if resumed is not None and not journal.runs.below(resumed):
+    if resumed is not None and not journal.runs.ids_below(resumed):
         raise ConfigError("--resume", resumed, "the id of a run in this journal")
     if resumed or options["run_id"]:
         return str(resumed or options["run_id"])

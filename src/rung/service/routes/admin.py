@@ -22,7 +22,7 @@ from rung.store.journal import export as exporting
 from rung.store.queries import listing
 from rung.store.queries.inbox import attempt_counts, incident_counts, known_models, ping
 from rung.store.queries.reports_sql import ReportFilter
-from rung.store.settings import trail
+from rung.store.settings import audit_trail
 
 router = APIRouter(tags=["operation"], responses=DOCUMENTED)
 
@@ -144,7 +144,7 @@ def _written(
 @router.get("/api/audit")
 def audit(hub: Parts, _: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> list[AuditOut]:
     """Who did what, the newest first."""
-    return [AuditOut(**entry._asdict()) for entry in trail(hub.journal, limit=limit)]
+    return [AuditOut(**entry._asdict()) for entry in audit_trail(hub.journal, limit=limit)]
 
 
 @router.get("/api/tokens")

@@ -31,8 +31,8 @@ from rung.store.queries import kpis, reports
 from rung.store.queries.inbox import failures_by_day
 from rung.store.queries.listing_rows import Figures
 from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
-from rung.store.read_models.batch import DAY
-from rung.store.settings import trace
+from rung.store.read_models.batch import DAY_SECONDS
+from rung.store.settings import record_audit
 
 router = APIRouter(prefix="/api", tags=["analytics"], responses=DOCUMENTED)
 
@@ -116,19 +116,19 @@ def recovery(hub: Parts, _: Reader, where: Asked) -> list[RecoveryOut]:
 def rungs(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """How often each rung saved it, how long that took, and what it cost."""
     times = {row.rung: row.mean_seconds for row in reports.recovery_by_rung(hub.journal, where)}
-    return [_rescue(row, times.get(row.rung)) for row in reports.rescues(hub.journal, where, (ReportPart.RUNG,))]
+    return [_rescue(row, times.get(row.rung)) for row in reports.rung_effects(hub.journal, where, (ReportPart.RUNG,))]
 
 
 @router.get("/analytics/prompts")
 def prompts(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """Which recovery prompt saved how many."""
-    return [_rescue(row) for row in reports.rescues(hub.journal, where, (ReportPart.PROMPT,)) if row.prompt]
+    return [_rescue(row) for row in reports.rung_effects(hub.journal, where, (ReportPart.PROMPT,)) if row.prompt]
 
 
 @router.get("/analytics/cost")
 def cost(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
     """What each rung and model cost, and what it saved."""
-    return [_rescue(row) for row in reports.rescues(hub.journal, where, (ReportPart.RUNG, ReportPart.MODEL))]
+    return [_rescue(row) for row in reports.rung_effects(hub.journal, where, (ReportPart.RUNG, ReportPart.MODEL))]
 
 
 @router.get("/analytics/success")
@@ -216,18 +216,18 @@ def snooze(project: Project, fingerprint: Mark, wanted: SnoozeIn, hub: Parts, wh
 
 def _group(hub: AppContext, project: str, fingerprint: str) -> grouped.FailureGroup:
     try:
-        return grouped.find(hub.journal, fingerprint, now=time.time(), project="" if project == "-" else project)
+        return grouped.find_group(hub.journal, fingerprint, now=time.time(), project="" if project == "-" else project)
     except ConfigError:
         raise ApiProblem(404, f"there is no group {fingerprint!r} in project {project!r}") from None
 
 
 def _said(hub: AppContext, group: grouped.FailureGroup, by: str, action: str) -> GroupOut:
-    trace(hub.journal, by, f"group.{action}", f"group/{group.project or '-'}/{group.fingerprint}", {})
+    record_audit(hub.journal, by, f"group.{action}", f"group/{group.project or '-'}/{group.fingerprint}", {})
     return _with_trend(hub, [group])[0]
 
 
 def _with_trend(hub: AppContext, found: list[grouped.FailureGroup]) -> list[GroupOut]:
-    today = int(time.time() // DAY)
+    today = int(time.time() // DAY_SECONDS)
     trends: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * TREND)
     for row in failures_by_day(hub.journal, list({group.fingerprint for group in found}), today - TREND):
         if row.day <= today:

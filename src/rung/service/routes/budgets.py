@@ -13,8 +13,8 @@ from rung.service.app_context import Actor, Admin, AppContext, Parts, Reader
 from rung.service.problems import DOCUMENTED, ApiProblem
 from rung.service.schemas.base import Done
 from rung.service.schemas.budgets import BudgetOut, BudgetsIn, BudgetsOut
-from rung.store.queries.spend import NAME, allowance, spent_in_month, top_sessions
-from rung.store.settings import put_setting, setting, trace
+from rung.store.queries.spend import SETTING_NAME, spend_limits, spent_in_month, top_sessions
+from rung.store.settings import put_setting, record_audit, setting
 
 router = APIRouter(prefix="/api", tags=["budgets"], responses=DOCUMENTED)
 
@@ -25,7 +25,7 @@ SHOWN: Final = 50  # sessions near their limit
 @router.get("/budgets")
 def read_budgets(hub: Parts, _: Reader, response: Response) -> BudgetsOut:
     """The budgets and what is spent of them."""
-    stored = setting(hub.journal, NAME)
+    stored = setting(hub.journal, SETTING_NAME)
     response.headers["etag"] = f'"{stored.version}"'
     return _out(hub)
 
@@ -42,7 +42,9 @@ def change_budgets(
     told = (if_match or "").strip('"')
     if told and not (told.isascii() and told.isdigit()):
         raise ApiProblem(412, "the header If-Match must have the ETag that was read", field="If-Match")
-    stored = put_setting(hub.journal, NAME, budgets.model_dump(), who.name, expected=int(told) if told else None)
+    stored = put_setting(
+        hub.journal, SETTING_NAME, budgets.model_dump(), who.name, expected=int(told) if told else None
+    )
     response.headers["etag"] = f'"{stored.version}"'
     return _out(hub)
 
@@ -59,7 +61,7 @@ def acknowledge(alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$"
             put_setting(hub.journal, SEEN, seen, who.name, expected=found.version)
         except VersionConflict:
             continue
-        trace(hub.journal, who.name, "acknowledge", alert, {})
+        record_audit(hub.journal, who.name, "acknowledge", alert, {})
         return Done(how="said")
 
 
@@ -69,8 +71,8 @@ def acknowledged(hub: AppContext) -> frozenset[str]:
 
 
 def _out(hub: AppContext) -> BudgetsOut:
-    stored = setting(hub.journal, NAME)
-    limits, now, seen = allowance(hub.journal), time.time(), acknowledged(hub)
+    stored = setting(hub.journal, SETTING_NAME)
+    limits, now, seen = spend_limits(hub.journal), time.time(), acknowledged(hub)
     by_project = spent_in_month(hub.journal, now)
     month, spent = month_of(now), sum(by_project.values())
     items = [_item(purse, spent, seen) for purse in limits.limits_for("", "", month) if purse.scope == "month"]

@@ -30,7 +30,7 @@ from rung.service.schemas.crews import (
 )
 from rung.store.crew import board
 from rung.store.crew.operator_commands import OperatorReply, possible, stop, tell
-from rung.store.settings import trace
+from rung.store.settings import record_audit
 
 if TYPE_CHECKING:
     from rung.store.crew.rows import CrewMessageRow, ProcessRow, TaskRow
@@ -151,7 +151,7 @@ def _tell(
             raise ApiProblem(409, str(error)) from None
         except TaskChanged as error:
             raise ApiProblem(412, str(error), field="If-Match") from None
-    trace(hub.journal, by, how.value, f"crew/{crew}/{task}", {"words": said.words, "state": row.state.value})
+    record_audit(hub.journal, by, how.value, f"crew/{crew}/{task}", {"words": said.words, "state": row.state.value})
     return Done(how="said", note=f"{task} is told" if how is OperatorReply.TELL else f"{task} is {row.state.value} now")
 
 
@@ -164,7 +164,7 @@ def stop_crew(crew: Name, wanted: StopIn, hub: Parts, who: Actor, key: Key = Non
 def _stop(hub: AppContext, crew: str, wanted: StopIn, by: str) -> Done:
     with hub.crews.opened(crew) as table:
         stop(table, wanted.why or "a person asked", hand_over=wanted.hand_over)
-    trace(hub.journal, by, "stop", f"crew/{crew}", {"why": wanted.why, "hand_over": wanted.hand_over})
+    record_audit(hub.journal, by, "stop", f"crew/{crew}", {"why": wanted.why, "hand_over": wanted.hand_over})
     return Done(how="ordered", note="the conductor ends at its next look at the table")
 
 

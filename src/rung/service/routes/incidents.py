@@ -33,7 +33,7 @@ from rung.service.schemas.incidents import (
 )
 from rung.store.queries import listing
 from rung.store.queries.listing_rows import IncidentRow
-from rung.store.settings import trace
+from rung.store.settings import record_audit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ def _answer(hub: AppContext, incident: str, said: AnswerIn, by: str) -> Done:
             422, f"option: {said.option!r} is invalid; must be one of {', '.join(allowed)}", field="option"
         )
     hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": said.option, "by": by, "note": said.note})
-    trace(hub.journal, by, "answer", f"incident/{incident}", {"option": said.option, "note": said.note})
+    record_audit(hub.journal, by, "answer", f"incident/{incident}", {"option": said.option, "note": said.note})
     return Done(how="answered", incident=incident)
 
 
@@ -131,7 +131,7 @@ def cancel(incident: Id, hub: Parts, who: Actor) -> Done:
         hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": "stop", "by": who.name})
     else:
         hub.journal.runs.send(f"order/{incident}", Intervention(InterventionType.CANCEL, who.name)._asdict())
-    trace(hub.journal, who.name, "cancel", f"incident/{incident}", {})
+    record_audit(hub.journal, who.name, "cancel", f"incident/{incident}", {})
     now = doing(found, events).status
     return Done(
         how="ordered", incident=incident, note="" if now == "retrying" else "it ends after the attempt under way"

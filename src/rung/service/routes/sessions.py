@@ -35,7 +35,7 @@ from rung.store.queries.incidents import incident_to_retry, last_rules, open_inc
 from rung.store.queries.listing import SessionSort
 from rung.store.queries.listing_rows import SessionRow
 from rung.store.queries.spend import session_left
-from rung.store.settings import trace, trail
+from rung.store.settings import audit_trail, record_audit
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=DOCUMENTED)
 
@@ -130,13 +130,13 @@ def _retry(hub: AppContext, session: str, wanted: RetryIn, by: str) -> Done:
         if doing(incident, events).status == "waiting":
             raise ApiProblem(409, "it waits for an answer to its question: answer that instead")
         hub.journal.runs.send(f"order/{incident.id}", order._asdict())
-        trace(hub.journal, by, "retry", f"session/{session}", detail)
+        record_audit(hub.journal, by, "retry", f"session/{session}", detail)
         return Done(how="ordered", incident=incident.id, note="it is tried again as soon as it waits")
     why_not = hub.replayers.why_not(incident)
     if why_not:
         raise ApiProblem(409, why_not)
     name = hub.replayers.start(incident, order, policy)
-    trace(hub.journal, by, "retry", f"session/{session}", {**detail, "again": name})
+    record_audit(hub.journal, by, "retry", f"session/{session}", {**detail, "again": name})
     return Done(how="replayed", incident=name, note="made again from here; the earlier attempts stay")
 
 
@@ -176,7 +176,7 @@ def _escalate(hub: AppContext, session: str, wanted: EscalateIn, by: str) -> Esc
     hub.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
     for incident in open_incidents(hub.journal, session):  # what waits goes on at once, with the new model
         hub.journal.runs.send(f"order/{incident}", Intervention(InterventionType.RETRY, by, to)._asdict())
-    trace(hub.journal, by, "escalate", f"session/{session}", {**told, "reason": "manual"})
+    record_audit(hub.journal, by, "escalate", f"session/{session}", {**told, "reason": "manual"})
     return EscalateOut(**told, token=None, done=True, note=f"from its next call on it is on {to}")
 
 
@@ -288,7 +288,7 @@ def _model_changes(hub: AppContext, session: str) -> list[Escalation]:
             cost=None,
             by=entry.who,
         )
-        for entry in trail(hub.journal, subject=f"session/{session}")
+        for entry in audit_trail(hub.journal, subject=f"session/{session}")
         if entry.action == "escalate"
     ]
     return sorted(found, key=lambda change: change.timestamp)

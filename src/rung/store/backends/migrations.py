@@ -1,4 +1,4 @@
-"""Numbered forward migrations: applied once, in one transaction, whoever comes first."""
+"""Numbered forward schema migrations, applied once, in one transaction, by the first writer."""
 
 from __future__ import annotations
 
@@ -13,67 +13,69 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import BackendConnection
 
-LATEST: Final = 2
+LATEST_VERSION: Final = 2
 
 
-def migrate(connection: BackendConnection, url: str, words: Mapping[str, str], *, mark: str = "") -> None:
-    """Bring the schema up to date. A newer one than we know is not touched."""
-    if version(connection) == LATEST:
+def migrate(connection: BackendConnection, url: str, sql_types: Mapping[str, str], *, last_statement: str = "") -> None:
+    """Migrate the schema to the latest version; raise StoreError when it is newer than this Rung."""
+    if schema_version(connection) == LATEST_VERSION:
         return
-    connection.begin()  # from here on no other process migrates
+    connection.begin()  # the write lock: no other process migrates concurrently
     try:
-        have = version(connection)
-        _known(have, url)
-        for number in range(have + 1, LATEST + 1):
-            for statement in _statements(number, words):
+        current = schema_version(connection)
+        _reject_newer(current, url)
+        for number in range(current + 1, LATEST_VERSION + 1):
+            for statement in _statements(number, sql_types):
                 connection.execute(statement)
-        if have == 0:
-            connection.execute("INSERT INTO rung_schema (version) VALUES (?)", (LATEST,))
+        if current == 0:
+            connection.execute("INSERT INTO rung_schema (version) VALUES (?)", (LATEST_VERSION,))
         else:
-            connection.execute("UPDATE rung_schema SET version = ?", (LATEST,))
-        if mark:
-            connection.execute(mark)
+            connection.execute("UPDATE rung_schema SET version = ?", (LATEST_VERSION,))
+        if last_statement:
+            connection.execute(last_statement)
         connection.commit()
     except BaseException:
         connection.rollback()
         raise
 
 
-def _known(have: int, url: str) -> None:
-    if have > LATEST:
-        raise StoreError(f"{url}: was written by a newer Rung (schema {have}; this one knows {LATEST}): update Rung")
+def _reject_newer(current: int, url: str) -> None:
+    if current > LATEST_VERSION:
+        raise StoreError(
+            f"{url}: was written by a newer Rung (schema {current}; this one supports {LATEST_VERSION}): update Rung"
+        )
 
 
 def check_version(connection: BackendConnection, url: str) -> None:
-    """A reader, too, must know what it reads."""
-    have = version(connection)
-    _known(have, url)
-    if have < LATEST:
-        raise StoreError(f"{url}: is of an older schema ({have}): open it once with a command that writes")
+    """Raise StoreError when a reader cannot read this schema version."""
+    current = schema_version(connection)
+    _reject_newer(current, url)
+    if current < LATEST_VERSION:
+        raise StoreError(f"{url}: has the older schema {current}: open it once with a command that writes")
 
 
-def version(connection: BackendConnection) -> int:
-    """The schema's number; 0: there is none."""
-    if not connection.execute(EXISTS[type(connection).__name__]):
+def schema_version(connection: BackendConnection) -> int:
+    """Return the schema version; 0 when there is no schema."""
+    if not connection.execute(_SCHEMA_EXISTS[type(connection).__name__]):
         return 0
     ((number,),) = connection.execute("SELECT version FROM rung_schema")
     return int(number)
 
 
-EXISTS: Final = {
+_SCHEMA_EXISTS: Final = {
     "SqliteConnection": "SELECT 1 FROM sqlite_schema WHERE name = 'rung_schema'",
     "PostgresConnection": "SELECT 1 FROM pg_class WHERE relname = 'rung_schema' AND relkind = 'r'"
     " AND relnamespace = current_schema()::regnamespace",
 }
 
 
-def _statements(number: int, words: Mapping[str, str]) -> Iterator[str]:
+def _statements(number: int, sql_types: Mapping[str, str]) -> Iterator[str]:
     if number == 1:
-        yield f"CREATE TABLE rung_schema (version {words['whole']} NOT NULL){words['strict']}"
+        yield f"CREATE TABLE rung_schema (version {sql_types['whole']} NOT NULL){sql_types['strict']}"
     text = (files("rung.store.backends") / "sql" / f"{number:04}.sql").read_text("utf-8")
     plain = re.sub(r"--[^\n]*", "", text)
-    for name, word in words.items():
-        plain = plain.replace(f"{{{name}}}", word)
+    for name, sql_type in sql_types.items():
+        plain = plain.replace(f"{{{name}}}", sql_type)
     for statement in plain.split(";"):
         if statement.strip():
             yield statement

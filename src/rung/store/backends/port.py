@@ -1,10 +1,10 @@
-"""What a store is: a place where portable SQL runs, and promises about what was acknowledged."""
+"""Ports of the store: back ends that run portable SQL, and the database interfaces built on them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rung.store.backends.durable_future import DurableFuture as DurableFuture  # noqa: PLC0414, TC001  # what a store returns for a write
+from rung.store.backends.durable_future import DurableFuture as DurableFuture  # noqa: PLC0414, TC001  # re-export: the result of a write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,44 +18,44 @@ T = TypeVar("T")
 
 
 class BackendConnection(Protocol):
-    """A connection of a store, used by one thread. SQL is written once, for both stores, with `?`."""
+    """Connection to a store, used by one thread. SQL is the same for both back ends, with `?` placeholders."""
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement; its rows."""
+        """Run one statement and return its rows."""
         ...
 
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for many rows."""
         ...
 
     def begin(self) -> None:
-        """Begin to write; nobody else does until it is committed."""
+        """Begin a write transaction; it excludes all other writers until it ends."""
         ...
 
     def commit(self) -> None:
-        """Make it durable. An error here means: nobody knows."""
+        """Commit durably. After an error the outcome is unknown."""
         ...
 
     def rollback(self) -> None:
-        """Take it back."""
+        """Roll the transaction back."""
         ...
 
     def close(self) -> None:
-        """Give it up."""
+        """Close the connection, or return it to the pool."""
         ...
 
 
 class StoreBackend(Protocol):
-    """One kind of store at one place."""
+    """Store at one location."""
 
     url: str
 
     def connect(self, *, write: bool) -> BackendConnection:
-        """A new connection; the first that may write brings the schema up to date."""
+        """Open a connection; the first writable one migrates the schema."""
         ...
 
     def size(self) -> int:
-        """Bytes it takes."""
+        """Return its size in bytes."""
         ...
 
 
@@ -63,7 +63,7 @@ class Readable(Protocol):
     """Database that runs queries."""
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one query on a connection that cannot write; its rows."""
+        """Run one query on a read-only connection and return its rows."""
         ...
 
 
@@ -78,24 +78,24 @@ class Database(Readable, Protocol):
 
 
 class DurableEventLog(Database, Protocol):
-    """Journal as a durable run needs it: fenced appends, orders from people, and remembered remedies."""
+    """Journal as a durable run needs it: fenced appends, operator interventions, and remembered remedies."""
 
     project: str
 
     def append_if(
-        self, incident: str, first: int, events: Sequence[Event], hold: Callable[[BackendConnection], object]
+        self, incident: str, first: int, events: Sequence[Event], precondition: Callable[[BackendConnection], object]
     ) -> DurableFuture[None]:
-        """Append events in one transaction with the check that they may be appended."""
+        """Append events in one transaction with a precondition, which raises when they may not be appended."""
         ...
 
     def intervention(self, incident: str) -> Intervention | None:
-        """Order that a person gave to this incident."""
+        """Return a pending operator intervention for an incident."""
         ...
 
     def model_for(self, session: str) -> str:
-        """Model that a person has put this session on; empty when there is none."""
+        """Return the model that an operator chose for a session; empty when there is none."""
         ...
 
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
-        """Rung that resolved this failure before."""
+        """Return the rung that resolved this failure before."""
         ...

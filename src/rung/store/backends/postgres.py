@@ -1,4 +1,4 @@
-"""A journal in PostgreSQL: for several machines. Each commit is on the server's disk before it counts."""
+"""PostgreSQL back end, for several machines. A commit is durable on the server before it is acknowledged."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet, finalize
 
 from rung.core.domain.errors import StoreError, StoreUnavailable
-from rung.store.backends.migrations import LATEST, check_version, migrate, version
+from rung.store.backends.migrations import LATEST_VERSION, check_version, migrate, schema_version
+from rung.store.backends.text_values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rung.store.backends.port import Row
 
-SCHEMA: Final = "rung"  # where the URL's options name no other
-IDLE: Final = 4  # readers that are kept for whoever comes next
-LOCK: Final = 0x52554E47  # "RUNG": the first half of our advisory lock's number; the other is the schema's
-WORDS: Final = {
+DEFAULT_SCHEMA: Final = "rung"  # unless the URL's options set a search_path
+MAX_IDLE_READERS: Final = 4  # kept open for the next query
+ADVISORY_LOCK_ID: Final = (
+    0x52554E47  # "RUNG": first half of the advisory lock's key; the second is a hash of the schema
+)
+SQL_TYPES: Final = {
     "strict": "",
     "real": "DOUBLE PRECISION",
     "whole": "BIGINT",
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 }
-# A server that vanished is noticed within a minute, not within the system's two hours.
-DEFAULTS: Final[Mapping[str, Any]] = {
+# A dead server is detected within a minute instead of the operating system's two hours.
+CONNECT_DEFAULTS: Final[Mapping[str, Any]] = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -35,34 +38,34 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "tcp_user_timeout": 60_000,
     "fallback_application_name": "rung",
 }
-WRITER: Final = (
-    "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '60s';"  # whoever hangs does not hold us all up
+WRITER_SETTINGS: Final = (
+    "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '60s';"  # a hanging client must not block all others
     " SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
-READER: Final = "SET default_transaction_read_only = on; SET statement_timeout = '30s'"
+READER_SETTINGS: Final = "SET default_transaction_read_only = on; SET statement_timeout = '30s'"
 
 
 class PostgresBackend:
-    """One schema of one database. Other processes, here and elsewhere, may use it as well."""
+    """One schema of one database, which any number of processes and machines may share."""
 
-    def __init__(self, url: str, *, writer_settings: str = WRITER) -> None:
+    def __init__(self, url: str, *, writer_settings: str = WRITER_SETTINGS) -> None:
         self._writer_settings = writer_settings
         self._options = _options(url)
         self.url = _without_password(self._options)
         self.schema = _schema(str(self._options.get("options", "")), self.url)
         self._idle: list[PostgresConnection] = []
-        finalize(self, _shut, self._idle)
+        finalize(self, _close_idle, self._idle)
 
     def connect(self, *, write: bool) -> PostgresConnection:
-        """A connection; one that may write brings the schema up to date, whoever comes first."""
+        """Open a connection; a writable one migrates the schema. Readers come from the pool when possible."""
         import psycopg
 
-        if not write and (rested := self._rested()):
-            return rested
+        if not write and (idle := self._take_idle()):
+            return idle
         raw = None
         try:
-            raw = psycopg.connect(**{**DEFAULTS, **self._options}, autocommit=True, client_encoding="UTF8")
-            connection = PostgresConnection(raw, self.schema, self._idle, reads=not write)
+            raw = psycopg.connect(**{**CONNECT_DEFAULTS, **self._options}, autocommit=True, client_encoding="UTF8")
+            connection = PostgresConnection(raw, self.schema, self._idle, is_reader=not write)
             self._set_up(connection, write=write)
         except psycopg.Error as error:
             if raw is not None:
@@ -75,7 +78,7 @@ class PostgresBackend:
         return connection
 
     def size(self) -> int:
-        """Bytes of the tables in its schema, with their indexes."""
+        """Return the size in bytes of the schema's tables and indexes."""
         reader = self.connect(write=False)
         try:
             ((size,),) = reader.execute(
@@ -86,8 +89,8 @@ class PostgresBackend:
             reader.close()
         return int(size)
 
-    def _rested(self) -> PostgresConnection | None:
-        """A reader that somebody gave back, if its server still answers and its schema is still the one we know."""
+    def _take_idle(self) -> PostgresConnection | None:
+        """Return an idle reader whose server responds and whose schema version is current; None when there is none."""
         import psycopg
 
         while True:
@@ -95,9 +98,9 @@ class PostgresBackend:
                 reader = self._idle.pop()
             except IndexError:
                 return None
-            if reader.pid == os.getpid():  # one from before a fork is the parent's
+            if reader.pid == os.getpid():  # a connection from before a fork belongs to the parent
                 with suppress(StoreUnavailable, psycopg.Error):
-                    if reader.execute("SELECT version FROM rung_schema") == [(LATEST,)]:
+                    if reader.execute("SELECT version FROM rung_schema") == [(LATEST_VERSION,)]:
                         return reader
                 reader.raw.close()
 
@@ -107,20 +110,20 @@ class PostgresBackend:
         if encoding != "UTF8":
             raise StoreError(f"{self.url}: the database's encoding is {encoding}; a journal needs UTF8")
         raw.adapters.register_loader("numeric", _number_loader())
-        raw.execute(f"SET search_path TO {self.schema}; {self._writer_settings if write else READER}")
+        raw.execute(f"SET search_path TO {self.schema}; {self._writer_settings if write else READER_SETTINGS}")
         if write:
-            self._own_schema(connection)
-            migrate(connection, self.url, WORDS)
-        elif version(connection) == 0:
+            self._ensure_schema(connection)
+            migrate(connection, self.url, SQL_TYPES)
+        elif schema_version(connection) == 0:
             raise StoreError(f"{self.url}: there is no journal yet (schema {self.schema})")
         else:
             check_version(connection, self.url)
 
-    def _own_schema(self, connection: PostgresConnection) -> None:
-        """Make it where it is missing. Not by IF NOT EXISTS alone: that needs the right to make one where one is."""
+    def _ensure_schema(self, connection: PostgresConnection) -> None:
+        """Create the schema when it is missing. IF NOT EXISTS alone needs the CREATE right even when it exists."""
         missing = f"SELECT 1 WHERE to_regnamespace('{self.schema}') IS NULL"
         if connection.execute(missing):
-            connection.begin()  # two who make it at once would break one of them
+            connection.begin()  # the lock: of two concurrent CREATE SCHEMA statements, one fails
             try:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
                 connection.commit()
@@ -130,58 +133,60 @@ class PostgresBackend:
 
 
 class PostgresConnection:
-    """psycopg's connection with our words for its errors and our way to write a query."""
+    """psycopg connection that accepts `?` placeholders and raises StoreUnavailable for transient errors."""
 
-    def __init__(self, raw: Any, schema: str, idle: list[PostgresConnection], *, reads: bool) -> None:
+    def __init__(self, raw: Any, schema: str, idle: list[PostgresConnection], *, is_reader: bool) -> None:
         self.raw = raw
         self.pid = os.getpid()
-        _watch_forks()
+        _register_fork_hook()
         _OPEN.add(self)
-        self._idle = idle  # where a reader rests when it is given up
-        self._reads = reads
-        self._held: list[str] = []  # savepoint commands, which nobody waits for: sent with the next statement
-        # Event numbers are given when a row is inserted, and seen when it is committed. Were two transactions to
-        # insert at once, a reader that follows by `seq > last` could see 8 before 7, and never see 7. So writers
-        # take turns, as SQLite's do, and what one reads before it writes is still true when it writes. The lock
-        # belongs to the transaction: it goes with it, even when its process dies. And READ COMMITTED, whatever the
-        # database's default is: any other level would go on seeing what was there before the lock was ours.
+        self._idle = idle  # the pool to which a closed reader returns
+        self._is_reader = is_reader
+        self._pending_savepoints: list[
+            str
+        ] = []  # savepoint commands, sent with the next statement to save a round trip
+        # Sequence numbers are assigned on insert but visible on commit. If two transactions inserted concurrently,
+        # a reader that follows by `seq > last` could see 8 before 7 and never see 7. Therefore an advisory lock
+        # serialises writers, as in SQLite, and what a transaction reads stays true until it writes. The lock ends
+        # with the transaction, even when the process dies. READ COMMITTED is required, whatever the database's
+        # default: a stricter level would keep the snapshot from before the lock was acquired.
         self._begin = (
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
-            f" SELECT pg_advisory_xact_lock({LOCK}, hashtext('{schema}'))"
+            f" SELECT pg_advisory_xact_lock({ADVISORY_LOCK_ID}, hashtext('{schema}'))"
         )
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement; its rows."""
+        """Run one statement and return its rows."""
         if sql.startswith(("SAVEPOINT ", "RELEASE SAVEPOINT ")):
-            self._held.append(sql)
+            self._pending_savepoints.append(sql)
             return []
         import psycopg
 
         try:
-            self._send_held()
-            cursor = self.raw.execute(_translated(sql), _clean(values)) if values else self.raw.execute(sql)
+            self._send_savepoints()
+            cursor = self.raw.execute(_to_psycopg(sql), storable(values)) if values else self.raw.execute(sql)
             return cursor.fetchall() if cursor.description is not None else []
         except psycopg.Error as error:
-            raise _ours(error) from error
+            raise _to_store_error(error) from error
 
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for many rows."""
         import psycopg
 
         try:
-            self._send_held()
+            self._send_savepoints()
             if rows:
-                self.raw.cursor().executemany(_translated(sql), [_clean(row) for row in rows])
+                self.raw.cursor().executemany(_to_psycopg(sql), [storable(row) for row in rows])
         except psycopg.Error as error:
-            raise _ours(error) from error
+            raise _to_store_error(error) from error
 
-    def _send_held(self) -> None:
-        if self._held:
-            held, self._held = "; ".join(self._held), []
-            self.raw.execute(held)
+    def _send_savepoints(self) -> None:
+        if self._pending_savepoints:
+            commands, self._pending_savepoints = "; ".join(self._pending_savepoints), []
+            self.raw.execute(commands)
 
     def begin(self) -> None:
-        """Begin to write; nobody else does until it is committed."""
+        """Begin a write transaction; the advisory lock excludes all other writers until it ends."""
         try:
             self.execute(self._begin)
         except BaseException:
@@ -189,41 +194,41 @@ class PostgresConnection:
             raise
 
     def commit(self) -> None:
-        """Make it durable. An error here means: nobody knows."""
+        """Commit durably. After an error the outcome is unknown."""
         import psycopg
 
-        self._held.clear()
+        self._pending_savepoints.clear()
         try:
-            said = self.raw.execute("COMMIT").statusmessage
+            status = self.raw.execute("COMMIT").statusmessage
         except psycopg.Error as error:
-            raise _ours(error) from error
-        if said != "COMMIT":  # so the server answers after an error that somebody swallowed
-            raise StoreUnavailable(f"nothing was committed: the server says {said}")
+            raise _to_store_error(error) from error
+        if status != "COMMIT":  # the server rolled back, after an error that was swallowed
+            raise StoreUnavailable(f"nothing was committed: the server reports {status}")
 
     def rollback(self) -> None:
-        """Take it back; a lost connection has done so already."""
+        """Roll back; a lost connection already has."""
         from psycopg.pq import TransactionStatus
 
-        self._held.clear()
+        self._pending_savepoints.clear()
         if self.raw.info.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
             with suppress(StoreUnavailable):
                 self.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Give it up; a reader rests until somebody reads again."""
+        """Close it; a healthy reader returns to the pool."""
         from psycopg.pq import TransactionStatus
 
-        sound = self.raw.info.transaction_status == TransactionStatus.IDLE
-        if self._reads and sound and len(self._idle) < IDLE:
+        is_healthy = self.raw.info.transaction_status == TransactionStatus.IDLE
+        if self._is_reader and is_healthy and len(self._idle) < MAX_IDLE_READERS:
             self._idle.append(self)
             return
-        if not self._reads:  # whoever writes no more seldom reads on
-            _shut(self._idle)
+        if not self._is_reader:  # a process that stops writing seldom reads on
+            _close_idle(self._idle)
         self.raw.close()
 
 
-def _shut(idle: list[PostgresConnection]) -> None:
-    """Close readers that rest; not those of a parent process."""
+def _close_idle(idle: list[PostgresConnection]) -> None:
+    """Close idle readers, except those inherited from a parent process."""
     with suppress(IndexError):
         while True:
             reader = idle.pop()
@@ -234,32 +239,18 @@ def _shut(idle: list[PostgresConnection]) -> None:
 # -- values and errors --------------------------------------------------------------------------------
 
 
-def _clean(values: Sequence[Any]) -> Sequence[Any]:
-    """The values without what PostgreSQL's texts cannot hold: NULs, and halves of surrogate pairs."""
-    for value in values:
-        if type(value) is str and ("\0" in value or not value.isascii()):
-            return [_text(value) if type(value) is str else value for value in values]
-    return values
-
-
-def _text(text: str) -> str:
-    if "\0" in text:
-        text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-_PARTS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?")
+_LITERALS_AND_PLACEHOLDERS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?")
 
 
 @lru_cache(maxsize=1024)
-def _translated(sql: str) -> str:
-    """The query with psycopg's placeholders: `%s` for each `?` that is not part of a text."""
-    return _PARTS.sub(lambda part: "%s" if part[0] == "?" else part[0], sql.replace("%", "%%"))
+def _to_psycopg(sql: str) -> str:
+    """Replace each `?` outside of literals by psycopg's `%s`."""
+    return _LITERALS_AND_PLACEHOLDERS.sub(lambda part: "%s" if part[0] == "?" else part[0], sql.replace("%", "%%"))
 
 
 @lru_cache(maxsize=1)
 def _number_loader() -> type:
-    """What reads the sums of whole numbers: as SQLite gives them, not as decimals."""
+    """Return a psycopg loader that reads NUMERIC (sums of integers) as int or float, like SQLite."""
     from psycopg.adapt import Loader
 
     class Number(Loader):
@@ -270,40 +261,40 @@ def _number_loader() -> type:
     return Number
 
 
-def _ours(error: Exception) -> Exception:
-    """Busy for what may pass: a lost connection, a lock, a full disk, a standby, rights that somebody can give."""
+def _to_store_error(error: Exception) -> Exception:
+    """Return StoreUnavailable for transient errors: lost connection, lock, full disk, standby, missing rights."""
     import psycopg
 
     state = getattr(error, "sqlstate", None) or ""
-    passes = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state.startswith("54")
-    return StoreUnavailable(_one_line(error)) if passes or state in {"25006", "25P03", "42501"} else error
+    is_transient = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state.startswith("54")
+    return StoreUnavailable(_one_line(error)) if is_transient or state in {"25006", "25P03", "42501"} else error
 
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:400] or type(error).__name__
 
 
-# After a fork both processes have the socket: a child that closed its copy would end the parent's connection.
+# After a fork both processes share the socket: closing it in the child would end the parent's connection.
 
 _OPEN: Final[WeakSet[PostgresConnection]] = WeakSet()
-_PARENTS: Final[list[PostgresConnection]] = []
+_INHERITED: Final[list[PostgresConnection]] = []
 
 
 @lru_cache(maxsize=1)
-def _watch_forks() -> None:
-    os.register_at_fork(after_in_child=lambda: _PARENTS.extend(_OPEN))
+def _register_fork_hook() -> None:
+    os.register_at_fork(after_in_child=lambda: _INHERITED.extend(_OPEN))
 
 
 # -- the URL ------------------------------------------------------------------------------------------
 
 
 def _options(url: str) -> dict[str, Any]:
-    """The URL's parts. What is said about a bad one never repeats it: there may be a password in any part."""
+    """Parse the URL. The error never quotes it: any part may contain a password."""
     try:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
     except ImportError:
-        raise StoreError("a journal in PostgreSQL: needs psycopg: pip install 'rung[postgres]'") from None
+        raise StoreError("a journal in PostgreSQL needs psycopg: pip install 'rung[postgres]'") from None
     try:
         options: dict[str, Any] = dict(conninfo_to_dict(url))
     except psycopg.Error:
@@ -311,7 +302,7 @@ def _options(url: str) -> dict[str, Any]:
     parts = [str(options.get(name, "")) for name in ("host", "dbname", "user")]
     ports = str(options.get("port", "")).replace(",", "")
     if any("@" in part for part in parts) or (ports and not ports.isdigit()):
-        raise StoreError("postgresql://…: is no URL; in a password, write @ / : ? # and % as %40 %2F %3A %3F %23 %25")
+        raise StoreError("postgresql://…: invalid URL; in a password, write @ / : ? # and % as %40 %2F %3A %3F %23 %25")
     return options
 
 
@@ -321,9 +312,9 @@ def _without_password(options: Mapping[str, Any]) -> str:
 
 
 def _schema(options: str, url: str) -> str:
-    """The first schema of the search path in the URL's options; it becomes a part of statements, so it is looked at."""
-    found = re.search(r"search_path\s*=\s*([^\s,]+)", options)
-    name = found[1] if found else SCHEMA
+    """Return the first schema of the URL's search_path, validated because it becomes part of SQL statements."""
+    match = re.search(r"search_path\s*=\s*([^\s,]+)", options)
+    name = match[1] if match else DEFAULT_SCHEMA
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name):
-        raise StoreError(f"{url}: the schema's name may have small letters, digits and _ in it, not {name!r}")
+        raise StoreError(f"{url}: invalid schema name {name!r}: only lower-case letters, digits and _ are allowed")
     return name

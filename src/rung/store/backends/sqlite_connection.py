@@ -1,4 +1,4 @@
-"""A connection to a journal's file: our words for SQLite's errors, and nothing of it is left to a fork."""
+"""SQLite connection: maps transient errors to StoreUnavailable, and is safe across forks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
 from rung.core.domain.errors import StoreUnavailable
-from rung.store.backends.sqlite_drivers import PASSING
+from rung.store.backends.sqlite_drivers import TRANSIENT_CODES
+from rung.store.backends.text_values import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,172 +24,158 @@ class Pool(Protocol):
     """Owner of the connections to one file."""
 
     driver: SqliteDriver
-    doubtful: bool  # a commit failed: what it wrote may not be on the disk
+    commit_in_doubt: bool  # a commit failed: its data may be readable although it is not on disk
 
-    def rest(self, reader: SqliteConnection) -> bool:
-        """Keep a reader for the next query; False when there is no room."""
+    def recycle(self, reader: SqliteConnection) -> bool:
+        """Keep a reader for the next query; return False when it must be closed."""
         ...
 
-    def wake(self) -> None:
-        """Close the readers that were kept."""
+    def close_idle(self) -> None:
+        """Close the idle readers."""
         ...
 
-    def gone(self, file: tuple[int, int]) -> bool:
-        """Whether the file was deleted or replaced."""
+    def was_replaced(self, file: tuple[int, int]) -> bool:
+        """Return whether the file was deleted or replaced."""
         ...
 
 
 class SqliteConnection:
-    """A driver's connection with our words for its errors."""
+    """Connection of a driver to one database file."""
 
     def __init__(self, opened: OpenedDatabase, backend: Pool) -> None:
         self.raw = opened.raw
         self.pid = os.getpid()
-        self.reads = False
-        self.file: tuple[int, int] | None = None
-        self.lock = opened.lock  # held while SQLite is at work, and from begin to commit: no fork then
+        self.is_reader = False
+        self.file_id: tuple[int, int] | None = None
+        self.lock = opened.lock  # held while SQLite runs, and from begin to commit: blocks forks meanwhile
         self._opened = opened
-        self._began = False
+        self._in_transaction = False
         self._backend = backend
-        _watch_forks()
+        _register_fork_hooks()
         _OPEN.add(self)
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement; its rows."""
+        """Run one statement and return its rows."""
         try:
             with self.lock:
-                if self.reads and not self._backend.driver.shared:
-                    return self._only_read(sql, values)
-                return list(self.raw.execute(sql, clean(values)))
+                if self.is_reader and not self._backend.driver.shared:
+                    return self._execute_read_only(sql, values)
+                return list(self.raw.execute(sql, storable(values)))
         except self._backend.driver.error as error:
-            raise self._ours(error) from error
+            raise self._to_store_error(error) from error
 
-    def _only_read(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        """On the one connection of the process, which also writes."""
+    def _execute_read_only(self, sql: str, values: Sequence[Any]) -> list[Row]:
+        """Run one statement read-only on the process's only connection, which also writes."""
         self.raw.execute("PRAGMA query_only=ON")
         try:
-            return list(self.raw.execute(sql, clean(values)))
+            return list(self.raw.execute(sql, storable(values)))
         finally:
             self.raw.execute("PRAGMA query_only=OFF")
 
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for many rows."""
         try:
             with self.lock:
-                self.raw.executemany(sql, rows if _all_clean(rows) else [clean(row) for row in rows])
+                self.raw.executemany(sql, rows if _all_storable(rows) else [storable(row) for row in rows])
         except self._backend.driver.error as error:
-            raise self._ours(error) from error
+            raise self._to_store_error(error) from error
 
-    def _ours(self, error: Exception) -> Exception:
-        return StoreUnavailable(str(error)) if self._backend.driver.code(error) & 0xFF in PASSING else error
+    def _to_store_error(self, error: Exception) -> Exception:
+        return StoreUnavailable(str(error)) if self._backend.driver.code(error) & 0xFF in TRANSIENT_CODES else error
 
     def begin(self) -> None:
-        """Begin to write; nobody else does until it is committed."""
+        """Begin a write transaction; it excludes all other writers until it ends."""
         self.lock.acquire()
-        self._began = True
+        self._in_transaction = True
         try:
             self.execute("BEGIN IMMEDIATE")
         except BaseException:
-            self._ended()
+            self._release_lock()
             raise
 
     def commit(self) -> None:
-        """Make it durable, in the file that is there."""
+        """Commit durably; raise StoreUnavailable when the file was deleted or replaced meanwhile."""
         try:
             self.execute("COMMIT")
         except StoreUnavailable:
-            self._backend.doubtful = True
+            self._backend.commit_in_doubt = True
             raise
-        self._ended()
-        if self.file is not None and self._backend.gone(self.file):
+        self._release_lock()
+        if self.file_id is not None and self._backend.was_replaced(self.file_id):
             raise StoreUnavailable("the file was deleted or replaced")
 
     def rollback(self) -> None:
-        """Take it back; SQLite may have done so already."""
+        """Roll back; SQLite may already have."""
         try:
             if self.raw.in_transaction:
                 self.execute("ROLLBACK")
         finally:
-            self._ended()
+            self._release_lock()
 
     def close(self) -> None:
-        """Give it up; a reader rests until somebody reads again."""
-        if not self.reads:
-            self._backend.wake()
-        elif self._backend.rest(self):
+        """Close it; a reader returns to the pool."""
+        if not self.is_reader:
+            self._backend.close_idle()
+        elif self._backend.recycle(self):
             return
-        self.shut()
+        self.close_now()
 
-    def shut(self) -> None:
-        """Close it for good; what is committed is, whatever goes wrong here."""
+    def close_now(self) -> None:
+        """Close it for good; errors are ignored because everything committed is durable."""
         driver = self._backend.driver
         with self.lock, suppress(driver.error):
             driver.close(self._opened)
-        self._ended()
+        self._release_lock()
 
-    def shut_copy(self) -> None:
-        """Close it in the child of a fork; but a transaction its own thread forked in is the parent's to end."""
+    def close_close_copies(self) -> None:
+        """Close it in a forked child, unless its thread forked inside a transaction: the parent ends that."""
         driver = self._backend.driver
         if driver.shared:
-            with suppress(driver.error):  # it was closed before
+            with suppress(driver.error):  # already closed
                 if not self.raw.in_transaction:
                     driver.close(self._opened)
 
-    def _ended(self) -> None:
-        if self._began:
-            self._began = False
+    def _release_lock(self) -> None:
+        if self._in_transaction:
+            self._in_transaction = False
             self.lock.release()
 
 
-def _all_clean(rows: Sequence[Sequence[Any]]) -> bool:
-    """Do all texts of these rows hold what they can? Mostly: looked at once, not one by one."""
+def _all_storable(rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether no text of these rows needs replacements; one check on the joined texts is fastest."""
     texts = "".join([value for row in rows for value in row if type(value) is str])
     return texts.isascii() and "\0" not in texts
 
 
-def clean(values: Sequence[Any]) -> Sequence[Any]:
-    """The values without what the texts of a store cannot hold: NULs, and halves of surrogate pairs."""
-    for value in values:
-        if type(value) is str and ("\0" in value or not value.isascii()):
-            return [_text(value) if type(value) is str else value for value in values]
-    return values
-
-
-def _text(text: str) -> str:
-    if "\0" in text:
-        text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-# A fork copies SQLite's notes about which locks this process has, but not the locks: a child that opened the file
-# beside such a copy would believe in locks it does not have, and could lose what it writes. So no fork happens
-# while SQLite is at work in another thread, and in the child every copy is closed before anything else is done.
+# A fork copies SQLite's records of the locks of this process, but not the locks. A child that opened the file next to
+# such a copy would assume locks that it does not have, and could lose writes. Therefore a fork waits until SQLite is
+# idle in all threads, and the child closes every copy before it does anything else.
 
 _OPEN: Final[WeakSet[SqliteConnection]] = WeakSet()
-_HELD: Final[list[SqliteConnection]] = []
-_FORKING: Final = threading.RLock()
+_LOCKED: Final[list[SqliteConnection]] = []
+_FORK_LOCK: Final = threading.RLock()
 
 
 @lru_cache(maxsize=1)
-def _watch_forks() -> None:
-    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+def _register_fork_hooks() -> None:
+    os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_close_copies)
 
 
-def _before_fork() -> None:
-    _FORKING.acquire()
-    while fresh := [connection for connection in _OPEN.copy() if connection not in _HELD]:
-        for connection in fresh:
+def _lock_all() -> None:
+    _FORK_LOCK.acquire()
+    while unlocked := [connection for connection in _OPEN.copy() if connection not in _LOCKED]:
+        for connection in unlocked:
             connection.lock.acquire()
-            _HELD.append(connection)
+            _LOCKED.append(connection)
 
 
-def _in_parent() -> None:
-    while _HELD:
-        _HELD.pop().lock.release()
-    _FORKING.release()
+def _unlock_all() -> None:
+    while _LOCKED:
+        _LOCKED.pop().lock.release()
+    _FORK_LOCK.release()
 
 
-def _in_child() -> None:
-    for connection in _HELD:
-        connection.shut_copy()
-    _in_parent()
+def _close_copies() -> None:
+    for connection in _LOCKED:
+        connection.close_close_copies()
+    _unlock_all()

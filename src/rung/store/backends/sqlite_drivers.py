@@ -1,8 +1,8 @@
-"""The two ways to SQLite: apsw, which several processes may use at once, and Python's own module, for one alone.
+"""SQLite drivers: apsw for files shared by processes, and the standard `sqlite3` module for a single process.
 
-Python's is linked to the system's SQLite, and those before 3.51.3 can corrupt a log that processes share. So it is
-the way out where apsw cannot be imported, and there it keeps everybody else away: one connection for the whole
-process in SQLite's exclusive mode, which needs no shared index, and at which every other process finds the file locked.
+The standard module uses the system's SQLite, and versions before 3.51.3 can corrupt a WAL file shared by processes.
+It is the fallback when apsw cannot be imported. It then excludes other processes: one connection for the whole
+process in SQLite's exclusive locking mode, which needs no shared-memory index and keeps the file locked.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rung.core.domain.errors import StoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-SAFE: Final = (3, 51, 3)  # before it, a log shared by processes can be corrupted
-STRICT: Final = (3, 37, 0)  # before it there are no strict tables
-WAIT: Final = 5_000  # milliseconds for another process's commit
-# What may pass, and is not the statement's own fault: a full disk, a lock, a disk in trouble. A damaged file is
-# not likely to; but one that is put back is as good as new.
-PASSING: Final = frozenset(
+MIN_SHARED_WAL_VERSION: Final = (3, 51, 3)  # older versions can corrupt a WAL file shared by processes
+MIN_STRICT_VERSION: Final = (3, 37, 0)  # older versions have no STRICT tables
+BUSY_TIMEOUT_MS: Final = 5_000  # wait for another process's commit
+# Errors of the environment, not of the statement: full disk, lock, I/O error. A corrupt file is included because an
+# operator may restore it from a backup.
+TRANSIENT_CODES: Final = frozenset(
     {
         sqlite3.SQLITE_FULL,
         sqlite3.SQLITE_IOERR,
@@ -44,154 +44,159 @@ PASSING: Final = frozenset(
 
 
 class OpenedDatabase(NamedTuple):
-    """A connection of a driver's, and the lock under which it is used."""
+    """Open connection of a driver, and the lock that guards it."""
 
     raw: Any
-    lock: Any  # an RLock, whose type has no name
+    lock: Any  # an RLock; its type has no public name
 
 
 class SqliteDriver(Protocol):
-    """What SQLite is reached by."""
+    """Driver that opens SQLite files."""
 
-    error: type[Exception]  # of all its errors
-    shared: bool  # by all processes; otherwise this one alone has the file, with one connection
+    error: type[Exception]  # base class of its errors
+    shared: bool  # files may be used by several processes; otherwise by one process with one connection
 
-    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> OpenedDatabase:
-        """A connection. `frozen`: nobody can change the file, and nothing can be made beside it."""
+    def open(self, path: Path, *, write: bool, vfs: str | None = None, immutable: bool = False) -> OpenedDatabase:
+        """Open a connection. `immutable`: the file cannot change, and no file can be created next to it."""
         ...
 
-    def holds(self, path: Path) -> bool:
-        """Has this process the file to itself already?"""
+    def has_exclusive(self, path: Path) -> bool:
+        """Return whether this process already has the file open exclusively."""
         ...
 
     def close(self, opened: OpenedDatabase) -> None:
-        """Give it up."""
+        """Close the connection."""
         ...
 
     def code(self, error: BaseException | None) -> int:
-        """SQLite's extended result code; 0: it is none of its errors."""
+        """Return SQLite's extended result code; 0 when it is not an error of this driver."""
         ...
 
 
 @lru_cache(maxsize=1)
-def driver() -> SqliteDriver:
-    """The one by apsw, where that is; otherwise Python's own, which is said once."""
+def default_driver() -> SqliteDriver:
+    """Return the apsw driver; without apsw, warn once and return the standard driver."""
     try:
-        found: SqliteDriver = ApswDriver()
+        chosen: SqliteDriver = ApswDriver()
     except ImportError:
-        found = StandardDriver()
-        with suppress(RuntimeWarning):  # warnings may be errors; this is none
+        chosen = StandardDriver()
+        with suppress(RuntimeWarning):  # warnings may be turned into errors; this must not be one
             warnings.warn(
-                "rung: apsw cannot be imported: the journal is kept by Python's own sqlite3, for this process alone"
+                "rung: apsw cannot be imported: the journal uses Python's sqlite3 and is limited to this process"
                 " (pip install apsw)",
                 RuntimeWarning,
                 stacklevel=2,
             )
-    return found
+    return chosen
 
 
 class ApswDriver:
-    """SQLite as apsw bundles it."""
+    """Driver on the SQLite that apsw bundles."""
 
     shared = True
 
     def __init__(self) -> None:
         import apsw
 
-        if tuple(map(int, apsw.sqlite_lib_version().split("."))) < SAFE:
-            raise ImportError("apsw is there, but its SQLite is too old for several processes")
+        if tuple(map(int, apsw.sqlite_lib_version().split("."))) < MIN_SHARED_WAL_VERSION:
+            raise ImportError("the SQLite that apsw bundles is too old to be shared by processes")
         self.apsw = apsw
         self.error: type[Exception] = apsw.Error
-        self._codes: dict[type, int] = {type(apsw.exceptionfor(code)): code for code in PASSING}
+        self._codes: dict[type, int] = {type(apsw.exceptionfor(code)): code for code in TRANSIENT_CODES}
 
-    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> OpenedDatabase:
-        """A connection of its own."""
+    def open(self, path: Path, *, write: bool, vfs: str | None = None, immutable: bool = False) -> OpenedDatabase:
+        """Open a new connection."""
         apsw = self.apsw
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if write else apsw.SQLITE_OPEN_READONLY
-        if frozen:
-            return OpenedDatabase(apsw.Connection(_frozen(path), flags | apsw.SQLITE_OPEN_URI, vfs), threading.RLock())
+        if immutable:
+            return OpenedDatabase(
+                apsw.Connection(_immutable_uri(path), flags | apsw.SQLITE_OPEN_URI, vfs), threading.RLock()
+            )
         return OpenedDatabase(apsw.Connection(str(path), flags, vfs), threading.RLock())
 
-    def holds(self, path: Path) -> bool:
-        """Nobody has a file to itself."""
+    def has_exclusive(self, path: Path) -> bool:
+        """Return False: files are always shared."""
         del path
         return False
 
     def close(self, opened: OpenedDatabase) -> None:
-        """Close it."""
+        """Close the connection."""
         opened.raw.close(force=True)
 
     def code(self, error: BaseException | None) -> int:
-        """SQLite's extended result code; an error that was raised under SQLite has none, but a class."""
+        """Return SQLite's extended result code; errors raised in a VFS have no code, so their class decides."""
         return int(getattr(error, "extendedresult", 0) or self._codes.get(type(error), 0))
 
 
 class StandardDriver:
-    """SQLite as Python has it: one connection for each file, which nobody else may use meanwhile."""
+    """Driver on Python's `sqlite3`: one connection per file, which excludes other processes."""
 
     shared = False
     error: type[Exception] = sqlite3.Error
 
     def __init__(self) -> None:
-        if sqlite3.sqlite_version_info < STRICT:
-            raise StoreError(
-                f"a journal needs apsw, or SQLite 3.37; here is {sqlite3.sqlite_version}: pip install apsw"
-            )
-        self._turn = threading.Lock()
-        self._open: dict[str, tuple[OpenedDatabase, int]] = {}  # and how many use it
-        os.register_at_fork(after_in_child=self._in_child)
+        if sqlite3.sqlite_version_info < MIN_STRICT_VERSION:
+            raise StoreError(f"a journal needs apsw or SQLite 3.37; found {sqlite3.sqlite_version}: pip install apsw")
+        self._lock = threading.Lock()
+        self._open: dict[str, tuple[OpenedDatabase, int]] = {}  # with the number of users
+        os.register_at_fork(after_in_child=self._abandon_in_child)
 
-    def open(self, path: Path, *, write: bool, vfs: str | None = None, frozen: bool = False) -> OpenedDatabase:
-        """The process's connection; the first one takes the file for itself."""
+    def open(self, path: Path, *, write: bool, vfs: str | None = None, immutable: bool = False) -> OpenedDatabase:
+        """Return the process's connection to a file; the first call opens it exclusively."""
         del vfs
         name = os.path.realpath(path)
-        with self._turn:
-            known = self._open.get(name)
-            if known is not None:
-                self._open[name] = (known[0], known[1] + 1)
-                return known[0]
-            opened = OpenedDatabase(_connection(name, write=write, frozen=frozen), threading.RLock())
+        with self._lock:
+            shared = self._open.get(name)
+            if shared is not None:
+                self._open[name] = (shared[0], shared[1] + 1)
+                return shared[0]
+            opened = OpenedDatabase(_connection(name, write=write, immutable=immutable), threading.RLock())
             if write:
                 opened.raw.execute("PRAGMA locking_mode=EXCLUSIVE")
                 self._open[name] = (opened, 1)
             return opened
 
-    def holds(self, path: Path) -> bool:
-        """Has this process the file to itself already?"""
+    def has_exclusive(self, path: Path) -> bool:
+        """Return whether this process already has the file open exclusively."""
         return os.path.realpath(path) in self._open
 
     def close(self, opened: OpenedDatabase) -> None:
-        """Close it when nobody in this process uses it any more: then others may have the file."""
-        with self._turn:
-            for name, (known, users) in self._open.items():
-                if known is opened:
+        """Close the connection when its last user in this process is done; this unlocks the file."""
+        with self._lock:
+            for name, (shared, users) in self._open.items():
+                if shared is opened:
                     if users > 1:
-                        self._open[name] = (known, users - 1)
+                        self._open[name] = (shared, users - 1)
                         return
                     del self._open[name]
                     break
         opened.raw.close()
 
     def code(self, error: BaseException | None) -> int:
-        """SQLite's extended result code."""
+        """Return SQLite's extended result code."""
         return int(getattr(error, "sqlite_errorcode", 0) or 0)
 
-    def _in_child(self) -> None:
-        """The file is the parent's. To close our copy would clear away the log under its hands: it is never closed."""
+    def _abandon_in_child(self) -> None:
+        """Leak the inherited connections: closing one would delete the WAL file that the parent still uses."""
         import ctypes
 
         for opened, _ in self._open.values():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(opened.raw))
         self._open = {}
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
 
-def _connection(name: str, *, write: bool, frozen: bool) -> sqlite3.Connection:
-    uri = _frozen(name) if frozen else f"file:{quote(name)}?mode={'rwc' if write else 'ro'}"
+def _connection(name: str, *, write: bool, immutable: bool) -> sqlite3.Connection:
+    uri = _immutable_uri(name) if immutable else f"file:{quote(name)}?mode={'rwc' if write else 'ro'}"
     return sqlite3.connect(
-        uri, uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT / 1_000, cached_statements=256
+        uri,
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=BUSY_TIMEOUT_MS / 1_000,
+        cached_statements=256,
     )
 
 
-def _frozen(path: Path | str) -> str:
+def _immutable_uri(path: Path | str) -> str:
     return f"file:{quote(os.path.realpath(path))}?mode=ro&immutable=1"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable
-from rung.store.backends.sqlite_connection import clean
-from rung.store.backends.sqlite_drivers import PASSING, ApswDriver
+from rung.store.backends.sqlite_drivers import TRANSIENT_CODES, ApswDriver
+from rung.store.backends.text_values import storable
 from rung.store.crew import schema
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class SqliteCrewConnection:
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement; its rows. What the table refuses is an illegal move."""
         try:
-            return self._execute(sql, clean(values))
+            return self._execute(sql, storable(values))
         except self.error as error:
             raise self._ours(error) from None
 
@@ -166,7 +166,7 @@ class SqliteCrewConnection:
         if code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:
             said = str(error)
             return IllegalTransition(said[said.find("rung: ") + len("rung: ") :])
-        return StoreUnavailable(str(error)) if code & 0xFF in PASSING else error
+        return StoreUnavailable(str(error)) if code & 0xFF in TRANSIENT_CODES else error
 
     def begin(self) -> None:
         """Begin to write; nobody else does until it is committed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import IllegalTransition, StoreError
-from rung.store.backends.postgres import WRITER, PostgresBackend, PostgresConnection
+from rung.store.backends.postgres import WRITER_SETTINGS, PostgresBackend, PostgresConnection
 from rung.store.crew import schema
 from rung.store.crew.connection import transaction
 from rung.store.crew.schema_postgres import postgres
@@ -64,9 +64,9 @@ class _Backend(PostgresBackend):
         encoding = connection.raw.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise StoreError(f"{self.url}: the database's encoding is {encoding}; a crew's table needs UTF8")
-        connection.raw.execute(f"SET search_path TO {self.schema}; {WRITER}")
+        connection.raw.execute(f"SET search_path TO {self.schema}; {WRITER_SETTINGS}")
         if self._create:
-            self._own_schema(connection)
+            self._ensure_schema(connection)
             self._make(connection)
         if not _there(connection):
             raise StoreError(f"{self.url}: there is no crew's table yet: rung crew init --db with this URL")

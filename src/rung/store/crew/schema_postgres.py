@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import RESERVED, TaskState, refusal
-from rung.store.backends.postgres import LOCK
+from rung.store.backends.postgres import ADVISORY_LOCK_ID
 from rung.store.crew import trigger_conditions
 from rung.store.crew.schema import ROWS, TABLES
 
@@ -79,7 +79,7 @@ def _refuse(condition: str, words: str) -> str:
 
 def _turn() -> str:
     """Writers take turns, as SQLite's do: messages are seen in the order of their numbers, and nobody deadlocks."""
-    return f"PERFORM pg_advisory_xact_lock({LOCK}, hashtext(current_schema()));\nRETURN NULL;"
+    return f"PERFORM pg_advisory_xact_lock({ADVISORY_LOCK_ID}, hashtext(current_schema()));\nRETURN NULL;"
 
 
 def _begins() -> str:

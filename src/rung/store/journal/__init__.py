@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Journal: the append-only event log, its writer thread, retention and export."""

@@ -1,4 +1,4 @@
-"""An event as it is kept: JSON, long texts cut to head and tail, and no secrets in it."""
+"""Event encoding: an event as JSON, redacted, with long texts clipped to head and tail."""
 
 from __future__ import annotations
 
@@ -16,119 +16,124 @@ from rung.core.domain.failures import Failure
 if TYPE_CHECKING:
     from rung.core.domain.events import Event, Skip
 
-TEXT: Final = 64 * 1024  # of one text in an event
-FAILURES: Final = 256  # whose JSON is remembered: the same trouble comes again and again, as the same object
-_tersely: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+MAX_TEXT_CHARS: Final = 64 * 1024  # of one text in an event
+MAX_CACHED_FAILURES: Final = 256  # encoded failures in the cache: the same failure object recurs within an incident
+_dump: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class EncodedEvent(NamedTuple):
-    """The event as it is kept: that one is read off. Its name, and its JSON."""
+    """Event as it is stored: redacted, with its name and its JSON. Read models are derived from this event."""
 
     event: Event
     name: str
     body: str
 
 
-def kept(event: Event) -> EncodedEvent:
-    """The event without secrets. The commonest are put together of parts that were looked at before, and numbers."""
+def encode(event: Event) -> EncodedEvent:
+    """Encode an event without secrets.
+
+    The most frequent events are assembled from cached, already redacted parts and numbers.
+    """
     if type(event) is AttemptSucceeded:
         at, seconds, dollars = event
-        if _countable(at, seconds, dollars):
+        if _are_json_floats(at, seconds, dollars):
             body = f'{{"v":{VERSION},"name":"{_SUCCEEDED}","at":{at!r},"seconds":{seconds!r},"dollars":{dollars!r}}}'
             return EncodedEvent(event, _SUCCEEDED, body)
     elif type(event) is AttemptFailed:
-        known = _of_failure(event.failure)
-        if known is not None and _countable(event.at, event.seconds, event.dollars):
-            return _failed(event, known)
+        encoded = _encode_failure(event.failure)
+        if encoded is not None and _are_json_floats(event.at, event.seconds, event.dollars):
+            return _encode_attempt_failed(event, encoded)
     elif type(event) is Decided and isinstance(event.decision, Repeat):
         at, (rung, wait, reason, skipped) = event.at, event.decision
         around = _around_wait(rung, reason, skipped)
-        if around is not None and _countable(at, wait):
+        if around is not None and _are_json_floats(at, wait):
             body = f'{{"v":{VERSION},"name":"{_DECIDED}","at":{at!r},"decision":{around[0]}{wait!r}{around[1]}}}'
             return EncodedEvent(event, _DECIDED, body)
-    return _kept(event)
+    return _encode_any(event)
 
 
 _SUCCEEDED: Final = json_name(AttemptSucceeded)
 _FAILED: Final = json_name(AttemptFailed)
 _DECIDED: Final = json_name(Decided)
 _REPEAT: Final = json_name(Repeat)
-_TRUTH: Final = ("false", "true")
+_BOOLEANS: Final = ("false", "true")
 
 
-def _countable(*numbers: float) -> bool:
-    """Are these what JSON writes as Python does?"""
+def _are_json_floats(*numbers: float) -> bool:
+    """Return whether `repr` of all these numbers is their JSON."""
     return {float}.issuperset(map(type, numbers)) and all(map(isfinite, numbers))
 
 
 @lru_cache(maxsize=512)
 def _around_wait(rung: int, reason: str, skipped: tuple[Skip, ...]) -> tuple[str, str] | None:
-    """The JSON of a repeat before and after its wait; None when there is a secret in it, or a lot."""
-    head = _tersely({"name": _REPEAT, "rung": rung})
-    tail = _tersely({"reason": reason, "skipped": [list(each) for each in skipped]})
+    """Return the JSON of a repeat decision before and after its wait; None when it needs redaction or clipping."""
+    head = _dump({"name": _REPEAT, "rung": rung})
+    tail = _dump({"reason": reason, "skipped": [list(each) for each in skipped]})
     around = f'{head[:-1]},"wait":', f",{tail[1:]}"
     whole = "0.0".join(around)
-    return around if len(whole) <= TEXT and _clean(whole) == whole else None
+    return around if len(whole) <= MAX_TEXT_CHARS and _redact(whole) == whole else None
 
 
 class _EncodedFailure(NamedTuple):
-    """One that was written before: without its secrets, and as JSON."""
+    """Cached encoding of a failure: the original, its redacted copy, and the JSON of that copy."""
 
-    given: Failure
-    clean: Failure
+    original: Failure
+    redacted: Failure
     body: str
 
 
-_FAILURES: Final[dict[int, _EncodedFailure]] = {}
+_FAILURES: Final[dict[int, _EncodedFailure]] = {}  # by the id of the failure object
 
 
-def _of_failure(failure: Failure) -> _EncodedFailure | None:
-    known = _FAILURES.get(id(failure))
-    if known is not None and known.given is failure:
-        return known
-    plain = _tersely(record_to_json(failure))
-    if len(plain) > TEXT:
+def _encode_failure(failure: Failure) -> _EncodedFailure | None:
+    """Encode a failure, from the cache when possible; None when it is too long or redaction breaks its JSON."""
+    cached = _FAILURES.get(id(failure))
+    if cached is not None and cached.original is failure:
+        return cached
+    plain = _dump(record_to_json(failure))
+    if len(plain) > MAX_TEXT_CHARS:
         return None
-    body = _clean(plain)
+    body = _redact(plain)
     try:
-        clean = failure if body == plain else record_from_json(Failure, json.loads(body))
+        redacted_failure = failure if body == plain else record_from_json(Failure, json.loads(body))
     except ValueError:
         return None
-    if len(_FAILURES) >= FAILURES:
+    if len(_FAILURES) >= MAX_CACHED_FAILURES:
         _FAILURES.clear()
-    known = _FAILURES[id(failure)] = _EncodedFailure(failure, clean, body)
-    return known
+    encoded = _FAILURES[id(failure)] = _EncodedFailure(failure, redacted_failure, body)
+    return encoded
 
 
-def _failed(event: AttemptFailed, known: _EncodedFailure) -> EncodedEvent:
-    """The same as of any other event: around the failure there are only numbers."""
+def _encode_attempt_failed(event: AttemptFailed, failure: _EncodedFailure) -> EncodedEvent:
+    """Encode a failed attempt around its encoded failure; all other fields are numbers."""
     at, _, seconds, dollars, may_retry, made = event
     body = (
-        f'{{"v":{VERSION},"name":"{_FAILED}","at":{at!r},"failure":{known.body},"seconds":{seconds!r},'
-        f'"dollars":{dollars!r},"may_retry":{_TRUTH[may_retry]},"made":{_TRUTH[made]}}}'
+        f'{{"v":{VERSION},"name":"{_FAILED}","at":{at!r},"failure":{failure.body},"seconds":{seconds!r},'
+        f'"dollars":{dollars!r},"may_retry":{_BOOLEANS[may_retry]},"made":{_BOOLEANS[made]}}}'
     )
-    if known.clean is not known.given:
-        event = event._replace(failure=known.clean)
+    if failure.redacted is not failure.original:
+        event = event._replace(failure=failure.redacted)
     return EncodedEvent(event, _FAILED, body)
 
 
-def _kept(event: Event) -> EncodedEvent:
+def _encode_any(event: Event) -> EncodedEvent:
+    """Encode an event of any type through the codec."""
     table = to_json(event)
-    plain = _tersely(table)
-    body = _clean(_tersely(_cut(table)) if len(plain) > TEXT else plain)
+    plain = _dump(table)
+    body = _redact(_dump(_clip_texts(table)) if len(plain) > MAX_TEXT_CHARS else plain)
     if body != plain:
         try:
             event = from_json(json.loads(body))
-        except ValueError:  # what was cut out began in one text and ended in another: each text by itself, then
-            body = _tersely(_without_secrets(json.loads(plain)))
-            body = _clean(body) if _is_event(_clean(body)) else body
+        except ValueError:  # a redaction spanned two texts and broke the JSON: redact each text by itself
+            body = _dump(_redact_texts(json.loads(plain)))
+            body = _redact(body) if _is_event(_redact(body)) else body
             event = from_json(json.loads(body))
     return EncodedEvent(event, table["name"], body)
 
 
-def _clean(body: str) -> str:
+def _redact(body: str) -> str:
     body = redacted(body)
-    return body if body.isascii() else body.encode("utf-8", "replace").decode()  # a lone surrogate is no UTF-8
+    return body if body.isascii() else body.encode("utf-8", "replace").decode()  # a lone surrogate is not UTF-8
 
 
 def _is_event(body: str) -> bool:
@@ -139,19 +144,19 @@ def _is_event(body: str) -> bool:
     return True
 
 
-def _without_secrets(value: Any) -> Any:
-    """The value with the secrets cut out of each of its texts, and each text cut to its head and tail."""
+def _redact_texts(value: Any) -> Any:
+    """Redact and clip each text in a JSON value."""
     if isinstance(value, str):
-        return _clean(clip(value, TEXT))
+        return _redact(clip(value, MAX_TEXT_CHARS))
     if isinstance(value, dict):
-        return {name: _without_secrets(item) for name, item in value.items()}
-    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
+        return {name: _redact_texts(item) for name, item in value.items()}
+    return [_redact_texts(item) for item in value] if isinstance(value, list) else value
 
 
-def _cut(value: Any) -> Any:
-    """The value with every long text cut to its head and tail."""
+def _clip_texts(value: Any) -> Any:
+    """Clip each long text in a JSON value to its head and tail."""
     if isinstance(value, str):
-        return clip(value, TEXT)
+        return clip(value, MAX_TEXT_CHARS)
     if isinstance(value, dict):
-        return {name: _cut(item) for name, item in value.items()}
-    return [_cut(item) for item in value] if isinstance(value, list) else value
+        return {name: _clip_texts(item) for name, item in value.items()}
+    return [_clip_texts(item) for item in value] if isinstance(value, list) else value

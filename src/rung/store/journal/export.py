@@ -1,4 +1,4 @@
-"""The journal in other programs' formats: CSV, JSON lines and Parquet, a page at a time, however large it is."""
+"""Export of the journal as CSV, JSON lines or Parquet, one page at a time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from rung.store.backends.port import Row
     from rung.store.journal.journal import Journal
 
-PAGE: Final = 5_000
-EVERYTHING: Final = ReportFilter()
+PAGE_ROWS: Final = 5_000
+NO_FILTER: Final = ReportFilter()
 
 
 class ExportSubject(StrEnum):
-    """What is exported."""
+    """Table to export."""
 
     ATTEMPTS = "attempts"
     INCIDENTS = "incidents"
@@ -29,7 +29,7 @@ class ExportSubject(StrEnum):
 
 
 class ExportFormat(StrEnum):
-    """In which format."""
+    """File format of an export."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -37,66 +37,66 @@ class ExportFormat(StrEnum):
 
 
 class ExportTable(NamedTuple):
-    """A table as it is exported: the columns, and the ones that order it and tell where a page ended."""
+    """Exported table: its columns, and the key columns that order it and mark where a page ended."""
 
     source: ReportSource
     columns: tuple[str, ...]
     key: tuple[str, ...]
 
 
-_OWN: Final = {name: name for name in ("project", "model", "kind", "session")}
-_ITS_INCIDENTS: Final = {
+_OWN_COLUMNS: Final = {name: name for name in ("project", "model", "kind", "session")}
+_INCIDENT_COLUMNS: Final = {
     name: f"(SELECT i.{name} FROM incident i WHERE i.id = event.incident)"  # noqa: S608  # our own names
-    for name in _OWN
+    for name in _OWN_COLUMNS
 }
 TABLES: Final[Mapping[ExportSubject, ExportTable]] = {
     ExportSubject.ATTEMPTS: ExportTable(
-        ReportSource("attempt", 0, "at", _OWN), ROWS["attempt"], ("at", "incident", "n")
+        ReportSource("attempt", 0, "at", _OWN_COLUMNS), ROWS["attempt"], ("at", "incident", "n")
     ),
     ExportSubject.INCIDENTS: ExportTable(
-        ReportSource("incident", 0, "opened_at", _OWN), ROWS["incident"], ("opened_at", "id")
+        ReportSource("incident", 0, "opened_at", _OWN_COLUMNS), ROWS["incident"], ("opened_at", "id")
     ),
     ExportSubject.EVENTS: ExportTable(
-        ReportSource("event", 0, "at", _ITS_INCIDENTS), ("seq", "incident", "n", "at", "name", "body"), ("seq",)
+        ReportSource("event", 0, "at", _INCIDENT_COLUMNS), ("seq", "incident", "n", "at", "name", "body"), ("seq",)
     ),
 }
-WHOLE: Final = frozenset({"seq", "n", "number", "ok", "attempts", "failures", "asks", "escalations"})
-REAL: Final = frozenset(
+INTEGER_COLUMNS: Final = frozenset({"seq", "n", "number", "ok", "attempts", "failures", "asks", "escalations"})
+FLOAT_COLUMNS: Final = frozenset(
     {"at", "seconds", "dollars", "own_dollars", "opened_at", "ended_at", "failed_at", "due_at", "touched_at"}
 )
 
 
 def export(
-    journal: Journal, what: ExportSubject, form: ExportFormat, out: IO[bytes], where: ReportFilter = EVERYTHING
+    journal: Journal, what: ExportSubject, form: ExportFormat, out: IO[bytes], where: ReportFilter = NO_FILTER
 ) -> int:
-    """Write all rows to a binary file; how many there were."""
+    """Write all rows to a binary file; return their number."""
     return _WRITERS[form](what, pages(journal, what, where), out)
 
 
 def pages(
-    journal: Journal, what: ExportSubject, where: ReportFilter = EVERYTHING, *, size: int = PAGE
+    journal: Journal, what: ExportSubject, where: ReportFilter = NO_FILTER, *, size: int = PAGE_ROWS
 ) -> Iterator[list[Row]]:
-    """All rows in their order, a page at a time: each begins after the last one, so none is counted off again."""
+    """Yield all rows in key order, a page at a time (keyset pagination)."""
     source, columns, key = TABLES[what]
     clause, values = source.clause(where)
-    places = [columns.index(name) for name in key]
+    key_indexes = [columns.index(name) for name in key]
     after = f"({', '.join(key)}) > ({', '.join('?' * len(key))})"
     last: list[Any] = []
     while True:
-        also = f"{clause} AND {after}" if clause and last else clause or (f" WHERE {after}" if last else "")
+        condition = f"{clause} AND {after}" if clause and last else clause or (f" WHERE {after}" if last else "")
         rows = journal.read(
-            f"SELECT {', '.join(columns)} FROM {source.table}{also} ORDER BY {', '.join(key)} LIMIT {size}",  # noqa: S608  # our own names
+            f"SELECT {', '.join(columns)} FROM {source.table}{condition} ORDER BY {', '.join(key)} LIMIT {size}",  # noqa: S608  # our own names
             [*values, *last],
         )
         if rows:
             yield rows
         if len(rows) < size:
             return
-        last = [rows[-1][place] for place in places]
+        last = [rows[-1][index] for index in key_indexes]
 
 
 def _write_csv(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
-    """With a heading. A text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    """Write CSV with a header row; texts that a spreadsheet would run as a formula are escaped."""
     import csv
     import io
 
@@ -106,22 +106,22 @@ def _write_csv(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[bytes
     writer = csv.writer(text)
     writer.writerow(columns)
     for page in rows:
-        writer.writerows([cell(value) for value in row] for row in page)
+        writer.writerows([escape_cell(value) for value in row] for row in page)
         out.write(text.getvalue().encode("utf-8", "replace"))
         text.seek(0)
         text.truncate()
         count += len(page)
-    out.write(text.getvalue().encode())  # the heading of an empty table
+    out.write(text.getvalue().encode())  # the header of an empty table
     return count
 
 
-def cell(value: Any) -> Any:
-    """A value as a spreadsheet may see it: errors are written by strangers, and must not be run as formulas."""
+def escape_cell(value: Any) -> Any:
+    """Escape a text that a spreadsheet would run as a formula (CSV injection): error texts are untrusted."""
     return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value
 
 
 def _write_jsonl(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
-    """An object a line; an event's fields stand beside its place."""
+    """Write one JSON object per line; an event's fields stand next to its position."""
     count = 0
     columns = TABLES[what].columns
     for page in rows:
@@ -136,10 +136,10 @@ def _write_jsonl(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[byt
 
 def _write_parquet(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[bytes]) -> int:
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
+        import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
         from pyarrow import parquet
     except ImportError:
-        raise StoreError("Parquet needs pyarrow: pip install 'rung[parquet]'") from None
+        raise StoreError("Parquet export needs pyarrow: pip install 'rung[parquet]'") from None
     columns = TABLES[what].columns
     schema = pa.schema([(name, _type(pa, name)) for name in columns])
     count = 0
@@ -154,9 +154,9 @@ def _write_parquet(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[b
 
 
 def _type(pa: Any, column: str) -> Any:
-    if column in WHOLE:
+    if column in INTEGER_COLUMNS:
         return pa.int64()
-    return pa.float64() if column in REAL else pa.string()
+    return pa.float64() if column in FLOAT_COLUMNS else pa.string()
 
 
 _WRITERS: Final[Mapping[ExportFormat, Callable[[ExportSubject, Iterable[Sequence[Row]], IO[bytes]], int]]] = {

@@ -1,4 +1,4 @@
-"""What becomes of writers when their process forks, and when it ends."""
+"""Fork and exit handling of journal writers: reset in a forked child, flush before the process exits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from time import monotonic
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-AT_EXIT: Final = 10.0  # seconds that the end of a process waits for what was handed over
+EXIT_FLUSH_SECONDS: Final = 10.0  # time limit for flushing all writers when the process exits
 
 
-class Attended(Protocol):
+class ForkAwareWriter(Protocol):
     """Writer that must react to a fork and to the end of the process."""
 
     def reset_after_fork(self) -> None:
@@ -21,41 +21,41 @@ class Attended(Protocol):
         ...
 
     def close(self, seconds: float = ...) -> None:
-        """Write what is left, within so many seconds."""
+        """Write everything queued, within this time limit."""
         ...
 
 
-_WRITERS: Final[WeakSet[Attended]] = WeakSet()
+_WRITERS: Final[WeakSet[ForkAwareWriter]] = WeakSet()
 
 
-def attend(writer: Attended) -> None:
-    """A child of a fork begins it anew; whoever ends by itself writes first what was handed over."""
+def register(writer: ForkAwareWriter) -> None:
+    """Reset this writer in every forked child, and close it when the process exits."""
     _WRITERS.add(writer)
-    _see_to_forks()
-    _see_to_the_end(os.getpid())
+    _register_fork_hook()
+    _register_exit_hook(os.getpid())
 
 
-@cache  # once in a process and all its children
-def _see_to_forks() -> None:
+@cache  # once for a process and all its children
+def _register_fork_hook() -> None:
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_in_child)
+        os.register_at_fork(after_in_child=_reset_in_child)
 
 
-def _in_child() -> None:
+def _reset_in_child() -> None:
     for writer in list(_WRITERS):
         writer.reset_after_fork()
 
 
 @cache
-def _see_to_the_end(_process: int) -> None:
-    atexit.unregister(_at_exit)  # a fork inherits it
-    atexit.register(_at_exit)
+def _register_exit_hook(_process: int) -> None:
+    atexit.unregister(_close_all)  # a forked child inherits the parent's registration
+    atexit.register(_close_all)
     util: Any = sys.modules.get("multiprocessing.util")
-    if util is not None:  # a child of its own ends without the interpreter's exit
-        util.Finalize(None, _at_exit, exitpriority=100)
+    if util is not None:  # multiprocessing children exit without running atexit
+        util.Finalize(None, _close_all, exitpriority=100)
 
 
-def _at_exit() -> None:
-    until = monotonic() + AT_EXIT
+def _close_all() -> None:
+    until = monotonic() + EXIT_FLUSH_SECONDS
     for writer in list(_WRITERS):
         writer.close(max(0.0, until - monotonic()))

@@ -1,4 +1,4 @@
-"""The journal: appends events, keeps what is read off them, and answers questions about them."""
+"""Journal: appends events, keeps the read models up to date, and runs queries."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain.errors import JournalReadOnly
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
-from rung.store.journal.event_encoding import kept
-from rung.store.journal.writer import NOTES, SPOOL, WriteItem, Writer
+from rung.store.journal.event_encoding import encode
+from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
 from rung.store.queries.incidents import event_bodies
-from rung.store.read_models.writer import Fresh, ReadModelWriter
+from rung.store.read_models.writer import NewEvents, ReadModelWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class AppendItem:
-    """Events of an incident, of which the first has this place in it: something to write."""
+    """Write of consecutive events of an incident; `first` is the position of the first of them."""
 
     __slots__ = ("events", "first", "incident", "journal")
 
@@ -40,19 +40,20 @@ class AppendItem:
         self.first = first
         self.events = events
 
-    def __call__(self, connection: BackendConnection) -> Fresh | None:
-        """Insert what is not there yet; that is what is read off afterwards."""
+    def __call__(self, connection: BackendConnection) -> NewEvents | None:
+        """Insert the events that are not stored yet and return them; None when all are."""
         return self.journal.insert(connection, [self])[0]
 
     def present(self, connection: BackendConnection) -> bool:
-        """Is it there?"""
+        """Return whether the last of the events is stored."""
         return bool(connection.execute(_HAS, (self.incident, self.first + len(self.events) - 1)))
 
 
 class Journal:
-    """One journal, open. Threads may share it; after a fork the child writes through a thread of its own.
+    """Open journal. Threads may share it; a forked child writes through its own thread.
 
-    It is the engine's port: give it to `recover`, `guarded` or a session as `journal=`.
+    It implements the engine's event log: pass it to `recover`, `guarded` or a session as `journal=`.
+    `on_warning` receives messages about an unavailable store; by default they are `RuntimeWarning`s.
     """
 
     def __init__(
@@ -60,81 +61,88 @@ class Journal:
         backend: StoreBackend,
         *,
         project: str = "",
-        tell: Callable[[str], object] | None = None,
-        room: int = NOTES,
-        spool: int = SPOOL,
+        on_warning: Callable[[str], object] | None = None,
+        max_lazy_items: int = MAX_LAZY_ITEMS,
+        max_spooled_items: int = MAX_SPOOLED_ITEMS,
     ) -> None:
         self.backend = backend
         self.project = project
         self.read_models = ReadModelWriter()
         models = self.read_models
         self._writer = Writer(
-            backend, tell or _warn, self._do, models.update, models.forget, self._unfold, room=room, spool=spool
+            backend,
+            on_warning or _warn,
+            self._execute,
+            models.update,
+            models.clear_cache,
+            self._to_item,
+            max_lazy_items=max_lazy_items,
+            max_spooled_items=max_spooled_items,
         )
         try:
-            backend.connect(write=True).close()  # what is wrong with it is said now, not at the first failure
-        except JournalReadOnly:  # it can be looked at; whoever writes is told
+            backend.connect(write=True).close()  # report an unusable store now, not at the first failure
+        except JournalReadOnly:  # queries still work; writes raise
             backend.connect(write=False).close()
 
-    # -- the engine's port ----------------------------------------------------------------------------
+    # -- the engine's event log -----------------------------------------------------------------------
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None]:
-        """Keep these events, of which the first has this place in the incident."""
+        """Append events to an incident, starting at position `first`."""
         append = AppendItem(self, incident, first, tuple(events))
         return self._writer.enqueue_buffered(append, append.present)
 
     def append_if(
-        self, incident: str, first: int, events: Sequence[Event], hold: Callable[[BackendConnection], object]
+        self, incident: str, first: int, events: Sequence[Event], precondition: Callable[[BackendConnection], object]
     ) -> DurableFuture[None]:
-        """The same, in one transaction with what makes sure that we may."""
+        """Append events in one transaction with a precondition, which raises when they may not be appended."""
         append = AppendItem(self, incident, first, tuple(events))
 
-        def work(connection: BackendConnection) -> Fresh | None:
-            hold(connection)
+        def work(connection: BackendConnection) -> NewEvents | None:
+            precondition(connection)
             return append(connection)
 
         return self._writer.enqueue_buffered(work, append.present)
 
     @property
     def runs(self) -> DurableRunStore:
-        """Its durable runs."""
+        """Durable runs in this journal."""
         from rung.store.durable_runs import DurableRunStore
 
         return DurableRunStore(self)
 
     @cached_property
     def mailbox(self) -> Mailbox:
-        """Words from outside for the recoveries of this process."""
+        """Operator messages for the recoveries of this process."""
         from rung.store.mailbox import Mailbox
 
         return Mailbox(self)
 
     def intervention(self, incident: str) -> Intervention | None:
-        """What a person wants of this incident, unasked; the engine looks while it waits."""
+        """Return a pending operator intervention for an incident; the engine polls this while it waits."""
         return self.mailbox.intervention(incident)
 
     def model_for(self, session: str) -> str:
-        """The model a person has put this session on; empty when nobody did."""
-        return self.mailbox.model(session)
+        """Return the model that an operator chose for a session; empty when there is none."""
+        return self.mailbox.model_for(session)
 
     def operator_prompt(self, seconds: float | None = None) -> PendingQuestion:
-        """Puts questions to whoever looks at this journal, and waits for the answer: give it as `ask=`."""
+        """Return a callable that waits for an operator to answer a question in this journal; pass it as `ask=`."""
         from rung.store.mailbox import PendingQuestion
 
         return PendingQuestion(self.mailbox, seconds)
 
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
-        """The rung that helped with this failure before; the engine asks where the policy learns."""
-        from rung.store.queries.remedies import hint
+        """Return the rung that resolved this failure before; the engine asks when the policy learns."""
+        from rung.store.queries import remedies
 
-        return hint(self, project, failure)
+        return remedies.suggest_rung(self, project, failure)
 
     def append_final(self, incident: str, first: int, events: Sequence[Event]) -> None:
-        """Append the last events of an incident, which is over; nobody waits. They may come after what others hand over later."""
+        """Append the last events of an incident without a future; events queued later may be written first."""
         self._writer.enqueue_lazy(AppendItem(self, incident, first, tuple(events)), always=True)
 
     def append_lazy(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
-        """Events of a call that went well, from its first to its last: made of these values when they are written."""
+        """Append all events of a successful call; the writer thread makes them by calling `make(*values)`."""
         self._writer.enqueue_lazy((make, values))
 
     # -- writing and reading --------------------------------------------------------------------------
@@ -142,11 +150,11 @@ class Journal:
     def write(
         self, work: Callable[[BackendConnection], T], present: Callable[[BackendConnection], bool]
     ) -> DurableFuture[T]:
-        """Run this in a transaction; `present` tells whether it was done, when a commit's outcome is unknown."""
-        return self._writer.put(work, present)
+        """Run `work` in a transaction; `present` tells whether it was committed when the outcome is unknown."""
+        return self._writer.enqueue(work, present)
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """The rows of one query, on a connection that cannot write."""
+        """Run one query on a read-only connection and return its rows."""
         connection = self.backend.connect(write=False)
         try:
             return connection.execute(sql, values)
@@ -154,21 +162,21 @@ class Journal:
             connection.close()
 
     def events(self, incident: str) -> list[Event]:
-        """All events of an incident, in their order."""
+        """Return all events of an incident, in order."""
         return [from_json(body) for body in event_bodies(self, incident)]
 
     def flush(self, seconds: float = 10.0) -> bool:
-        """Wait until everything handed over is durable; False when it is not."""
+        """Wait until everything queued is durable; return False when that takes longer."""
         return self._writer.flush(seconds)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write everything queued and end the writer thread."""
         self._writer.close()
 
     @property
     def last_error(self) -> str:
-        """Why it cannot be written just now; empty when it can."""
-        return self._writer.trouble
+        """Reason why the journal cannot be written now; empty when it can."""
+        return self._writer.last_error
 
     def __enter__(self) -> Journal:
         return self
@@ -178,70 +186,70 @@ class Journal:
 
     # -- in the writer's thread -----------------------------------------------------------------------
 
-    def _unfold(self, note: AppendItem | tuple[Callable[..., Sequence[Event]], tuple[Any, ...]]) -> WriteItem:
-        if isinstance(note, AppendItem):
-            return WriteItem(note, note.present, None, patient=True)
-        make, values = note
+    def _to_item(self, lazy: AppendItem | tuple[Callable[..., Sequence[Event]], tuple[Any, ...]]) -> WriteItem:
+        if isinstance(lazy, AppendItem):
+            return WriteItem(lazy, lazy.present, None, buffered=True)
+        make, values = lazy
         events = tuple(make(*values))
         opened = events[0]
-        assert isinstance(opened, Opened)  # noqa: S101  # every story begins so
+        assert isinstance(opened, Opened)  # noqa: S101  # the first event of every incident
         append = AppendItem(self, opened.id, 0, events)
-        return WriteItem(append, append.present, None, patient=True)
+        return WriteItem(append, append.present, None, buffered=True)
 
-    def _do(self, connection: BackendConnection, items: list[WriteItem]) -> list[Any]:
-        """What comes of these, in their order; appends that follow one another are made together."""
+    def _execute(self, connection: BackendConnection, items: list[WriteItem]) -> list[Any]:
+        """Execute write items in order and return their results; consecutive appends share one insert."""
         results: list[Any] = []
-        for appends, group in groupby(items, lambda item: type(item.work) is AppendItem):
-            if appends:
+        for are_appends, group in groupby(items, lambda item: type(item.work) is AppendItem):
+            if are_appends:
                 results += self.insert(connection, [item.work for item in group])  # type: ignore[misc]  # they are
             else:
                 results += [item.work(connection) for item in group]
         return results
 
-    def insert(self, connection: BackendConnection, appends: list[AppendItem]) -> list[Fresh | None]:
-        """Insert what is not there yet; that is what is read off afterwards."""
-        there = _there(connection, {append.incident for append in appends})
+    def insert(self, connection: BackendConnection, appends: list[AppendItem]) -> list[NewEvents | None]:
+        """Insert the events that are not stored yet; return the new events of each append."""
+        stored = _stored_counts(connection, {append.incident for append in appends})
         rows: list[Row] = []
-        results: list[Fresh | None] = []
+        results: list[NewEvents | None] = []
         for append in appends:
             incident, first, events = append.incident, append.first, append.events
-            count, last = there.get(incident, (0, -1))
-            known: set[int] = set()
-            if last >= first:  # an event that is there already was told before: only the new ones count
+            count, last = stored.get(incident, (0, -1))
+            present: set[int] = set()
+            if last >= first:  # some were appended before: insert only the new ones
                 _insert(connection, rows)
-                known = {n for (n,) in connection.execute(_KNOWN, (incident, first))}
-            fresh = [(n, kept(event)) for n, event in enumerate(events, start=first) if n not in known]
-            rows += [(incident, n, event.at, name, body) for n, (event, name, body) in fresh]
-            there[incident] = (count + len(fresh), max(last, first + len(events) - 1))
-            results.append(Fresh(incident, count, [(n, each.event) for n, each in fresh]) if fresh else None)
+                present = {n for (n,) in connection.execute(_POSITIONS, (incident, first))}
+            new = [(n, encode(event)) for n, event in enumerate(events, start=first) if n not in present]
+            rows += [(incident, n, event.at, name, body) for n, (event, name, body) in new]
+            stored[incident] = (count + len(new), max(last, first + len(events) - 1))
+            results.append(NewEvents(incident, count, [(n, each.event) for n, each in new]) if new else None)
         _insert(connection, rows)
         return results
 
     # -- maintenance ----------------------------------------------------------------------------------
 
     def rebuild(self) -> int:
-        """Make everything that is read off the events again; how many events there are."""
+        """Derive all read models again from the events; return the number of events."""
         return int(self.write(self.read_models.rebuild, lambda _: False).result())
 
 
 _HAS: Final = "SELECT 1 FROM event WHERE incident = ? AND n = ?"
-_KNOWN: Final = "SELECT n FROM event WHERE incident = ? AND n >= ?"
-_WIDTHS: Final = (1, 8, 64, 512)  # of a question about many: few statements, which the store keeps ready
+_POSITIONS: Final = "SELECT n FROM event WHERE incident = ? AND n >= ?"
+_WIDTHS: Final = (1, 8, 64, 512)  # placeholders per query: few distinct statements, which the store caches
 
 
-def _there(connection: BackendConnection, incidents: set[str]) -> dict[str, tuple[int, int]]:
-    """How many events there are of each, and the last one's place; of most there are none."""
+def _stored_counts(connection: BackendConnection, incidents: set[str]) -> dict[str, tuple[int, int]]:
+    """Return the number of stored events and the last position of each incident that has any."""
     width = next(width for width in _WIDTHS if width >= len(incidents))
     names = [*incidents, *[""] * (width - len(incidents))]
     marks = ", ".join("?" * width)
-    asked = f"SELECT incident, count(*), MAX(n) FROM event WHERE incident IN ({marks}) GROUP BY incident"  # noqa: S608  # marks
-    return {name: (count, last) for name, count, last in connection.execute(asked, names)}
+    query = f"SELECT incident, count(*), MAX(n) FROM event WHERE incident IN ({marks}) GROUP BY incident"  # noqa: S608  # marks
+    return {name: (count, last) for name, count, last in connection.execute(query, names)}
 
 
 def _insert(connection: BackendConnection, rows: list[Row]) -> None:
-    """Insert these events, and forget them."""
+    """Insert these event rows and empty the list."""
     if rows:
-        connection.many("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows.copy())
+        connection.executemany("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows.copy())
         rows.clear()
 
 

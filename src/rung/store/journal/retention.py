@@ -1,4 +1,4 @@
-"""Keeping a journal small and sound: what is old is taken out whole, counts stay, and what should add up is added up."""
+"""Retention and integrity: delete old incidents whole, keep their counts, and check that the counts add up."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from rung.store.backends.port import BackendConnection
     from rung.store.journal.journal import Journal
 
-BATCH: Final = 200  # incidents in one transaction: other writers wait no longer than that takes
-ROUNDS: Final = 8
-_PARTS: Final = ("event", "attempt", "model_change", "level", "ask", "crash")
-# A failed attempt says whether it was made at all. In a text within the JSON these quotes would be escaped.
-_TRIED: Final = """(name = 'attempt_succeeded' OR (name = 'attempt_failed' AND body NOT LIKE '%"made":false%'))"""
-_SIZED: Final = """
+BATCH_INCIDENTS: Final = 200  # per transaction: bounds how long other writers wait
+MAX_SIZE_ROUNDS: Final = 8  # of deleting and vacuuming to reach a size
+_INCIDENT_TABLES: Final = ("event", "attempt", "model_change", "level", "ask", "crash")
+# `made` is false for an attempt that was rejected before it began. Inside a JSON text the quotes would be escaped.
+_IS_ATTEMPT: Final = """(name = 'attempt_succeeded' OR (name = 'attempt_failed' AND body NOT LIKE '%"made":false%'))"""
+_NTH_OLDEST: Final = """
     SELECT touched_at FROM incident WHERE ended_at IS NOT NULL ORDER BY touched_at LIMIT 1 OFFSET ?"""
 
 
 class PruneResult(NamedTuple):
-    """What was taken out."""
+    """Number of deleted incidents and events."""
 
     incidents: int
     events: int
 
 
 class IntegrityFinding(NamedTuple):
-    """Something that was looked at, whether it is as it should be, and what was seen."""
+    """Result of one integrity check: its subject, whether it passed, and the numbers found."""
 
     what: str
     ok: bool
@@ -42,24 +42,24 @@ def prune(
     older_than: float | None = None,
     max_bytes: int | None = None,
     project: str | None = None,
-    batch: int = BATCH,
+    batch: int = BATCH_INCIDENTS,
 ) -> PruneResult:
-    """Take out closed incidents: those last touched before a moment, and the oldest until it is small enough.
+    """Delete closed incidents: those last touched before `older_than`, and the oldest until the size is reached.
 
-    Their events, attempts, questions, requests and how their prompts began go with them; counts, groups and sessions stay. An open
-    incident is never touched. With `max_bytes` the space is given back; otherwise `vacuum` does that.
+    Their events, attempts, questions, requests and prompt patterns are deleted too; counts, groups and sessions
+    stay. Open incidents are never deleted. `max_bytes` also reclaims disk space; otherwise call `vacuum`.
     """
     if older_than is None and max_bytes is None:
         raise ConfigError("prune", None, "an age, a size, or both")
-    gone = PruneResult(0, 0) if older_than is None else _before(journal, older_than, project, batch)
+    deleted = PruneResult(0, 0) if older_than is None else _prune_before(journal, older_than, project, batch)
     if max_bytes is not None:
-        more = _down_to(journal, max_bytes, project)
-        gone = PruneResult(gone.incidents + more.incidents, gone.events + more.events)
-    return gone
+        more = _prune_to_size(journal, max_bytes, project)
+        deleted = PruneResult(deleted.incidents + more.incidents, deleted.events + more.events)
+    return deleted
 
 
 def vacuum(journal: Journal) -> tuple[int, int]:
-    """Give back the space of what was deleted, and wipe it; bytes before and after."""
+    """Reclaim and erase the space of deleted rows; return the size in bytes before and after."""
     journal.flush()
     before = journal.backend.size()
     connection = journal.backend.connect(write=True)
@@ -73,43 +73,43 @@ def vacuum(journal: Journal) -> tuple[int, int]:
 
 
 def was_pruned(journal: Journal) -> bool:
-    """Do the counts know of more attempts than there are events of? Made again from them they would forget."""
-    ((counted, told),) = journal.read(
-        f"SELECT (SELECT COALESCE(SUM(n), 0) FROM by_hour), (SELECT count(*) FROM event WHERE {_TRIED})"  # noqa: S608  # our own names
+    """Return whether counts include attempts whose events were pruned: a rebuild from the events would lose them."""
+    ((counted, in_events),) = journal.read(
+        f"SELECT (SELECT COALESCE(SUM(n), 0) FROM by_hour), (SELECT count(*) FROM event WHERE {_IS_ATTEMPT})"  # noqa: S608  # our own names
     )
-    return bool(counted > told)
+    return bool(counted > in_events)
 
 
-def check(journal: Journal) -> list[IntegrityFinding]:
-    """Is the file sound, and does what was read off the events add up?"""
-    found = []
+def check_integrity(journal: Journal) -> list[IntegrityFinding]:
+    """Check that the file is intact and that the read models agree with the events."""
+    findings = []
     connection = journal.backend.connect(write=False)
     try:
         if _is_sqlite(connection):
-            said = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
-            found.append(IntegrityFinding("the file", said == ["ok"], "; ".join(said)))
-        ((*numbers,),) = connection.execute(_SUMS)  # one statement: nobody writes between two of its counts
+            problems = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
+            findings.append(IntegrityFinding("the file", problems == ["ok"], "; ".join(problems)))
+        ((*numbers,),) = connection.execute(_SUMS)  # one statement: a consistent snapshot
     finally:
         connection.close()
-    told, attempts, hours, days, patterns, latencies, bad, messages, closed, ends, lost, gaps, opened = (
+    in_events, attempts, hours, days, patterns, latencies, bad, messages, closed, ends, lost, gaps, opened = (
         int(n) for n in numbers
     )
-    found += [
-        IntegrityFinding("attempts", told == attempts, f"{attempts} rows, {told} in events"),
-        _counts("hours", hours, attempts, "attempts"),
+    findings += [
+        IntegrityFinding("attempts", in_events == attempts, f"{attempts} rows, {in_events} in events"),
+        _count_finding("hours", hours, attempts, "attempts"),
         IntegrityFinding("days", days == hours, f"{days} counted, {hours} by hour"),
         IntegrityFinding("patterns", patterns == hours, f"{patterns} counted, {hours} by hour"),
         IntegrityFinding("latencies", latencies == hours, f"{latencies} counted, {hours} by hour"),
         IntegrityFinding("messages", messages == bad, f"{messages} counted, {bad} failures by hour"),
-        _counts("ends", ends, closed, "closed incidents"),
-        IntegrityFinding("incidents", lost == 0, f"{lost} have events and no row; {closed} closed, {opened} open"),
-        IntegrityFinding("order", gaps == 0, f"{gaps} incidents lack an event between two others"),
+        _count_finding("ends", ends, closed, "closed incidents"),
+        IntegrityFinding("incidents", lost == 0, f"{lost} have events but no row; {closed} closed, {opened} open"),
+        IntegrityFinding("order", gaps == 0, f"{gaps} incidents have gaps in their event positions"),
     ]
-    return found
+    return findings
 
 
 _SUMS: Final = f"""
-    SELECT (SELECT count(*) FROM event WHERE {_TRIED}),
+    SELECT (SELECT count(*) FROM event WHERE {_IS_ATTEMPT}),
            (SELECT count(*) FROM attempt),
            (SELECT COALESCE(SUM(n), 0) FROM by_hour),
            (SELECT COALESCE(SUM(n), 0) FROM by_day),
@@ -124,34 +124,34 @@ _SUMS: Final = f"""
            (SELECT count(*) FROM incident WHERE ended_at IS NULL)"""  # noqa: S608  # our own names
 
 
-def _counts(what: str, counted: int, rows: int, noun: str) -> IntegrityFinding:
-    """Counts may know of more than there is: of what was pruned. Never of less."""
-    more = f", {counted - rows} of them pruned since" if counted > rows else ""
-    return IntegrityFinding(what, counted >= rows, f"{counted} counted, {rows} {noun} kept{more}")
+def _count_finding(what: str, counted: int, rows: int, noun: str) -> IntegrityFinding:
+    """Compare a count with its rows: it may exceed them by what was pruned, but never be smaller."""
+    pruned = f", {counted - rows} of them pruned since" if counted > rows else ""
+    return IntegrityFinding(what, counted >= rows, f"{counted} counted, {rows} {noun} stored{pruned}")
 
 
-def _before(journal: Journal, moment: float, project: str | None, batch: int) -> PruneResult:
+def _prune_before(journal: Journal, moment: float, project: str | None, batch: int) -> PruneResult:
     incidents = events = 0
-    for status in Status:  # one at a time: so the index knows which are next
+    for status in Status:  # one at a time, so that the index on (status, touched_at) is used
         while True:
-            gone = journal.write(
-                lambda connection, status=status: _take_out(connection, status, moment, project, batch),  # type: ignore[misc]  # a default binds
+            deleted = journal.write(
+                lambda connection, status=status: _delete_batch(connection, status, moment, project, batch),  # type: ignore[misc]  # a default binds
                 lambda _: False,
             ).result()
-            incidents, events = incidents + gone.incidents, events + gone.events
-            if gone.incidents < batch:
+            incidents, events = incidents + deleted.incidents, events + deleted.events
+            if deleted.incidents < batch:
                 break
     return PruneResult(incidents, events)
 
 
-def _take_out(
+def _delete_batch(
     connection: BackendConnection, status: str, moment: float, project: str | None, batch: int
 ) -> PruneResult:
-    """One batch, whole. A request goes when nobody has made it since."""
-    whose, values = ("", []) if project is None else (" AND project = ?", [project])
+    """Delete one batch of incidents. Requests and patterns that a later incident uses stay."""
+    condition, values = ("", []) if project is None else (" AND project = ?", [project])
     rows = connection.execute(
         "SELECT id, request, pattern, touched_at FROM incident"  # noqa: S608  # our own names
-        f" WHERE status = ? AND touched_at < ? AND ended_at IS NOT NULL{whose} ORDER BY touched_at LIMIT {batch}",
+        f" WHERE status = ? AND touched_at < ? AND ended_at IS NOT NULL{condition} ORDER BY touched_at LIMIT {batch}",
         [status, moment, *values],
     )
     events = 0
@@ -162,27 +162,27 @@ def _take_out(
         connection.execute("DELETE FROM pattern WHERE id = ? AND at <= ?", (pattern, touched))
         ((count,),) = connection.execute("SELECT count(*) FROM event WHERE incident = ?", (incident,))
         events += int(count)
-        for table in _PARTS:
+        for table in _INCIDENT_TABLES:
             connection.execute(f"DELETE FROM {table} WHERE incident = ?", (incident,))  # noqa: S608  # our own names
         connection.execute("DELETE FROM incident WHERE id = ?", (incident,))
     return PruneResult(len(rows), events)
 
 
-def _down_to(journal: Journal, max_bytes: int, project: str | None) -> PruneResult:
-    """The oldest, by their share of the size, until it is small enough or nothing closed is left."""
+def _prune_to_size(journal: Journal, max_bytes: int, project: str | None) -> PruneResult:
+    """Delete the oldest incidents, estimated by their share of the size, until it fits or none is closed."""
     if max_bytes < 0:
         raise ConfigError("max_bytes", max_bytes, "0 or more")
     incidents = events = 0
-    for _ in range(ROUNDS):
+    for _ in range(MAX_SIZE_ROUNDS):
         _, size = vacuum(journal)
         ((closed,),) = journal.read("SELECT count(*) FROM incident WHERE ended_at IS NOT NULL")
         if size <= max_bytes or not closed:
             break
         surplus = min(int(closed), 1 + int(closed * (1 - max_bytes / size)))
-        rows: list[Any] = journal.read(_SIZED, (surplus,))
-        gone = _before(journal, rows[0][0] if rows else float("inf"), project, BATCH)
-        incidents, events = incidents + gone.incidents, events + gone.events
-        if not gone.incidents:
+        rows: list[Any] = journal.read(_NTH_OLDEST, (surplus,))
+        deleted = _prune_before(journal, rows[0][0] if rows else float("inf"), project, BATCH_INCIDENTS)
+        incidents, events = incidents + deleted.incidents, events + deleted.events
+        if not deleted.incidents:
             break
     else:
         vacuum(journal)

@@ -1,4 +1,4 @@
-"""One thread that writes: what many callers hand over at once is committed at once, each item by itself."""
+"""Journal writer: one thread that commits the writes of all callers in batches (group commit)."""
 
 from __future__ import annotations
 
@@ -10,240 +10,240 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.domain.errors import LeaseLost, StoreUnavailable
-from rung.store.backends.durable_future import tell
+from rung.store.backends.durable_future import notify_waiters
 from rung.store.backends.port import DurableFuture
-from rung.store.journal.fork_and_exit import attend
+from rung.store.journal.fork_and_exit import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.store.backends.port import BackendConnection, StoreBackend
 
-BATCH: Final = 512
-SPOOL: Final = 20_000  # items that wait while the store cannot take them
-NOTES: Final = 100_000  # good calls that wait to be written; more than that nobody can keep up with
-LINGER: Final = 0.05  # seconds in which good calls gather: nobody waits for them, and to wake a thread costs
-PAUSES: Final = (0.05, 0.2, 1.0, 5.0)  # between tries of a store that is in trouble
+MAX_BATCH_ITEMS: Final = 512  # items per transaction
+MAX_SPOOLED_ITEMS: Final = 20_000  # buffered items kept in memory while the store is unavailable
+MAX_LAZY_ITEMS: Final = 100_000  # lazy items waiting to be written; further ones are dropped and counted
+LINGER_SECONDS: Final = 0.05  # time to collect lazy items: no caller waits for them, and waking the thread costs
+BACKOFF_SECONDS: Final = (0.05, 0.2, 1.0, 5.0)  # delays between attempts while the store is unavailable
 
 
 class WriteItem(NamedTuple):
-    """Something to write, and how to see whether it was written when a commit's outcome is unknown."""
+    """One write, and the check whether it was committed when the outcome of a commit is unknown."""
 
     work: Callable[[BackendConnection], Any]
     present: Callable[[BackendConnection], bool]
-    ticket: DurableFuture[Any] | None
-    patient: bool  # may wait in the spool, its caller told that it goes on without it
+    future: DurableFuture[Any] | None
+    buffered: bool  # may wait in the spool while the store is unavailable; its caller is released at once
 
 
 class _Wake:
-    """There are notes."""
+    """Queue entry that tells the thread that lazy items are waiting."""
 
 
-STIR: Final = _Wake()
+_WAKE: Final = _Wake()
 
 
 class Writer:
-    """Hands items to a thread of its own, which begins, does them, and commits them together."""
+    """Queues writes for its thread, which executes them in batches and commits each batch once."""
 
     def __init__(
         self,
         backend: StoreBackend,
-        tell: Callable[[str], object],
-        do: Callable[[BackendConnection, list[WriteItem]], list[Any]],
-        finish: Callable[[BackendConnection, list[Any]], object],
-        undone: Callable[[], object] = lambda: None,
-        unfold: Callable[[Any], WriteItem] | None = None,
+        warn: Callable[[str], object],
+        execute: Callable[[BackendConnection, list[WriteItem]], list[Any]],
+        derive: Callable[[BackendConnection, list[Any]], object],
+        on_rollback: Callable[[], object] = lambda: None,
+        to_item: Callable[[Any], WriteItem] | None = None,
         *,
-        room: int = NOTES,
-        spool: int = SPOOL,
+        max_lazy_items: int = MAX_LAZY_ITEMS,
+        max_spooled_items: int = MAX_SPOOLED_ITEMS,
     ) -> None:
         self._backend = backend
-        self._tell = tell
-        self._do = do  # all items of a batch: what comes of each
-        self._finish = finish  # is given the results of a batch, before it is committed
-        self._undone = undone  # is told when what was done in a batch was taken back
-        self._unfold = unfold  # makes an item of a note
-        self.trouble = ""  # why the store does not take anything now; empty: it does
-        self._told = False  # that something waits; whoever must know at once is given an error instead
-        self.dropped = 0
-        self.room = room
-        self._spool_size = spool
-        self.missed = 0  # good calls there was no room for
-        self._fresh()
+        self._warn_user = warn
+        self._execute = execute  # runs all items of a batch; returns one result per item
+        self._derive = derive  # updates the read models from the results of a batch, in the same transaction
+        self._on_rollback = on_rollback
+        self._to_item = to_item  # makes a write item of a lazy one
+        self.last_error = ""  # why the store is unavailable; empty when it is available
+        self._warned = False  # about spooled items; callers that are not buffered receive an error instead
+        self.spool_dropped = 0
+        self.max_lazy_items = max_lazy_items
+        self._max_spooled_items = max_spooled_items
+        self.lazy_dropped = 0
+        self._reset()
 
-    def _fresh(self) -> None:
+    def _reset(self) -> None:
         self._queue: SimpleQueue[WriteItem | _Wake | None] = SimpleQueue()
-        self._notes: deque[Any] = deque()  # of good calls, to be unfolded here
-        self._taken = 0  # notes, so far
-        self._stirred = False  # the thread knows, or is about to see, that there are notes
-        self._busy = False  # it has just written something
+        self._lazy: deque[Any] = deque()
+        self._lazy_taken = 0  # lazy items taken from the deque so far
+        self._wake_pending = False  # the thread knows, or is about to see, that there are lazy items
+        self._just_wrote = False
         self._batch: list[WriteItem] = []  # taken from the queue to be written
         self._spool: deque[WriteItem] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._connection: BackendConnection | None = None
 
-    def put(
+    def enqueue(
         self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool]
     ) -> DurableFuture[Any]:
-        """Write this; the ticket is good when it is durable, and fails when it cannot be."""
-        return self._put(work, present, patient=False)
+        """Queue a write; the future resolves when it is durable, and fails when the store is unavailable."""
+        return self._enqueue(work, present, buffered=False)
 
     def enqueue_buffered(
         self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool]
     ) -> DurableFuture[Any]:
-        """Write this as soon as it can be: while the store is in trouble it waits, and nobody else does."""
-        return self._put(work, present, patient=True)
+        """Queue a write that waits in memory while the store is unavailable; its future then resolves at once."""
+        return self._enqueue(work, present, buffered=True)
 
-    def _put(
-        self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool], *, patient: bool
+    def _enqueue(
+        self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool], *, buffered: bool
     ) -> DurableFuture[Any]:
-        ticket: DurableFuture[Any] = DurableFuture()
-        self._hand_over(WriteItem(work, present, ticket, patient))
-        return ticket
+        future: DurableFuture[Any] = DurableFuture()
+        self._put(WriteItem(work, present, future, buffered))
+        return future
 
-    def enqueue_lazy(self, note: Any, *, always: bool = False) -> None:
-        """Write what this unfolds to, some time soon: the cheapest way to hand anything over, and nobody waits."""
-        notes = self._notes
-        if len(notes) >= self.room and not always:
-            self.missed += 1
+    def enqueue_lazy(self, lazy: Any, *, always: bool = False) -> None:
+        """Queue a value that `to_item` converts in the thread: the cheapest way to write, without a future."""
+        waiting = self._lazy
+        if len(waiting) >= self.max_lazy_items and not always:
+            self.lazy_dropped += 1
             return
-        notes.append(note)
-        if not self._stirred:
-            self._stirred = True
-            self._hand_over(STIR)
+        waiting.append(lazy)
+        if not self._wake_pending:
+            self._wake_pending = True
+            self._put(_WAKE)
 
     def flush(self, seconds: float = 10.0) -> bool:
-        """Wait until all that was handed over is durable; False when that takes longer."""
+        """Wait until everything queued is durable; return False when that takes longer."""
         if self._thread is None:
             return not self._spool
-        until, goal = monotonic() + seconds, len(self._notes) + self._taken
+        until, goal = monotonic() + seconds, len(self._lazy) + self._lazy_taken
         caught_up = False
         while not caught_up:
-            caught_up = self._taken >= goal or not self._notes  # if it is, this ticket comes after them
-            ticket = self.put(lambda _: None, lambda _: True)
+            caught_up = self._lazy_taken >= goal or not self._lazy  # then the next item is written after them
+            future = self.enqueue(lambda _: None, lambda _: True)
             try:
-                ticket.result(max(0.0, until - monotonic()))
-            except Exception:  # in trouble, or too slow: either way it is not all durable
+                future.result(max(0.0, until - monotonic()))
+            except Exception:  # the store is unavailable or slow: either way not everything is durable
                 return False
         return not self._spool
 
     def close(self, seconds: float = 10.0) -> None:
-        """Write what is left, and end the thread."""
+        """Write everything queued and end the thread."""
         thread = self._thread
         if thread is not None:
             self._queue.put(None)
             thread.join(seconds)
             if thread.is_alive():
-                self._say(f"the journal could not be written within {seconds:.0f} seconds: what is left may be lost")
+                self._warn(f"the journal was not written within {seconds:.0f} seconds; pending events may be lost")
 
-    def _hand_over(self, item: WriteItem | _Wake) -> None:
+    def _put(self, item: WriteItem | _Wake) -> None:
         self._queue.put(item)
         if self._thread is None:
-            self._begin()
+            self._start()
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         with self._lock:
             if self._thread is None:
-                attend(self)
-                self._thread = threading.Thread(target=self._work, name="rung-journal", daemon=True)
+                register(self)
+                self._thread = threading.Thread(target=self._run, name="rung-journal", daemon=True)
                 self._thread.start()
 
     # -- after a fork ---------------------------------------------------------------------------------
 
     def reset_after_fork(self) -> None:
-        """This is the child: what was handed over before is the parent's to write, and nobody here waits for it."""
-        theirs = [*self._batch, *self._spool]
+        """Start afresh in the child of a fork; items queued before are written by the parent."""
+        inherited = [*self._batch, *self._spool]
         with suppress(Empty):
             while True:
-                theirs += [item] if isinstance(item := self._queue.get_nowait(), WriteItem) else []
-        self._fresh()
-        for item in theirs:
-            _release(item, "it was handed over before a fork")
+                inherited += [item] if isinstance(item := self._queue.get_nowait(), WriteItem) else []
+        self._reset()
+        for item in inherited:
+            _release(item, "queued before a fork")
 
     # -- in the thread --------------------------------------------------------------------------------
 
-    def _work(self) -> None:
-        tries, ending = 0, False
-        while not ending:
-            ending = self._back_off(PAUSES[min(tries, len(PAUSES)) - 1]) if self._spool else self._take()
-            self._take_notes(go_on=not ending)
+    def _run(self) -> None:
+        tries, closing = 0, False
+        while not closing:
+            closing = self._back_off(_backoff_seconds(tries)) if self._spool else self._take_queued()
+            self._take_lazy(wake_again=not closing)
             if self._batch or self._spool:
-                self._busy = True
+                self._just_wrote = True
                 tries = 0 if self._write() else tries + 1
-        while self._notes and not self._spool:
-            self._take_notes(go_on=False)
+        while self._lazy and not self._spool:
+            self._take_lazy(wake_again=False)
             self._write()
         self._drop_connection()
-        self._say_missed()
+        self._warn_lazy_dropped()
         if self._spool:
-            left = len(self._spool) + len(self._notes) + self.dropped
-            self._say(f"the journal was closed while it could not be written: {left} parts of what happened are lost")
+            lost = len(self._spool) + len(self._lazy) + self.spool_dropped
+            self._warn(f"the journal was closed while the store was unavailable; lost writes: {lost}")
         self._thread = None
-        if not self._queue.empty():  # handed over while we ended
-            self._begin()
+        if not self._queue.empty():  # queued while the thread was ending
+            self._start()
 
-    def _take(self) -> bool:
-        """Take what was handed over, waiting for the first; True when that was the end."""
+    def _take_queued(self) -> bool:
+        """Fill the batch from the queue, waiting for the first item; return True when the writer is closing."""
         with suppress(Empty):
             item = self._next()
             while item is not None:
                 if isinstance(item, WriteItem):
                     self._batch.append(item)
-                    if len(self._batch) >= BATCH:
+                    if len(self._batch) >= MAX_BATCH_ITEMS:
                         return False
                     item = self._queue.get_nowait()
-                elif self._batch or len(self._notes) >= BATCH:
+                elif self._batch or len(self._lazy) >= MAX_BATCH_ITEMS:
                     item = self._queue.get_nowait()
                 else:
-                    item = self._queue.get(timeout=LINGER)
+                    item = self._queue.get(timeout=LINGER_SECONDS)
             return True
         return False
 
     def _next(self) -> WriteItem | _Wake | None:
-        """The next that is handed over. Where one comes another soon does: for a while notes need not wake us."""
-        if self._busy:
-            self._busy, self._stirred = False, True
+        """Return the next queue entry. Right after a write, linger first, so that lazy items need not wake the thread."""
+        if self._just_wrote:
+            self._just_wrote, self._wake_pending = False, True
             with suppress(Empty):
-                return self._queue.get(timeout=LINGER)
-            self._stirred = False  # before we look: whoever comes later stirs
-            if self._notes:
-                return STIR
+                return self._queue.get(timeout=LINGER_SECONDS)
+            self._wake_pending = False  # before the check: an item added later wakes the thread
+            if self._lazy:
+                return _WAKE
         return self._queue.get()
 
-    def _take_notes(self, *, go_on: bool) -> None:
-        """Take the next notes in hand; should there be more, come back for them."""
-        self._stirred = False  # before they are taken: whoever comes later stirs again
-        notes = self._notes
-        for _ in range(min(len(notes), BATCH)):
-            self._take_note(notes.popleft())
-            self._taken += 1
-        if notes and go_on and not self._stirred:
-            self._stirred = True
-            self._queue.put(STIR)
-        if not notes:
-            self._say_missed()
+    def _take_lazy(self, *, wake_again: bool) -> None:
+        """Move lazy items into the batch; when more remain, schedule another wake."""
+        self._wake_pending = False  # before they are taken: an item added later wakes the thread
+        waiting = self._lazy
+        for _ in range(min(len(waiting), MAX_BATCH_ITEMS)):
+            self._convert_lazy(waiting.popleft())
+            self._lazy_taken += 1
+        if waiting and wake_again and not self._wake_pending:
+            self._wake_pending = True
+            self._queue.put(_WAKE)
+        if not waiting:
+            self._warn_lazy_dropped()
 
-    def _say_missed(self) -> None:
-        if self.missed:
-            missed, self.missed = self.missed, 0
-            self._say(f"the journal could not keep up: {missed} calls that went well are not in it")
+    def _warn_lazy_dropped(self) -> None:
+        if self.lazy_dropped:
+            dropped, self.lazy_dropped = self.lazy_dropped, 0
+            self._warn(f"the journal could not keep up: {dropped} successful calls were not recorded")
 
-    def _take_note(self, note: Any) -> None:
-        assert self._unfold is not None  # noqa: S101  # who notes also unfolds
+    def _convert_lazy(self, lazy: Any) -> None:
+        assert self._to_item is not None  # noqa: S101  # lazy items are only enqueued where it is set
         try:
-            self._batch.append(self._unfold(note))
+            self._batch.append(self._to_item(lazy))
         except Exception as error:
-            self._say(f"a call could not be kept: {type(error).__name__}: {error}")
+            self._warn(f"a call could not be recorded: {type(error).__name__}: {error}")
 
     def _back_off(self, pause: float) -> bool:
-        """Give a store in trouble some time: what can wait joins what waits. True when that was the end."""
+        """Wait before the next attempt, spooling buffered items; return True when the writer is closing."""
         until = monotonic() + pause
         with suppress(Empty):
             while (item := self._queue.get(timeout=max(0.0, until - monotonic()))) is not None:
                 if isinstance(item, _Wake):
                     continue
-                if not item.patient:
+                if not item.buffered:
                     self._batch.append(item)
                     return False
                 self._spool_item(item)
@@ -251,23 +251,23 @@ class Writer:
         return False
 
     def _write(self) -> bool:
-        """Write what waits and what is at hand; False when the store is in trouble: then what can wait does."""
+        """Write the spool and the batch; return False when the store is unavailable and buffered items are spooled."""
         self._batch[:0] = self._spool
         self._spool.clear()
         try:
             while self._batch:
-                self._commit(self._batch[:BATCH])
-                del self._batch[:BATCH]
-        except Exception as error:  # whatever the store says: the work goes on without it
+                self._commit(self._batch[:MAX_BATCH_ITEMS])
+                del self._batch[:MAX_BATCH_ITEMS]
+        except Exception as error:  # of any kind: an unavailable store must not stop recoveries
             self._drop_connection()
-            self._undone()
-            self._in_trouble(error)
+            self._on_rollback()
+            self._spool_batch(error)
             return False
-        self.trouble = ""
-        if self._told:
-            lost = f"; {self.dropped} were lost" if self.dropped else ""
-            self._told, self.dropped = False, 0
-            self._say(f"the journal can be written again, and what had waited is in it{lost}")
+        self.last_error = ""
+        if self._warned:
+            lost = f"; {self.spool_dropped} were lost" if self.spool_dropped else ""
+            self._warned, self.spool_dropped = False, 0
+            self._warn(f"the journal is writable again; buffered events are written{lost}")
         return True
 
     def _commit(self, items: list[WriteItem]) -> None:
@@ -276,34 +276,36 @@ class Writer:
         try:
             try:
                 connection.begin()
-                results = self._do(connection, items)
-                self._finish(connection, results)
+                results = self._execute(connection, items)
+                self._derive(connection, results)
                 done = list(zip(items, results, strict=True))
             except StoreUnavailable:
                 raise
-            except (Exception, LeaseLost):  # once more, each by itself: what is wrong with one is its own affair
+            except (Exception, LeaseLost):  # again, one by one: an error of one item must not fail the others
                 connection.rollback()
-                self._undone()
+                self._on_rollback()
                 connection.begin()
                 done = []
                 for item in items:
-                    self._one(connection, item, done)
+                    self._execute_one(connection, item, done)
         except BaseException:
             connection.rollback()
             raise
         try:
             connection.commit()
         except Exception:
-            # Nobody knows whether it happened: look. All of it did, or nothing.
+            # The outcome is unknown, but a commit is atomic: all items are present, or none.
             self._drop_connection()
             connection = self._connected()
             if not all(item.present(connection) for item, _ in done):
                 raise
-        answered = [item.ticket for item, result in done if item.ticket is not None and item.ticket.settle(result)]
-        tell(answered)
+        resolved = [
+            item.future for item, result in done if item.future is not None and item.future.resolve_silently(result)
+        ]
+        notify_waiters(resolved)
 
-    def _one(self, connection: BackendConnection, item: WriteItem, done: list[tuple[WriteItem, Any]]) -> None:
-        """One item in a savepoint: what is wrong with it is its own affair, unless the store is in trouble."""
+    def _execute_one(self, connection: BackendConnection, item: WriteItem, done: list[tuple[WriteItem, Any]]) -> None:
+        """Execute one item in a savepoint; its error fails only its own future, unless the store is unavailable."""
         connection.execute("SAVEPOINT item")
         try:
             result = item.work(connection)
@@ -312,51 +314,52 @@ class Writer:
         except (Exception, LeaseLost) as error:
             connection.execute("ROLLBACK TO SAVEPOINT item")
             connection.execute("RELEASE SAVEPOINT item")
-            self._undone()
-            if not _answer(item, error) and not isinstance(error, LeaseLost):  # nobody waits for it any more
-                self._say(f"an event could not be kept: {type(error).__name__}: {error}")
+            self._on_rollback()
+            if not _resolve(item, error) and not isinstance(error, LeaseLost):  # no caller receives the error
+                self._warn(f"an event could not be written: {type(error).__name__}: {error}")
             return
         connection.execute("RELEASE SAVEPOINT item")
         done.append((item, result))
-        self._finish_one(connection, result)
+        self._derive_one(connection, result)
 
-    def _finish_one(self, connection: BackendConnection, result: Any) -> None:
-        """What is read off one item: where that cannot be written, the item itself is kept all the same."""
+    def _derive_one(self, connection: BackendConnection, result: Any) -> None:
+        """Update the read models from one item; when that fails, the item itself is still written."""
         connection.execute("SAVEPOINT reading")
         try:
-            self._finish(connection, [result])
+            self._derive(connection, [result])
         except StoreUnavailable:
             raise
         except Exception as error:
             connection.execute("ROLLBACK TO SAVEPOINT reading")
-            self._undone()
-            words = " ".join(str(error).split())
-            self._say(f"{result} is kept, but not in the reports: {type(error).__name__}: {words}")
+            self._on_rollback()
+            message = " ".join(str(error).split())
+            self._warn(f"{result} is written, but missing from the reports: {type(error).__name__}: {message}")
         connection.execute("RELEASE SAVEPOINT reading")
 
-    def _in_trouble(self, error: Exception) -> None:
-        self.trouble = reason = " ".join(str(error).split()) or type(error).__name__
+    def _spool_batch(self, error: Exception) -> None:
+        """Spool the buffered items of the batch and fail the others."""
+        self.last_error = reason = " ".join(str(error).split()) or type(error).__name__
         items, self._batch = self._batch, []
         for item in items:
-            if item.patient:
+            if item.buffered:
                 self._spool_item(item)
             else:
                 _release(item, reason)
 
     def _spool_item(self, item: WriteItem) -> None:
-        """It waits in memory; whoever handed it over does not."""
-        if not self._told:
-            self._told = True
-            self._say(f"the journal cannot be written ({self.trouble}): the work goes on, events wait in memory")
-        if len(self._spool) < self._spool_size:
+        """Keep an item in memory and release its caller."""
+        if not self._warned:
+            self._warned = True
+            self._warn(f"the journal cannot be written ({self.last_error}): recovery continues, events are buffered")
+        if len(self._spool) < self._max_spooled_items:
             self._spool.append(item)
         else:
-            self.dropped += 1
-        _release(item, self.trouble)
+            self.spool_dropped += 1
+        _release(item, self.last_error)
 
-    def _say(self, message: str) -> None:
-        with suppress(Exception):  # warnings may be errors; and a writer that dies lets all wait for ever
-            self._tell(message)
+    def _warn(self, message: str) -> None:
+        with suppress(Exception):  # warnings may be errors; if this thread died, callers would wait forever
+            self._warn_user(message)
 
     def _connected(self) -> BackendConnection:
         if self._connection is None:
@@ -366,19 +369,23 @@ class Writer:
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(Exception):  # it is given up either way
+            with suppress(Exception):  # it is discarded either way
                 connection.close()
 
 
-def _release(item: WriteItem, why: str) -> None:
-    """Nobody waits for it any longer, though it is not written: nobody's work waits for a disk."""
-    _answer(item, None if item.patient else StoreUnavailable(why))
+def _backoff_seconds(tries: int) -> float:
+    return BACKOFF_SECONDS[min(tries, len(BACKOFF_SECONDS)) - 1]
 
 
-def _answer(item: WriteItem, result: Any) -> bool:
-    """Give whoever waits for it its result or exception; False when nobody does."""
-    if item.ticket is None:
+def _release(item: WriteItem, reason: str) -> None:
+    """Resolve the future of an item that is not written: no recovery waits for a disk."""
+    _resolve(item, None if item.buffered else StoreUnavailable(reason))
+
+
+def _resolve(item: WriteItem, result: Any) -> bool:
+    """Resolve an item's future with a result or an exception; return False when nothing receives it."""
+    if item.future is None:
         return False
     if isinstance(result, BaseException):
-        return item.ticket.set_exception(result)
-    return item.ticket.set_result(result)
+        return item.future.set_exception(result)
+    return item.future.set_result(result)

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Queries over the journal: lists, reports, failure groups, spend, and live views."""

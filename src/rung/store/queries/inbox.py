@@ -1,10 +1,10 @@
-"""Queries for the operator's pages: what waits for a person, known names, and counters for metrics."""
+"""Queries for the operator's pages: blocked incidents, model names, and counters for metrics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rung.store.queries.incidents import marks
+from rung.store.queries.incidents import placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ class BlockedIncident(NamedTuple):
 
 
 class AttemptCount(NamedTuple):
-    """Attempts of one kind of result and their cost."""
+    """Number and cost of the attempts with one kind of result."""
 
     kind: str
     attempts: int
@@ -30,7 +30,7 @@ class AttemptCount(NamedTuple):
 
 
 class MessageDay(NamedTuple):
-    """Number of times a failure was seen on one day (days since the epoch)."""
+    """Occurrences of a failure on one day (days since the epoch)."""
 
     day: int
     project: str
@@ -39,7 +39,7 @@ class MessageDay(NamedTuple):
 
 
 def blocked_incidents(database: Readable, since: float, limit: int) -> list[BlockedIncident]:
-    """Incidents that ended blocked, the latest first."""
+    """Return the incidents that ended blocked, the latest first."""
     rows = database.read(
         "SELECT id, project, reason, touched_at FROM incident WHERE status = 'blocked' AND touched_at >= ?"
         " ORDER BY touched_at DESC LIMIT ?",
@@ -49,33 +49,33 @@ def blocked_incidents(database: Readable, since: float, limit: int) -> list[Bloc
 
 
 def known_models(database: Readable, limit: int = 200) -> list[str]:
-    """Names of the models that sessions are on, sorted."""
+    """Return the names of the models that sessions use, sorted."""
     rows = database.read("SELECT DISTINCT model FROM session ORDER BY 1 LIMIT ?", (limit,))
     return [name for (name,) in rows if name]
 
 
 def ping(database: Readable) -> None:
-    """Run the smallest query there is; raises when the store cannot be read."""
+    """Run a trivial query; raises when the store cannot be read."""
     database.read("SELECT 1")
 
 
 def incident_counts(database: Readable) -> dict[str, int]:
-    """Number of ended incidents by status."""
+    """Return the number of ended incidents by status."""
     return dict(database.read("SELECT status, SUM(n) FROM by_end GROUP BY status"))
 
 
 def attempt_counts(database: Readable) -> list[AttemptCount]:
-    """Attempts by the kind of their failure; successful attempts have an empty kind."""
+    """Return the attempts by kind of failure; successful attempts have an empty kind."""
     rows = database.read("SELECT kind, SUM(n), SUM(dollars) FROM by_hour GROUP BY kind")
     return [AttemptCount(*row) for row in rows]
 
 
 def failures_by_day(database: Readable, fingerprints: Sequence[str], after_day: int) -> list[MessageDay]:
-    """Daily counts of these failures after a day."""
+    """Return the daily counts of these failures after a day."""
     if not fingerprints:
         return []
     rows = database.read(
-        f"SELECT day, project, fingerprint, n FROM by_message WHERE day > ? AND fingerprint IN ({marks(fingerprints)})",  # noqa: S608  # marks
+        f"SELECT day, project, fingerprint, n FROM by_message WHERE day > ? AND fingerprint IN ({placeholders(fingerprints)})",  # noqa: S608  # placeholders
         [after_day, *fingerprints],
     )
     return [MessageDay(int(day), project, fingerprint, int(n)) for day, project, fingerprint, n in rows]

@@ -1,4 +1,4 @@
-"""Recorded incidents, read back as events: what a backtest is made on."""
+"""Recorded incidents read back as events, for backtests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
+from rung.store.queries.incidents import placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rung.core.domain.events import Event
     from rung.store.backends.port import Database
 
-PAGE: Final = 200  # incidents whose events are read at once
+PAGE_INCIDENTS: Final = 200  # incidents whose events are read by one query
 
 
 def ended_incidents(
@@ -24,21 +25,21 @@ def ended_incidents(
     *,
     since: float | None = None,
     project: str | None = None,
-    page_size: int = PAGE,
+    page_size: int = PAGE_INCIDENTS,
 ) -> Iterator[list[Event]]:
-    """The events of each incident that has ended and in which something failed, oldest first."""
-    terms, values = ["status <> 'open'", "failures > 0"], []
+    """Yield the events of each ended incident with a failure, oldest first; ids of others go to `unreadable`."""
+    conditions, values = ["status <> 'open'", "failures > 0"], []
     for term, value in (("opened_at >= ?", since), ("project = ?", project)):
         if value is not None:
-            terms.append(term)
+            conditions.append(term)
             values.append(value)
-    chosen = f"SELECT id FROM incident WHERE {' AND '.join(terms)} ORDER BY opened_at, id"  # noqa: S608  # our own names
-    ids = [name for (name,) in journal.read(chosen, values)]
+    query = f"SELECT id FROM incident WHERE {' AND '.join(conditions)} ORDER BY opened_at, id"  # noqa: S608  # our own names
+    ids = [name for (name,) in journal.read(query, values)]
     for start in range(0, len(ids), page_size):
         page = ids[start : start + page_size]
-        marks = ", ".join("?" * len(page))
+
         bodies: dict[str, list[str]] = {name: [] for name in page}
-        read = f"SELECT incident, body FROM event WHERE incident IN ({marks}) ORDER BY incident, n"  # noqa: S608  # marks
+        read = f"SELECT incident, body FROM event WHERE incident IN ({placeholders(page)}) ORDER BY incident, n"  # noqa: S608  # placeholders
         for name, body in journal.read(read, page):
             bodies[name].append(body)
         for name in page:
@@ -50,7 +51,7 @@ def ended_incidents(
 
 
 def _events(bodies: list[str]) -> list[Event]:
-    """The events; none where they are no longer there, or of a version we do not know."""
+    """Decode events; return none when they were pruned or written by a newer version."""
     try:
         events = [from_json(json.loads(body)) for body in bodies]
     except ConfigError:

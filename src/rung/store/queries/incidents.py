@@ -1,4 +1,4 @@
-"""Queries about incidents: their events, their attempts, and the open incident of a session."""
+"""Queries about single incidents: their events, their attempts, and the open incident of a session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DURATIONS: Final = """
 
 
 class FailureCount(NamedTuple):
-    """Number of times a failure was seen in a project, and when."""
+    """Occurrences of a failure in a project: number, first and last time."""
 
     times: int
     first_at: float
@@ -32,7 +32,7 @@ class FailureCount(NamedTuple):
 
 
 class Duration(NamedTuple):
-    """Seconds that a successful attempt took."""
+    """Duration of a successful attempt."""
 
     project: str
     ladder: str
@@ -44,30 +44,30 @@ class Duration(NamedTuple):
 
 
 def event_bodies(database: Readable, incident: str) -> list[dict[str, Any]]:
-    """Events of an incident as JSON objects, in order."""
+    """Return the events of an incident as JSON objects, in order."""
     rows = database.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (incident,))
     return [json.loads(body) for (body,) in rows]
 
 
 def readable_events(database: Readable, incidents: Sequence[str]) -> dict[str, list[Event]]:
-    """Events of several incidents, in order; events written by a newer version of Rung are skipped."""
-    found: dict[str, list[Event]] = {name: [] for name in incidents}
-    if not found:
-        return found
+    """Return the events of several incidents, in order; events written by a newer version of Rung are skipped."""
+    events: dict[str, list[Event]] = {name: [] for name in incidents}
+    if not events:
+        return events
     rows = database.read(
-        f"SELECT incident, body FROM event WHERE incident IN ({marks(found)}) ORDER BY incident, n",  # noqa: S608  # marks
-        list(found),
+        f"SELECT incident, body FROM event WHERE incident IN ({placeholders(events)}) ORDER BY incident, n",  # noqa: S608  # placeholders
+        list(events),
     )
     for name, body in rows:
         try:
-            found[name].append(from_json(json.loads(body)))
+            events[name].append(from_json(json.loads(body)))
         except ConfigError:
             continue
-    return found
+    return events
 
 
 def rung_names(database: Readable, incident: str) -> tuple[str, ...]:
-    """Names of the rungs of an incident's ladder, from its first event."""
+    """Return the names of the rungs of an incident's ladder, from its first event."""
     rows = database.read("SELECT body FROM event WHERE incident = ? AND n = 0", (incident,))
     return tuple(json.loads(rows[0][0]).get("terms", {}).get("rungs", ())) if rows else ()
 
@@ -76,34 +76,34 @@ def rung_names(database: Readable, incident: str) -> tuple[str, ...]:
 
 
 def last_incident(database: Readable) -> list[dict[str, Any]]:
-    """Row of the incident that was opened last; empty when there is none."""
+    """Return the row of the incident that was opened last; empty when there is none."""
     return [_as_dict(row) for row in database.read(f"{_INCIDENT} ORDER BY opened_at DESC, id DESC LIMIT 1")]
 
 
 def incidents_named(database: Readable, name: str, limit: int) -> list[dict[str, Any]]:
-    """Row of the incident with this id; otherwise rows of those whose id starts with it."""
+    """Return the row of the incident with this id, otherwise the rows of those with this prefix."""
     rows = database.read(f"{_INCIDENT} WHERE id = ?", (name,))
     if not rows and name:
-        start = f"{_INCIDENT} WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT ?"
-        rows = database.read(start, (len(name), name, limit))
+        by_prefix = f"{_INCIDENT} WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT ?"
+        rows = database.read(by_prefix, (len(name), name, limit))
     return [_as_dict(row) for row in rows]
 
 
 def open_incidents(database: Readable, session: str, agent: str | None = None) -> list[str]:
-    """Ids of the open incidents of a session, the latest first."""
+    """Return the ids of the open incidents of a session, the latest first."""
     rows = database.read(
         "SELECT id, agent FROM incident WHERE session = ? AND status = 'open' ORDER BY opened_at DESC", (session,)
     )
-    return [name for name, of in rows if agent is None or of == agent]
+    return [name for name, its_agent in rows if agent is None or its_agent == agent]
 
 
 def open_incident_by_session(database: Readable, sessions: Sequence[str]) -> dict[str, str]:
-    """Id of the open incident of each of these sessions that has one."""
+    """Return the id of the open incident of each of these sessions that has one."""
     if not sessions:
         return {}
     return dict(
         database.read(
-            f"SELECT session, MAX(id) FROM incident WHERE session IN ({marks(sessions)}) AND status = 'open'"  # noqa: S608  # marks
+            f"SELECT session, MAX(id) FROM incident WHERE session IN ({placeholders(sessions)}) AND status = 'open'"  # noqa: S608  # placeholders
             " GROUP BY session",
             sessions,
         )
@@ -111,7 +111,7 @@ def open_incident_by_session(database: Readable, sessions: Sequence[str]) -> dic
 
 
 def incident_to_retry(database: Readable, session: str) -> str | None:
-    """Id of the open incident of a session, else of the last with a failure, else of the last."""
+    """Return the id of a session's open incident, else of its last with a failure, else of its last."""
     rows = database.read(
         """SELECT id FROM incident WHERE session = ?
             ORDER BY CASE WHEN status = 'open' THEN 0 WHEN failures > 0 THEN 1 ELSE 2 END, opened_at DESC LIMIT 1""",
@@ -124,27 +124,27 @@ def incident_to_retry(database: Readable, session: str) -> str | None:
 
 
 def attempt_numbers(database: Readable, incident: str) -> dict[int, int]:
-    """Number of the attempt that each event of an incident ended, by the event's position."""
+    """Return the number of the attempt that each event ended, by the event's position."""
     return dict(database.read("SELECT n, number FROM attempt WHERE incident = ?", (incident,)))
 
 
 def last_rules(database: Readable, sessions: Sequence[str]) -> dict[str, str]:
-    """Classification rule of the last failure of each of these sessions."""
+    """Return the classification rule of the last failure of each of these sessions."""
     if not sessions:
         return {}
     return dict(
         database.read(
             f"""SELECT a.session, a.rule FROM attempt a
-              JOIN (SELECT session, MAX(at) AS at FROM attempt WHERE session IN ({marks(sessions)}) AND ok = 0
+              JOIN (SELECT session, MAX(at) AS at FROM attempt WHERE session IN ({placeholders(sessions)}) AND ok = 0
                      GROUP BY session) b
-                ON a.session = b.session AND a.at = b.at WHERE a.ok = 0""",  # noqa: S608  # marks
+                ON a.session = b.session AND a.at = b.at WHERE a.ok = 0""",  # noqa: S608  # placeholders
             sessions,
         )
     )
 
 
 def failure_count(database: Readable, project: str, fingerprint: str) -> FailureCount | None:
-    """Number of times a failure was seen in a project; None when it was never seen."""
+    """Return the occurrences of a failure in a project; None when there is none."""
     rows = database.read(
         "SELECT count, first_at, last_at FROM failure_group WHERE project = ? AND fingerprint = ?",
         (project, fingerprint),
@@ -153,12 +153,12 @@ def failure_count(database: Readable, project: str, fingerprint: str) -> Failure
 
 
 def attempt_durations(database: Readable, limit: int) -> list[Duration]:
-    """Durations of the latest successful attempts, the oldest first."""
+    """Return the durations of the latest successful attempts, the oldest first."""
     return [Duration(*row) for row in reversed(database.read(_DURATIONS, (limit,)))]
 
 
-def marks(values: Sequence[object] | dict[str, Any]) -> str:
-    """Placeholders for so many values."""
+def placeholders(values: Sequence[object] | dict[str, Any]) -> str:
+    """Return SQL placeholders for these values."""
     return ", ".join("?" * len(values))
 
 

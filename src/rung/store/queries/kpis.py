@@ -1,4 +1,4 @@
-"""The figures a team is judged by: what fails most, how often by the day, and how much of it mends itself."""
+"""Key figures: most frequent failures, daily failure rate, and the share recovered without a person."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rung.store.queries import reports
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.listing_rows import Figures, TopMessage
 from rung.store.queries.reports_sql import GroupBy, ReportFilter
-from rung.store.read_models.batch import DAY
+from rung.store.read_models.batch import DAY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def top_error_messages(journal: Database, where: ReportFilter, *, now: float) -> list[TopMessage]:
-    """The errors seen most, in the time asked for."""
+    """Return the most frequent errors of the time range."""
     return [
         TopMessage(row.message, row.seen, row.share, row.kind, row.project, row.fingerprint)
         for row in reports.messages(journal, where, now=now)
@@ -29,27 +29,29 @@ def top_error_messages(journal: Database, where: ReportFilter, *, now: float) ->
 
 
 def failure_rate_by_day(journal: Database, where: ReportFilter) -> dict[str, Rate]:
-    """Attempts and failures of every day on which anything was tried, by its date (UTC), in their order."""
+    """Return attempts and failures of each day with any attempt, by date (UTC), in order."""
     return {rate.key: rate for rate in reports.failures(journal, where, GroupBy.DAY)}
 
 
 def success(journal: Database, where: ReportFilter) -> Figures:
-    """The four figures over all the time asked for."""
+    """Return the key figures of the whole time range."""
     return _figures("", _ends(journal, where))
 
 
 def success_by_day(journal: Database, where: ReportFilter) -> list[Figures]:
-    """The four figures of each day on which an incident with a failure ended, in their order."""
+    """Return the key figures of each day on which an incident with a failure ended, in order."""
     days: dict[int, list[Row]] = defaultdict(list)
     for row in _ends(journal, where):
         days[int(row[0])].append(row)
-    return [_figures(datetime.fromtimestamp(day * DAY, UTC).date().isoformat(), days[day]) for day in sorted(days)]
+    return [
+        _figures(datetime.fromtimestamp(day * DAY_SECONDS, UTC).date().isoformat(), days[day]) for day in sorted(days)
+    ]
 
 
 def _ends(journal: Database, where: ReportFilter) -> list[Row]:
-    source = sql.choose(where, sql.BY_END, sql.ENDS)
-    clause, values = source.clause(where, also="kind <> ''")
-    day = "day" if source is sql.BY_END else f"CAST(FLOOR(ended_at / {DAY}) AS BIGINT)"
+    source = sql.choose_source(where, sql.BY_END, sql.ENDS)
+    clause, values = source.clause(where, condition="kind <> ''")
+    day = "day" if source is sql.BY_END else f"CAST(FLOOR(ended_at / {DAY_SECONDS}) AS BIGINT)"
     return journal.read(
         f"SELECT {day}, status, SUM(n), SUM(recovery), SUM(asked), SUM(escalated)"  # noqa: S608  # our own names
         f" FROM {source.table}{clause} GROUP BY 1, 2",
@@ -58,10 +60,13 @@ def _ends(journal: Database, where: ReportFilter) -> list[Row]:
 
 
 def _figures(day: str, ends: Iterable[Row]) -> Figures:
-    incidents = recovered = alone = asked = escalated = 0
-    took = 0.0
-    for _, status, n, seconds, people, handed in ends:
-        incidents, asked, escalated = incidents + int(n), asked + int(people), escalated + int(handed)
+    incidents = recovered = unassisted = asked = escalated = 0
+    total_seconds = 0.0
+    for _, status, n, seconds, n_asked, n_escalated in ends:
+        incidents, asked, escalated = incidents + int(n), asked + int(n_asked), escalated + int(n_escalated)
         if status == Status.RECOVERED:
-            recovered, alone, took = recovered + int(n), alone + int(n) - int(people), took + float(seconds)
-    return Figures(day, incidents, recovered, alone, asked, escalated, took / recovered if recovered else None)
+            recovered += int(n)
+            unassisted += int(n) - int(n_asked)
+            total_seconds += float(seconds)
+    mean = total_seconds / recovered if recovered else None
+    return Figures(day, incidents, recovered, unassisted, asked, escalated, mean)

@@ -1,7 +1,7 @@
-"""Lists for people to look through: sessions, incidents and what belongs to them, a page at a time.
+"""Paginated lists of sessions, incidents and their details.
 
-A page ends with a mark (`after`) that the next one begins at, so that nothing is counted off again, and rows that
-come in meanwhile shift nothing.
+Pagination is by keyset: a page ends with a cursor (`after`) at which the next one begins, so that rows inserted
+meanwhile do not shift the pages.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from rung.store.backends.port import Database, Row
 
 R = TypeVar("R")
-LIMIT: Final = 50
-MOST: Final = 1_000
-COUNTED: Final = 10_001  # rows that are counted, at most
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 1_000
+MAX_COUNTED_ROWS: Final = 10_001  # a page's total is not counted further
 ACTIVE: Final = "active"
-MARKS: Final = 200  # groups of failures that a text is looked for in
-DENSE: Final = 5_000  # failures in them from which looking through the latest incidents is quicker
+MAX_SEARCH_GROUPS: Final = 200  # failure groups that a text search considers
+SCAN_MIN_FAILURES: Final = 5_000  # matches from which scanning the latest incidents beats the index
 
 
 class SessionSort(StrEnum):
-    """What sessions are ordered by, the most or latest first."""
+    """Sort order of sessions, highest or latest first."""
 
     TOUCHED = "touched"
     BEGAN = "began"
@@ -50,14 +50,14 @@ class SessionSort(StrEnum):
 
 
 class IncidentSort(StrEnum):
-    """What incidents are ordered by, the most or latest first."""
+    """Sort order of incidents, highest or latest first."""
 
     OPENED = "opened"
     DOLLARS = "dollars"
     ATTEMPTS = "attempts"
 
 
-_SORTED: Final[Mapping[StrEnum, str]] = {
+_SORT_COLUMNS: Final[Mapping[StrEnum, str]] = {
     SessionSort.TOUCHED: "touched_at",
     SessionSort.BEGAN: "began_at",
     SessionSort.DOLLARS: "dollars",
@@ -67,53 +67,55 @@ _SORTED: Final[Mapping[StrEnum, str]] = {
     IncidentSort.DOLLARS: "dollars",
     IncidentSort.ATTEMPTS: "attempts",
 }
-_MARKS: Final = r"""
+_GROUPS_WITH_TEXT: Final = r"""
     SELECT fingerprint, SUM(count) FROM failure_group WHERE lower(message) LIKE ? ESCAPE '\'
      GROUP BY fingerprint ORDER BY 2 DESC, 1 LIMIT ?"""
 _WAITING: Final = "EXISTS (SELECT 1 FROM ask WHERE ask.incident = incident.id AND ask.state = 'waiting')"
 
 
 class _ListingConditions:
-    """Conditions with their values."""
+    """WHERE conditions with their values."""
 
     def __init__(self, **equal: str | None) -> None:
-        self.terms: list[str] = []
+        self.conditions: list[str] = []
         self.values: list[Any] = []
         for name, value in equal.items():
             if value is not None:
-                self.also(f"{name} = ?", value)
+                self.add(f"{name} = ?", value)
 
-    def also(self, term: str, *values: Any) -> None:
-        self.terms.append(term)
+    def add(self, condition: str, *values: Any) -> None:
+        self.conditions.append(condition)
         self.values += values
 
     def __str__(self) -> str:
-        return " WHERE " + " AND ".join(self.terms) if self.terms else ""
+        return " WHERE " + " AND ".join(self.conditions) if self.conditions else ""
 
 
 def sessions(
     journal: Database, *, status: str | None = None, project: str | None = None, model: str | None = None,
-    text: str | None = None, since: float | None = None, sort: SessionSort = SessionSort.TOUCHED, limit: int = LIMIT,
+    text: str | None = None, since: float | None = None, sort: SessionSort = SessionSort.TOUCHED, limit: int = DEFAULT_LIMIT,
     after: str = "",
 ) -> Page[SessionRow]:  # fmt: skip
-    """The sessions. `status` may also be `active`: not ended. `text` is looked for in names, model and the last failure's message."""
+    """Return a page of sessions. `status` may be `active` (not ended); `text` searches names, model and last message."""
     where = _ListingConditions(project=project, model=model)
     if status == ACTIVE:
-        where.also("status IN ('working', 'recovering', 'waiting')")
+        where.add("status IN ('working', 'recovering', 'waiting')")
     elif status is not None:
-        where.also("status = ?", status)
+        where.add("status = ?", status)
     if since is not None:
-        where.also("touched_at >= ?", since)
+        where.add("touched_at >= ?", since)
     if text:
         like = _like(text)
-        named = ("id", "project", "agent", "model", "message")
-        where.also("(" + " OR ".join(rf"lower({name}) LIKE ? ESCAPE '\'" for name in named) + ")", *[like] * len(named))
-    rows, mark, total = _page(journal, "session", SessionRow._fields, where, _SORTED[sort], limit, after)
-    return Page([SessionRow(*row) for row in rows], mark, total)
+        searched = ("id", "project", "agent", "model", "message")
+        where.add(
+            "(" + " OR ".join(rf"lower({name}) LIKE ? ESCAPE '\'" for name in searched) + ")", *[like] * len(searched)
+        )
+    rows, cursor, total = _page(journal, "session", SessionRow._fields, where, _SORT_COLUMNS[sort], limit, after)
+    return Page([SessionRow(*row) for row in rows], cursor, total)
 
 
 def session(journal: Database, name: str) -> SessionRow | None:
-    """One session; None: nobody told of it."""
+    """Return one session; None when it is unknown."""
     rows = journal.read(f"SELECT {', '.join(SessionRow._fields)} FROM session WHERE id = ?", (name,))  # noqa: S608  # our own names
     return SessionRow(*rows[0]) if rows else None
 
@@ -123,56 +125,64 @@ def incidents(
     kind: str | None = None, session: str | None = None, fingerprint: str | None = None, parent: str | None = None,
     rung: str | None = None, tool: str | None = None, prompt: str | None = None, pattern: str | None = None,
     text: str | None = None, since: float | None = None, until: float | None = None, troubled: bool = True,
-    sort: IncidentSort = IncidentSort.OPENED, limit: int = LIMIT, after: str = "",
+    sort: IncidentSort = IncidentSort.OPENED, limit: int = DEFAULT_LIMIT, after: str = "",
 ) -> Page[IncidentRow]:  # fmt: skip
-    """The incidents: those in which anything failed, or with `troubled=False` every call.
+    """Return a page of incidents with a failure, or with `troubled=False` of all.
 
-    `status` may also be `waiting`: for an answer. `text` is an incident's id, a session's name, or part of the message of its first failure (as it was first seen: numbers in it may be others).
+    `status` may be `waiting` (for an answer). `text` is an incident's id, a session's id, or part of the message of
+    its first failure as it was first seen: numbers in it may differ.
     """
-    same = {"project": project, "kind": kind, "session": session, "fingerprint": fingerprint, "parent": parent}
-    where = _ListingConditions(**same, model=model, rung=rung)
+    equal = {"project": project, "kind": kind, "session": session, "fingerprint": fingerprint, "parent": parent}
+    where = _ListingConditions(**equal, model=model, rung=rung)
     if tool is not None:
-        where.also("id IN (SELECT incident FROM attempt WHERE tool = ? AND ok = 0)", tool)
+        where.add("id IN (SELECT incident FROM attempt WHERE tool = ? AND ok = 0)", tool)
     if prompt is not None:
-        where.also("id IN (SELECT incident FROM attempt WHERE prompt = ? AND ok = 0)", prompt)
+        where.add("id IN (SELECT incident FROM attempt WHERE prompt = ? AND ok = 0)", prompt)
     if pattern is not None:
-        where.also("pattern IN (SELECT id FROM pattern WHERE text = ?)", pattern)
+        where.add("pattern IN (SELECT id FROM pattern WHERE text = ?)", pattern)
     if troubled:
-        where.also("failures > 0")
+        where.add("failures > 0")
     if status == "waiting":
-        where.also("id IN (SELECT incident FROM ask WHERE state = 'waiting')")
+        where.add("id IN (SELECT incident FROM ask WHERE state = 'waiting')")
     elif status is not None:
-        where.also("status = ?", status)
+        where.add("status = ?", status)
     for sign, moment in ((">=", since), ("<", until)):
         if moment is not None:
-            where.also(f"opened_at {sign} ?", moment)
+            where.add(f"opened_at {sign} ?", moment)
     if text:
-        _look_for(journal, text, where)
+        _add_text_search(journal, text, where)
     columns = [_WAITING if name == "waiting" else name for name in IncidentRow._fields]
-    rows, mark, total = _page(journal, "incident", columns, where, _SORTED[sort], limit, after)
-    return Page([_incident(row) for row in rows], mark, total)
+    rows, cursor, total = _page(journal, "incident", columns, where, _SORT_COLUMNS[sort], limit, after)
+    return Page([_incident(row) for row in rows], cursor, total)
 
 
 def incident(journal: Database, name: str) -> IncidentRow | None:
-    """One incident; None: nobody told of it."""
+    """Return one incident; None when it is unknown."""
     columns = ", ".join(_WAITING if column == "waiting" else column for column in IncidentRow._fields)
     rows = journal.read(f"SELECT {columns} FROM incident WHERE id = ?", (name,))  # noqa: S608  # our own names
     return _incident(rows[0]) if rows else None
 
 
 def attempts(
-    journal: Database, *, session: str | None = None, incident: str | None = None, limit: int = LIMIT, after: str = ""
+    journal: Database,
+    *,
+    session: str | None = None,
+    incident: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+    after: str = "",
 ) -> Page[AttemptRow]:
-    """The attempts of a session or an incident, the latest first."""
+    """Return a page of the attempts of a session or an incident, the latest first."""
     if session is None and incident is None:
-        raise ConfigError("attempts", None, "those of a session or of an incident")
+        raise ConfigError("attempts", None, "a session or an incident")
     where = _ListingConditions(session=session, incident=incident)
-    rows, mark, total = _page(journal, "attempt", AttemptRow._fields, where, "at", limit, after, key=("incident", "n"))
-    return Page([AttemptRow(*row)._replace(ok=bool(row[12])) for row in rows], mark, total)
+    rows, cursor, total = _page(
+        journal, "attempt", AttemptRow._fields, where, "at", limit, after, key=("incident", "n")
+    )
+    return Page([AttemptRow(*row)._replace(ok=bool(row[12])) for row in rows], cursor, total)
 
 
 def levels(journal: Database, incident: str) -> list[LevelRow]:
-    """The rungs an incident stood on, in their order."""
+    """Return the rung history of an incident, in order."""
     return [
         LevelRow(*row) for row in _all(journal, "level", LevelRow._fields, _ListingConditions(incident=incident), "n")
     ]
@@ -181,53 +191,53 @@ def levels(journal: Database, incident: str) -> list[LevelRow]:
 def model_changes(
     journal: Database, *, session: str | None = None, incident: str | None = None
 ) -> list[ModelChangeRow]:
-    """The hand-overs of a session or an incident, in their order."""
+    """Return the model changes of a session or an incident, in order."""
     where = _ListingConditions(session=session, incident=incident)
     return [ModelChangeRow(*row) for row in _all(journal, "model_change", ModelChangeRow._fields, where, "at, n")]
 
 
 def model_uses(journal: Database, session: str) -> list[ModelUse]:
-    """What each model did and cost in a session, the dearest first."""
+    """Return the attempts and cost of each model in a session, the most expensive first."""
     where = _ListingConditions(session=session)
     return [ModelUse(*row) for row in _all(journal, "session_model", ModelUse._fields, where, "dollars DESC, model")]
 
 
 def asks(
     journal: Database, *, state: str | None = "waiting", project: str | None = None, session: str | None = None,
-    incident: str | None = None, limit: int = LIMIT,
+    incident: str | None = None, limit: int = DEFAULT_LIMIT,
 ) -> list[AskRow]:  # fmt: skip
-    """Questions to people, the oldest first; by default those that wait for an answer."""
+    """Return questions to operators, the oldest first; by default those that wait for an answer."""
     where = _ListingConditions(state=state, project=project, session=session, incident=incident)
-    rows = _all(journal, "ask", AskRow._fields, where, f"at, incident, n LIMIT {_checked(limit)}")
-    return [AskRow(*row)._replace(options=[(one, words) for one, words in json.loads(row[6])]) for row in rows]
+    rows = _all(journal, "ask", AskRow._fields, where, f"at, incident, n LIMIT {_check_limit(limit)}")
+    return [AskRow(*row)._replace(options=[(name, text) for name, text in json.loads(row[6])]) for row in rows]
 
 
 def crashes(
     journal: Database, *, project: str | None = None, session: str | None = None, since: float | None = None,
-    limit: int = LIMIT,
+    limit: int = DEFAULT_LIMIT,
 ) -> list[CrashRow]:  # fmt: skip
-    """Hooks, listeners, checks and checkpoints that broke, the latest first."""
+    """Return crashes of hooks, listeners, checks and checkpoints, the latest first."""
     where = _ListingConditions(project=project, session=session)
     if since is not None:
-        where.also("at >= ?", since)
-    rows = _all(journal, "crash", CrashRow._fields, where, f"at DESC, incident, n LIMIT {_checked(limit)}")
+        where.add("at >= ?", since)
+    rows = _all(journal, "crash", CrashRow._fields, where, f"at DESC, incident, n LIMIT {_check_limit(limit)}")
     return [CrashRow(*row) for row in rows]
 
 
 def projects(journal: Database) -> list[ProjectRow]:
-    """All projects, the last touched first."""
+    """Return all projects, the most recently active first."""
     return [
         ProjectRow(*row)
         for row in _all(journal, "project", ProjectRow._fields, _ListingConditions(), "touched_at DESC, id")
     ]
 
 
-# -- how ------------------------------------------------------------------------------------------------
+# -- pages ----------------------------------------------------------------------------------------------
 
 
 def _incident(row: Row) -> IncidentRow:
-    made = IncidentRow(*row)
-    return made._replace(waiting=bool(made.waiting))
+    incident_row = IncidentRow(*row)
+    return incident_row._replace(waiting=bool(incident_row.waiting))
 
 
 def _all(journal: Database, table: str, columns: Sequence[str], where: _ListingConditions, order: str) -> list[Row]:
@@ -238,64 +248,64 @@ def _page(
     journal: Database, table: str, columns: Sequence[str], where: _ListingConditions, sort: str, limit: int, after: str,
     key: tuple[str, ...] = ("id",),
 ) -> tuple[list[Row], str, int]:  # fmt: skip
-    """A page of rows, the most first, the mark of its end, and how many there are on all pages."""
+    """Return a page of rows in descending order, the cursor of the next page, and the total number of rows."""
     order = (sort, *key)
-    counted = f"SELECT 1 AS one FROM {table}{where} LIMIT {COUNTED}"  # noqa: S608  # our own names
-    ((total,),) = journal.read(f"SELECT count(*) FROM ({counted}) AS found", where.values)  # noqa: S608  # our own names
+    counted_rows = f"SELECT 1 AS one FROM {table}{where} LIMIT {MAX_COUNTED_ROWS}"  # noqa: S608  # our own names
+    ((total,),) = journal.read(f"SELECT count(*) FROM ({counted_rows}) AS found", where.values)  # noqa: S608  # our own names
     if after:
-        last = _place(after, sort, len(order))
-        where.also(f"({', '.join(order)}) < ({', '.join('?' * len(order))})", *last)
+        last = _decode_cursor(after, sort, len(order))
+        where.add(f"({', '.join(order)}) < ({', '.join('?' * len(order))})", *last)
     ordered = ", ".join(f"{name} DESC" for name in order)
-    wanted = [*columns, *order]
+    selected = [*columns, *order]
     rows = journal.read(
-        f"SELECT {', '.join(wanted)} FROM {table}{where} ORDER BY {ordered} LIMIT {_checked(limit) + 1}",  # noqa: S608  # our own names
+        f"SELECT {', '.join(selected)} FROM {table}{where} ORDER BY {ordered} LIMIT {_check_limit(limit) + 1}",  # noqa: S608  # our own names
         where.values,
     )
     width = len(columns)
-    mark = _mark(sort, rows[limit - 1][width:]) if len(rows) > limit else ""
-    return [row[:width] for row in rows[:limit]], mark, int(total)
+    cursor = _encode_cursor(sort, rows[limit - 1][width:]) if len(rows) > limit else ""
+    return [row[:width] for row in rows[:limit]], cursor, int(total)
 
 
-def _mark(sort: str, place: Sequence[Any]) -> str:
-    return urlsafe_b64encode(json.dumps([sort, *place], separators=(",", ":")).encode()).decode().rstrip("=")
+def _encode_cursor(sort: str, key: Sequence[Any]) -> str:
+    return urlsafe_b64encode(json.dumps([sort, *key], separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def _place(after: str, sort: str, width: int) -> list[Any]:
+def _decode_cursor(after: str, sort: str, width: int) -> list[Any]:
     try:
-        found = json.loads(urlsafe_b64decode(after + "=" * (-len(after) % 4)))
+        decoded = json.loads(urlsafe_b64decode(after + "=" * (-len(after) % 4)))
     except ValueError:
-        found = None
-    if not isinstance(found, list) or len(found) != width + 1 or found[0] != sort:
-        raise ConfigError("after", after, f"what a page of this list, ordered by {sort}, ended with")
-    if not all(_is_value(part) for part in found[1:]) or isinstance(found[1], str):
-        raise ConfigError("after", after, "what a page of this list ended with")
-    return found[1:]
+        decoded = None
+    if not isinstance(decoded, list) or len(decoded) != width + 1 or decoded[0] != sort:
+        raise ConfigError("after", after, f"the `after` of a page of this list, ordered by {sort}")
+    if not all(_is_comparable(part) for part in decoded[1:]) or isinstance(decoded[1], str):
+        raise ConfigError("after", after, "the `after` of a page of this list")
+    return decoded[1:]
 
 
-def _is_value(part: object) -> bool:
-    """Something a store can compare with: no number larger than its own."""
+def _is_comparable(part: object) -> bool:
+    """Return whether a store can compare its values with this one: a text or a 64-bit number."""
     return isinstance(part, str) or (is_number(part, -1e300) and abs(part) < 1 << 63)  # type: ignore[arg-type]
 
 
-def _checked(limit: int) -> int:
-    if not 1 <= limit <= MOST:
-        raise ConfigError("limit", limit, f"1 to {MOST}")
+def _check_limit(limit: int) -> int:
+    if not 1 <= limit <= MAX_LIMIT:
+        raise ConfigError("limit", limit, f"1 to {MAX_LIMIT}")
     return limit
 
 
 def _like(text: str) -> str:
-    """The text as a pattern that finds it anywhere; what is a joker in a pattern stands for itself."""
+    """Return a LIKE pattern that finds a text anywhere, with its wildcards escaped."""
     return "%" + text.lower().replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%"
 
 
-def _look_for(journal: Database, text: str, where: _ListingConditions) -> None:
-    """Narrow incidents to those a text names. Messages are looked for in the groups: there are few of them."""
-    groups = journal.read(_MARKS, (_like(text), MARKS))
-    # Joined with an empty text the column is not looked up in its index: where most match, the latest are soon found.
-    column = "fingerprint || ''" if sum(int(n) for _, n in groups) > DENSE else "fingerprint"
-    terms = ["id = ?", "session = ?"]
+def _add_text_search(journal: Database, text: str, where: _ListingConditions) -> None:
+    """Filter incidents by a text. Messages are searched in the failure groups, of which there are few."""
+    groups = journal.read(_GROUPS_WITH_TEXT, (_like(text), MAX_SEARCH_GROUPS))
+    # Appending '' disables the column's index: when most incidents match, scanning the latest is faster.
+    column = "fingerprint || ''" if sum(int(n) for _, n in groups) > SCAN_MIN_FAILURES else "fingerprint"
+    conditions = ["id = ?", "session = ?"]
     values: list[Any] = [text, text]
     if groups:
-        terms.append(f"{column} IN ({', '.join('?' * len(groups))})")
-        values += [mark for mark, _ in groups]
-    where.also(f"({' OR '.join(terms)})", *values)
+        conditions.append(f"{column} IN ({', '.join('?' * len(groups))})")
+        values += [fingerprint for fingerprint, _ in groups]
+    where.add(f"({' OR '.join(conditions)})", *values)

@@ -1,4 +1,4 @@
-"""The rows of the lists: what a page, a table or an API shows of sessions, incidents and what belongs to them."""
+"""Rows of the lists, as the dashboard, the CLI and the API show them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ R = TypeVar("R")
 
 
 class Page(NamedTuple, Generic[R]):
-    """Some rows of a list, and where the next ones begin: give that as `after`; empty: these were the last.
+    """Page of a list. Pass `after` to get the next page; it is empty on the last one.
 
-    `total` is how many there are on all pages; from ten thousand on they are not counted to the end.
+    `total` is the number of rows on all pages, counted up to ten thousand.
     """
 
     rows: list[R]
@@ -19,13 +19,13 @@ class Page(NamedTuple, Generic[R]):
 
 
 class SessionRow(NamedTuple):
-    """A session of an agent. `status`: working, recovering, waiting, or how its last incident ended."""
+    """Agent session. `status`: working, recovering, waiting, or how its last incident ended."""
 
     id: str
     project: str
     agent: str
     model: str
-    former: str  # the model before this one; empty: it never changed
+    former: str  # the previous model; empty when it never changed
     status: str
     kind: str  # of its last failure
     message: str
@@ -38,7 +38,7 @@ class SessionRow(NamedTuple):
 
 
 class IncidentRow(NamedTuple):
-    """A recovery. `status`: open, or how it ended; `waiting`: for a person's answer."""
+    """Incident. `status`: open, or how it ended; `waiting`: for an operator's answer."""
 
     id: str
     project: str
@@ -55,7 +55,7 @@ class IncidentRow(NamedTuple):
     kind: str  # of its first failure
     fingerprint: str
     message: str
-    rung: str  # the highest one used
+    rung: str  # highest rung used
     attempts: int
     failures: int
     asks: int
@@ -64,12 +64,12 @@ class IncidentRow(NamedTuple):
     opened_at: float
     failed_at: float | None
     ended_at: float | None
-    due_at: float | None  # when the next attempt begins, while it waits for that
+    due_at: float | None  # start of the next attempt, while it waits for it
     touched_at: float
 
 
 class AttemptRow(NamedTuple):
-    """One attempt, good or not."""
+    """Attempt, successful or failed."""
 
     incident: str
     n: int
@@ -93,13 +93,13 @@ class AttemptRow(NamedTuple):
 
 
 class LevelRow(NamedTuple):
-    """A rung that an incident stood on. `result`: open, saved, failed, forced, skipped, asked, ended."""
+    """Rung that an incident used. `result`: open, saved, failed, forced, skipped, asked, ended."""
 
     incident: str
     n: int
     place: int
     rung: str
-    kind: str  # of the failure that led there
+    kind: str  # of the failure that led to it
     entered_at: float
     left_at: float | None
     tries: int
@@ -109,7 +109,7 @@ class LevelRow(NamedTuple):
 
 
 class ModelChangeRow(NamedTuple):
-    """A hand-over to another model or agent: what it was thought to cost, and what it did."""
+    """Change to another model or agent, with its estimated and actual cost."""
 
     incident: str
     n: int
@@ -126,7 +126,7 @@ class ModelChangeRow(NamedTuple):
 
 
 class ModelUse(NamedTuple):
-    """What a model did and cost in a session."""
+    """Attempts and cost of a model in a session."""
 
     session: str
     model: str
@@ -137,7 +137,7 @@ class ModelUse(NamedTuple):
 
 
 class AskRow(NamedTuple):
-    """A question to a person. `options`: the id and the words of each; `state`: waiting, answered, over."""
+    """Question to an operator. `options`: id and text of each; `state`: waiting, answered, over."""
 
     incident: str
     n: int
@@ -154,7 +154,7 @@ class AskRow(NamedTuple):
 
 
 class CrashRow(NamedTuple):
-    """A listener, hook, check or checkpoint that broke."""
+    """Crash of a listener, hook, check or checkpoint."""
 
     incident: str
     n: int
@@ -166,7 +166,7 @@ class CrashRow(NamedTuple):
 
 
 class ProjectRow(NamedTuple):
-    """A project and all that was done in it."""
+    """Project and its totals."""
 
     id: str
     incidents: int
@@ -178,7 +178,7 @@ class ProjectRow(NamedTuple):
 
 
 class TopMessage(NamedTuple):
-    """An error seen often, and which share of all failures it is."""
+    """Frequent error and its share of all failures."""
 
     message: str
     seen: int
@@ -189,17 +189,17 @@ class TopMessage(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """How well it goes without people. An incident counts on the day it ended, if anything failed in it."""
+    """Recovery figures of a day or time range; incidents with a failure count on the day they ended."""
 
-    day: str  # ISO, UTC; empty: all the time asked for
+    day: str  # ISO date, UTC; empty for the whole time range
     incidents: int
     recovered: int
-    auto_recovered: int  # nobody was asked
-    interventions: int  # incidents in which a person was asked
-    escalated: int  # incidents that were stuck and went to another model or agent
-    mean_seconds: float | None  # from the first failure to the recovery; None: there was none
+    auto_recovered: int  # without asking an operator
+    interventions: int  # incidents in which an operator was asked
+    escalated: int  # incidents that moved to another model or agent
+    mean_seconds: float | None  # from the first failure to the recovery; None without recoveries
 
     @property
     def auto_share(self) -> float | None:
-        """Recovered without anybody's help, among the incidents with a failure; None: there were none."""
+        """Share of incidents with a failure that recovered without an operator; None without such incidents."""
         return self.auto_recovered / self.incidents if self.incidents else None

@@ -1,4 +1,4 @@
-"""Queries that follow the journal: events and audited acts after a position, for the event stream and `rung log`."""
+"""Queries that follow the journal: events and audit entries after a position, for the event stream and `rung log`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import Readable
 
-PAGE: Final = 1_000
+PAGE_EVENTS: Final = 1_000
 _NO_END: Final = 2**62
 _STREAMED: Final = """
     SELECT e.seq, e.incident, e.n, e.at, e.name, e.body,
@@ -29,7 +29,7 @@ _FILTERS: Final = {
 
 
 class StreamedEvent(NamedTuple):
-    """One event with its position in the journal and its incident's state."""
+    """Event with its position in the journal and its incident's state."""
 
     seq: int
     incident: str
@@ -43,7 +43,7 @@ class StreamedEvent(NamedTuple):
 
 
 class AuditedAct(NamedTuple):
-    """One entry of the audit trail, without its details."""
+    """Entry of the audit trail, without its details."""
 
     seq: int
     at: float
@@ -53,7 +53,7 @@ class AuditedAct(NamedTuple):
 
 
 class LoggedEvent(NamedTuple):
-    """One event with its position in the journal and the number of the attempt it ended."""
+    """Event with its position in the journal and the number of the attempt it ended."""
 
     seq: int
     incident: str
@@ -64,24 +64,24 @@ class LoggedEvent(NamedTuple):
 
 
 def last_event(database: Readable) -> int:
-    """Position of the last event; 0 when there is none."""
+    """Return the position of the last event; 0 when there is none."""
     ((seq,),) = database.read("SELECT COALESCE(MAX(seq), 0) FROM event")
     return int(seq)
 
 
 def last_act(database: Readable) -> int:
-    """Position of the last entry of the audit trail; 0 when there is none."""
+    """Return the position of the last audit entry; 0 when there is none."""
     ((seq,),) = database.read("SELECT COALESCE(MAX(seq), 0) FROM audit")
     return int(seq)
 
 
 def streamed_events(database: Readable, after: int, limit: int, upto: int = _NO_END) -> list[StreamedEvent]:
-    """Events after a position, in order."""
+    """Return the events after a position, in order."""
     return [StreamedEvent(*row) for row in database.read(_STREAMED, (after, upto, limit))]
 
 
 def acts_after(database: Readable, after: int, limit: int) -> list[AuditedAct]:
-    """Entries of the audit trail after a position, in order."""
+    """Return the audit entries after a position, in order."""
     rows = database.read(
         "SELECT seq, at, who, action, subject FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
     )
@@ -89,14 +89,14 @@ def acts_after(database: Readable, after: int, limit: int) -> list[AuditedAct]:
 
 
 def latest_events(database: Readable, filters: Mapping[str, str | None], upto: int, limit: int) -> list[LoggedEvent]:
-    """Latest events up to a position, in order. Filters: project, session, kind of a failure in the incident."""
+    """Return the latest events up to a position, in order. Filters: project, session, kind of any failure."""
     return _logged(database, filters, ["e.seq <= ?"], [upto], f"DESC LIMIT {limit}")[::-1]
 
 
 def events_between(
-    database: Readable, filters: Mapping[str, str | None], after: int, upto: int, page: int = PAGE
+    database: Readable, filters: Mapping[str, str | None], after: int, upto: int, page: int = PAGE_EVENTS
 ) -> Iterator[LoggedEvent]:
-    """Events after one position and up to another, in order, read in pages."""
+    """Yield the events after one position and up to another, in order, read in pages."""
     while rows := _logged(database, filters, ["e.seq > ?", "e.seq <= ?"], [after, upto], f"ASC LIMIT {page}"):
         yield from rows
         after = rows[-1].seq

@@ -1,4 +1,4 @@
-"""The rows of the reports. Every count of failures has its attempts beside it."""
+"""Rows of the reports. Every number of failures comes with its number of attempts."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ if TYPE_CHECKING:
 
 
 class Rate(NamedTuple):
-    """How often something failed, of how many attempts."""
+    """Attempts and failures of one key."""
 
     key: str
     attempts: int
     failures: int
-    dollars: float  # of the attempts; where they are counted by kind or tool, of the failures
+    dollars: float  # of the attempts; by kind or tool, of the failures
 
     @property
     def rate(self) -> float:
-        """Failures among the attempts, 0 to 1."""
+        """Share of failed attempts, 0 to 1."""
         return self.failures / self.attempts if self.attempts else 0.0
 
 
 class TrendPoint(NamedTuple):
-    """One hour or day: when it began, and what was counted in it."""
+    """Attempts and failures of one hour or day; `at` is its start."""
 
     at: float
     attempts: int
@@ -31,14 +31,14 @@ class TrendPoint(NamedTuple):
 
 
 class MessageCountRow(NamedTuple):
-    """One failure seen again and again; `seen` and `share` are of the time asked for."""
+    """Failure and its occurrences; `seen` and `share` refer to the time range."""
 
     project: str
     fingerprint: str
     kind: str
     message: str
     seen: int
-    share: float  # of all failures in that time
+    share: float  # of all failures in the time range
     first_at: float
     last_at: float
     example: str
@@ -46,7 +46,7 @@ class MessageCountRow(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """How incidents ended that began with a failure of this kind."""
+    """Endings of the incidents whose first failure has this kind."""
 
     kind: str
     incidents: int
@@ -54,19 +54,19 @@ class Recovery(NamedTuple):
     partial: int
     blocked: int
     failed: int
-    mean_seconds: float | None  # from the first failure to the recovery; None: there was none
+    mean_seconds: float | None  # from the first failure to the recovery; None without recoveries
     dollars: float
     asks: int
     escalations: int
 
     @property
     def rate(self) -> float:
-        """Recovered among the incidents, 0 to 1."""
+        """Share of recovered incidents, 0 to 1."""
         return self.recovered / self.incidents if self.incidents else 0.0
 
 
 class RungTime(NamedTuple):
-    """How well a rung recovers, and how long after the first failure. `looked_at`: recoveries the mean is of."""
+    """Successes of a rung and its mean recovery time; `looked_at` is the number of recoveries in the mean."""
 
     rung: str
     tried: int
@@ -76,7 +76,7 @@ class RungTime(NamedTuple):
 
 
 class RungEffect(NamedTuple):
-    """What a rung, prompt and model achieved together, at what price. Empty: not told apart, or none."""
+    """Tries, successes and cost of a rung, prompt and model; a field that is not grouped by is empty."""
 
     rung: str
     prompt: str
@@ -89,12 +89,12 @@ class RungEffect(NamedTuple):
 
     @property
     def dollars_each(self) -> float | None:
-        """What one that was saved cost, the tries in vain included."""
+        """Cost per success, including failed tries; None without successes."""
         return self.dollars / self.saved if self.saved else None
 
 
 class Latency(NamedTuple):
-    """How long a model's attempts take, in seconds, to within 9 %."""
+    """Latency percentiles of a model's attempts in seconds, accurate to 9 %."""
 
     model: str
     attempts: int
@@ -104,7 +104,7 @@ class Latency(NamedTuple):
 
 
 class StuckSession(NamedTuple):
-    """A session stuck in recovery. `score`: of 100 attempts so many were the same failure once more."""
+    """Session stuck in recovery. `score`: percentage of attempts that repeated the same failure."""
 
     session: str
     project: str
@@ -114,7 +114,7 @@ class StuckSession(NamedTuple):
     repeats: int
     failures: int
     attempts: int
-    seconds: float  # spent on that failure
+    seconds: float  # spent on the repeated failure
     dollars: float
     first_at: float
     last_at: float
@@ -122,7 +122,7 @@ class StuckSession(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Everything in a handful of numbers. An incident is troubled when anything failed in it."""
+    """Totals of the time range. An incident is troubled when it has a failure."""
 
     attempts: int
     failures: int
@@ -130,12 +130,12 @@ class Totals(NamedTuple):
     incidents: int
     troubled: int
     recovered: int
-    auto_recovered: int  # without asking anybody
+    auto_recovered: int  # without asking an operator
     partial: int
     blocked: int
     failed: int
     asks: int  # questions
-    asked: int  # incidents with any
-    escalations: int  # hand-overs to another model or agent
-    escalated: int  # incidents with any
+    asked: int  # incidents with a question
+    escalations: int  # changes to another model or agent
+    escalated: int  # incidents with an escalation
     mean_seconds: float | None

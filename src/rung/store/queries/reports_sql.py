@@ -1,4 +1,4 @@
-"""What a report may be narrowed to and grouped by, and the SQL for that: our own names, the user's values bound."""
+"""Filters and groupings of reports and their SQL: fixed column names, user values as bound parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.domain.errors import ConfigError
-from rung.store.read_models.batch import DAY, HOUR
+from rung.store.read_models.batch import DAY_SECONDS, HOUR_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFilter:
-    """What a report is about; what is left out is not narrowed. An empty text is a value: the unnamed project.
+    """Filter of a report; None does not filter. An empty text is a value: the unnamed project.
 
-    `since` counts, `until` does not. Counts are kept by the hour or by the day (UTC): one of which a part is
-    asked for counts as a whole, unless a model or session makes the report read the attempts themselves.
+    `since` is inclusive, `until` exclusive. Counts are stored by hour or day (UTC): a partly covered hour or day
+    counts as a whole, unless a filter by model or session makes the report read the attempts themselves.
     """
 
     since: float | None = None
@@ -38,7 +38,7 @@ class ReportFilter:
 
 
 class GroupBy(StrEnum):
-    """What failures are counted by."""
+    """Axis by which failures are counted."""
 
     KIND = "kind"
     MODEL = "model"
@@ -46,12 +46,12 @@ class GroupBy(StrEnum):
     DAY = "day"
     HOUR = "hour"
     TOOL = "tool"
-    PROMPT = "prompt"  # the recovery prompt that was given
-    PATTERN = "pattern"  # how the caller's own prompt begins
+    PROMPT = "prompt"  # id of the recovery prompt
+    PATTERN = "pattern"  # masked beginning of the caller's prompt
 
 
 class ReportPart(StrEnum):
-    """What the work of the rungs is told apart by."""
+    """Axis by which rung effects are grouped."""
 
     RUNG = "rung"
     PROMPT = "prompt"
@@ -59,7 +59,7 @@ class ReportPart(StrEnum):
     KIND = "kind"
 
 
-# A choice to the SQL it stands for. `hour / 24` is a day: whole numbers divide to whole numbers in both stores.
+# SQL expression of each axis. `hour / 24` is a day: both stores divide integers to integers.
 AXES: Final[Mapping[GroupBy, str]] = {
     GroupBy.KIND: "kind",
     GroupBy.MODEL: "model",
@@ -77,72 +77,74 @@ PARTS: Final[Mapping[ReportPart, str]] = {
     ReportPart.KIND: "kind",
 }
 
-Field = str  # of Filter
+Field = str  # name of a field of ReportFilter
 
 
 class ReportSource(NamedTuple):
-    """Where a report reads: a table of counts, or rows in its shape; which filters it knows, and how."""
+    """Source of a report: a table of counts, or rows of the same shape, with the filters it supports."""
 
     table: str
-    period: int  # seconds; 0: moments
-    clock: str  # the column in which time is kept
-    columns: Mapping[Field, str]
+    period: int  # seconds per unit of the time column; 0 for timestamps
+    time_column: str
+    columns: Mapping[Field, str]  # filter to column
 
-    def answers(self, where: ReportFilter, *, but: tuple[Field, ...] = ()) -> bool:
-        """Does it know every filter that is set?"""
+    def supports(self, where: ReportFilter, *, ignore: tuple[Field, ...] = ()) -> bool:
+        """Return whether it supports every filter that is set."""
         return all(
-            name in self.columns or name in but
+            name in self.columns or name in ignore
             for name in ("project", "model", "kind", "session")
             if getattr(where, name) is not None
         )
 
-    def clause(self, where: ReportFilter, *, but: tuple[Field, ...] = (), also: str = "") -> tuple[str, list[Any]]:
-        """The WHERE clause with its values; fields in `but` are the query's own affair."""
-        terms, values = ([also] if also else []), []
-        for sign, moment, whole in ((">=", where.since, floor), ("<", where.until, ceil)):
+    def clause(
+        self, where: ReportFilter, *, ignore: tuple[Field, ...] = (), condition: str = ""
+    ) -> tuple[str, list[Any]]:
+        """Return the WHERE clause with its values; fields in `ignore` are left to the query."""
+        conditions, values = ([condition] if condition else []), []
+        for sign, moment, rounded in ((">=", where.since, floor), ("<", where.until, ceil)):
             if moment is not None:
-                terms.append(f"{self.clock} {sign} ?")
-                values.append(whole(moment / self.period) if self.period else moment)
+                conditions.append(f"{self.time_column} {sign} ?")
+                values.append(rounded(moment / self.period) if self.period else moment)
         for name, column in self.columns.items():
             value = getattr(where, name)
-            if value is not None and name not in but:
-                terms.append(f"{column} = ?")
+            if value is not None and name not in ignore:
+                conditions.append(f"{column} = ?")
                 values.append(value)
-        return (" WHERE " + " AND ".join(terms) if terms else ""), values
+        return (" WHERE " + " AND ".join(conditions) if conditions else ""), values
 
 
-def _same(*names: Field) -> Mapping[Field, str]:
+def _same_names(*names: Field) -> Mapping[Field, str]:
     return {name: name for name in names}
 
 
-BY_HOUR: Final = ReportSource("by_hour", HOUR, "hour", _same("project", "model", "kind"))
-BY_PATTERN: Final = ReportSource("by_pattern", DAY, "day", _same("project"))
-BY_LATENCY: Final = ReportSource("by_latency", DAY, "day", _same("project", "model"))
-BY_MESSAGE: Final = ReportSource("by_message", DAY, "day", _same("project"))
-BY_RUNG: Final = ReportSource("by_rung", DAY, "day", _same("project", "model", "kind"))
-BY_END: Final = ReportSource("by_end", DAY, "day", _same("project", "model", "kind"))
+BY_HOUR: Final = ReportSource("by_hour", HOUR_SECONDS, "hour", _same_names("project", "model", "kind"))
+BY_PATTERN: Final = ReportSource("by_pattern", DAY_SECONDS, "day", _same_names("project"))
+BY_LATENCY: Final = ReportSource("by_latency", DAY_SECONDS, "day", _same_names("project", "model"))
+BY_MESSAGE: Final = ReportSource("by_message", DAY_SECONDS, "day", _same_names("project"))
+BY_RUNG: Final = ReportSource("by_rung", DAY_SECONDS, "day", _same_names("project", "model", "kind"))
+BY_END: Final = ReportSource("by_end", DAY_SECONDS, "day", _same_names("project", "model", "kind"))
 
-# The same shapes read off the rows themselves, for filters that the counts do not know: a session, mostly.
+# Sources of the same shape over the rows, for filters that the counts do not support, mostly a session.
 ATTEMPTS: Final = ReportSource(
     """(SELECT at, CAST(FLOOR(at / 3600) AS BIGINT) AS hour, project, model, session, kind, 1 AS n, seconds, dollars,
                tool
           FROM attempt) AS attempts""",
     0,
     "at",
-    _same("project", "model", "kind", "session"),
+    _same_names("project", "model", "kind", "session"),
 )
 PATTERNS: Final = ReportSource(
     """(SELECT a.at, a.project, a.model, a.session, a.kind, i.pattern, 1 AS n, 1 - a.ok AS failures, a.dollars
           FROM attempt a JOIN incident i ON i.id = a.incident) AS patterns""",
     0,
     "at",
-    _same("project", "model", "kind", "session"),
+    _same_names("project", "model", "kind", "session"),
 )
 MESSAGES: Final = ReportSource(
     "(SELECT at, project, model, session, fingerprint, 1 AS n FROM attempt WHERE ok = 0) AS messages",
     0,
     "at",
-    _same("project", "model", "session"),
+    _same_names("project", "model", "session"),
 )
 TRIES: Final = ReportSource(
     """(SELECT a.at, a.project, a.model, a.session, i.kind, a.rung, a.prompt, 1 AS tried,
@@ -151,7 +153,7 @@ TRIES: Final = ReportSource(
          WHERE a.rung <> '' AND i.kind <> '') AS tries""",
     0,
     "at",
-    _same("project", "model", "kind", "session"),
+    _same_names("project", "model", "kind", "session"),
 )
 ENDS: Final = ReportSource(
     """(SELECT ended_at, project, first_model AS model, session, kind, status, 1 AS n,
@@ -161,17 +163,17 @@ ENDS: Final = ReportSource(
           FROM incident WHERE ended_at IS NOT NULL) AS ends""",
     0,
     "ended_at",
-    _same("project", "model", "kind", "session"),
+    _same_names("project", "model", "kind", "session"),
 )
 
 
-_ARM: Final = "SELECT {time} AS hour, project, model, tool, kind, n, dollars FROM {table}{clause}"
+_SPAN_QUERY: Final = "SELECT {time} AS hour, project, model, tool, kind, n, dollars FROM {table}{clause}"
 
 
-def in_days(where: ReportFilter) -> tuple[str, list[Any]]:
-    """`by_hour` over this time with a row for each whole day in it: as exact, and a twentieth of the rows."""
-    first = None if where.since is None else floor(where.since / HOUR)
-    last = None if where.until is None else ceil(where.until / HOUR)
+def days_and_hours(where: ReportFilter) -> tuple[str, list[Any]]:
+    """Return `by_hour` with whole days read from `by_day`: equally exact, with a twentieth of the rows."""
+    first = None if where.since is None else floor(where.since / HOUR_SECONDS)
+    last = None if where.until is None else ceil(where.until / HOUR_SECONDS)
     first_day, last_day = (None if first is None else -(-first // 24)), (None if last is None else last // 24)
     if first_day is not None and last_day is not None and first_day >= last_day:
         spans = [("hour", "by_hour", first, last)]
@@ -181,21 +183,24 @@ def in_days(where: ReportFilter) -> tuple[str, list[Any]]:
             spans.append(("hour", "by_hour", first, first_day * 24))
         if last is not None and last_day is not None and last_day * 24 < last:
             spans.append(("hour", "by_hour", last_day * 24, last))
-    arms, values = [], []
+    queries, values = [], []
     for time, table, begin, end in spans:
         column = table.removeprefix("by_")
-        terms = [(f"{column} >= ?", begin), (f"{column} < ?", end)]
-        said = [term for term, value in terms if value is not None]
-        values += [value for _, value in terms if value is not None]
-        arms.append(_ARM.format(time=time, table=table, clause=f" WHERE {' AND '.join(said)}" if said else ""))
-    return f"({' UNION ALL '.join(arms)}) AS days", values
+        bounds = [(f"{column} >= ?", begin), (f"{column} < ?", end)]
+        conditions = [condition for condition, value in bounds if value is not None]
+        values += [value for _, value in bounds if value is not None]
+        clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        queries.append(_SPAN_QUERY.format(time=time, table=table, clause=clause))
+    return f"({' UNION ALL '.join(queries)}) AS days", values
 
 
-def choose(where: ReportFilter, *sources: ReportSource, but: tuple[Field, ...] = ()) -> ReportSource:
-    """The first source that can answer; none: which filter is in the way is said."""
+def choose_source(where: ReportFilter, *sources: ReportSource, ignore: tuple[Field, ...] = ()) -> ReportSource:
+    """Return the first source that supports the filter; raise ConfigError that names the unsupported field."""
     for source in sources:
-        if source.answers(where, but=but):
+        if source.supports(where, ignore=ignore):
             return source
-    known = sources[-1].columns
-    name = next(n for n in ("session", "kind", "model") if getattr(where, n) is not None and n not in known)
-    raise ConfigError(name, getattr(where, name), f"left out: this is kept by {', '.join(known)} and time only")
+    supported = sources[-1].columns
+    name = next(n for n in ("session", "kind", "model") if getattr(where, n) is not None and n not in supported)
+    raise ConfigError(
+        name, getattr(where, name), f"omitted: this report can only be filtered by {', '.join(supported)} and time"
+    )

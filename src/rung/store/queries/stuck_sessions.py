@@ -1,4 +1,4 @@
-"""Sessions that are stuck in recovery: the same failure again and again, and what was spent on it."""
+"""Sessions stuck in recovery: the failure they repeat, and its cost."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import Database, Row
 
-SUSPECTS: Final = 100  # sessions with the most failures, among which the spirals are looked for
-AGAIN: Final = 3  # times the same failure must have come in a session
+MAX_CANDIDATES: Final = 100  # sessions with the most failures, which are examined
+MIN_REPEATS: Final = 3  # of the same failure in a session
 
 
-def spirals(journal: Database, where: ReportFilter) -> list[StuckSession]:
-    """Sessions in which the same failure came again and again, the worst first."""
+def stuck_sessions(journal: Database, where: ReportFilter) -> list[StuckSession]:
+    """Return the sessions that repeat the same failure, the worst first."""
     sessions = sql.ReportSource("session", 0, "touched_at", {"project": "project", "session": "id"})
     clause, values = sessions.clause(
-        ReportFilter(since=where.since, project=where.project, session=where.session), also="failures >= ?"
+        ReportFilter(since=where.since, project=where.project, session=where.session), condition="failures >= ?"
     )
-    suspects = journal.read(
+    candidates = journal.read(
         f"SELECT id, project FROM session{clause} ORDER BY failures DESC, id LIMIT ?",  # noqa: S608  # our own names
-        [AGAIN, *values, SUSPECTS],
+        [MIN_REPEATS, *values, MAX_CANDIDATES],
     )
-    if not suspects:
+    if not candidates:
         return []
     attempts = sql.ReportSource("attempt", 0, "at", {"model": "model"})
-    among = f"session IN ({', '.join('?' * len(suspects))})"
-    clause, values = attempts.clause(where, also=among)
+    condition = f"session IN ({', '.join('?' * len(candidates))})"
+    clause, values = attempts.clause(where, condition=condition)
     rows = journal.read(
         f"""SELECT session, fingerprint, MIN(kind), MIN(message), count(*), SUM(seconds), SUM(dollars), MIN(at), MAX(at)
               FROM attempt{clause} GROUP BY session, fingerprint""",  # noqa: S608  # our own names
-        [*(name for name, _ in suspects), *values],
+        [*(name for name, _ in candidates), *values],
     )
-    found = _worst(rows, dict(suspects), where.kind)
-    return sorted(found, key=lambda row: (-row.score * (row.repeats - 1), row.session))[: where.limit]
+    stuck = _worst(rows, dict(candidates), where.kind)
+    return sorted(stuck, key=lambda row: (-row.score * (row.repeats - 1), row.session))[: where.limit]
 
 
 def _worst(rows: Iterable[Row], projects: dict[str, str], kind: str | None) -> Iterable[StuckSession]:
-    """Of each session the failure that came most often, if it came often enough; an empty mark is a good attempt."""
+    """Yield each session's most frequent failure, if frequent enough; an empty fingerprint is a success."""
     by_session: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_session[row[0]].append(row)
-    for session, found in by_session.items():
-        bad = [row for row in found if row[1] and (kind is None or row[2] == kind)]
-        worst = max(bad, key=lambda row: (int(row[4]), row[1]), default=None)
-        if worst is None or int(worst[4]) < AGAIN:
+    for session, session_rows in by_session.items():
+        failed = [row for row in session_rows if row[1] and (kind is None or row[2] == kind)]
+        worst = max(failed, key=lambda row: (int(row[4]), row[1]), default=None)
+        if worst is None or int(worst[4]) < MIN_REPEATS:
             continue
-        attempts, again = sum(int(row[4]) for row in found), int(worst[4])
-        _, mark, named, text, _, seconds, dollars, first, last = worst
+        attempts, repeats = sum(int(row[4]) for row in session_rows), int(worst[4])
+        _, fingerprint, worst_kind, message, _, seconds, dollars, first, last = worst
         yield StuckSession(
-            session, projects[session], mark, named, text, again,
-            sum(int(row[4]) for row in found if row[1]), attempts, float(seconds), float(dollars), first, last,
-            round(100 * (again - 1) / attempts, 1),
+            session, projects[session], fingerprint, worst_kind, message, repeats,
+            sum(int(row[4]) for row in session_rows if row[1]), attempts, float(seconds), float(dollars), first, last,
+            round(100 * (repeats - 1) / attempts, 1),
         )  # fmt: skip

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Read models: tables derived from the events, and the projector that derives them."""

@@ -1,4 +1,4 @@
-"""What is read off the events: rows that describe, and counts that add up. Nothing here is a source of truth."""
+"""Batch of changes to the read models: rows, which are replaced, and counts, which are added."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import BackendConnection
 
-HOUR: Final = 3_600
-DAY: Final = 86_400
-MESSAGE: Final = 500
+HOUR_SECONDS: Final = 3_600
+DAY_SECONDS: Final = 86_400
+MAX_MESSAGE_CHARS: Final = 500
 
-# Tables whose rows stand for themselves (one is replaced as a whole), and tables of counts (which add up).
+# Tables of rows, each replaced as a whole, and tables of counts, which add up.
 ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "incident": (
         "id", "project", "session", "agent", "ladder", "policy", "parent", "request", "model", "first_model", "opened_at",
@@ -69,17 +69,16 @@ COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
     "project": ("incidents", "attempts", "failures", "dollars", "began_at", "touched_at"),
     "session_model": ("attempts", "failures", "dollars", "touched_at"),
 }
-LEAST: Final = frozenset({"began_at"})  # columns of counts that do not add up: the least is kept
-MOST: Final = frozenset({"touched_at", "tried_at", "worked_at"})  # the most
-_SUMS: Final = frozenset(
-    table for table, names in COUNTS.items() if not (LEAST | MOST) & set(names)
-)  # all of it adds up
+MIN_COLUMNS: Final = frozenset({"began_at"})  # columns of counts that take the minimum instead of the sum
+MAX_COLUMNS: Final = frozenset({"touched_at", "tried_at", "worked_at"})  # the maximum
+# Tables all of whose columns are sums.
+_SUM_TABLES: Final = frozenset(table for table, names in COUNTS.items() if not (MIN_COLUMNS | MAX_COLUMNS) & set(names))
 READ_MODELS: Final = (*ROWS, *COUNTS, "failure_group", "session")
-_WIDTHS: Final = {table: len(key) for table, key in KEYS.items()}
+_KEY_WIDTHS: Final = {table: len(key) for table, key in KEYS.items()}
 
 
 class AttemptBucket(NamedTuple):
-    """Attempts that count in the same places."""
+    """Attempts that add to the same counts."""
 
     day: int
     hour: int
@@ -94,119 +93,106 @@ class AttemptBucket(NamedTuple):
 
 
 class ReadModelBatch:
-    """What a number of events change: rows by key, counts by key, groups and sessions."""
+    """Changes of a batch of events: rows by key, counts by key, failure groups and sessions."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = {}
         self.counts: dict[str, dict[tuple[Any, ...], list[float]]] = {}
         self.groups: dict[tuple[str, str], list[Any]] = {}
         self.sessions: dict[str, list[Any]] = {}
-        self.attempts: dict[
-            AttemptBucket, list[float]
-        ] = {}  # how many, their seconds and dollars, the first and the last
+        # Per bucket: number, seconds, dollars, and the times of the first and last attempt.
+        self.attempts: dict[AttemptBucket, list[float]] = {}
 
-    def attempt(self, alike: AttemptBucket, seconds: float, dollars: float, at: float) -> None:
-        """One more attempt like these; where they count is said once for all of them."""
-        known = self.attempts.get(alike)
-        if known is None:
-            self.attempts[alike] = [1, seconds, dollars, at, at]
+    def attempt(self, bucket: AttemptBucket, seconds: float, dollars: float, at: float) -> None:
+        """Add one attempt to its bucket; buckets are added to the counts once, when the batch is written."""
+        amounts = self.attempts.get(bucket)
+        if amounts is None:
+            self.attempts[bucket] = [1, seconds, dollars, at, at]
             return
-        known[0] += 1
-        known[1] += seconds
-        known[2] += dollars
-        if at < known[3]:
-            known[3] = at
-        elif at > known[4]:
-            known[4] = at
+        amounts[0] += 1
+        amounts[1] += seconds
+        amounts[2] += dollars
+        if at < amounts[3]:
+            amounts[3] = at
+        elif at > amounts[4]:
+            amounts[4] = at
 
     def _count_attempts(self) -> None:
         attempts, self.attempts = self.attempts, {}
-        for alike, (n, seconds, dollars, first, last) in attempts.items():
-            day, hour, project, session, model, tool, kind, pattern, bucket, failed = alike
-            bad = n if failed else 0
+        for bucket, (n, seconds, dollars, first, last) in attempts.items():
+            day, hour, project, session, model, tool, kind, pattern, latency, failed = bucket
+            failures = n if failed else 0
             self.add("by_hour", (hour, project, model, tool, kind), n, seconds, dollars)
             self.add("by_day", (day, project, model, tool, kind), n, seconds, dollars)
-            self.add("by_pattern", (day, project, pattern), n, bad, dollars)
-            self.add("by_latency", (day, project, model, bucket), n)
-            self.add("project", (project,), 0, n, bad, dollars, first, last)
+            self.add("by_pattern", (day, project, pattern), n, failures, dollars)
+            self.add("by_latency", (day, project, model, latency), n)
+            self.add("project", (project,), 0, n, failures, dollars, first, last)
             if session:
-                self.add("session_model", (session, model), n, bad, dollars, last)
+                self.add("session_model", (session, model), n, failures, dollars, last)
 
     def put(self, table: str, *row: Any) -> None:
-        """This row, instead of one with the same key."""
+        """Set a row; it replaces one with the same key."""
         rows = self.rows.get(table)
         if rows is None:
             rows = self.rows[table] = {}
-        rows[row[: _WIDTHS[table]]] = row
+        rows[row[: _KEY_WIDTHS[table]]] = row
 
     def add(self, table: str, key: tuple[Any, ...], *amounts: float) -> None:
-        """So much more."""
+        """Add amounts to the counts of a key."""
         counts = self.counts.get(table)
         if counts is None:
             counts = self.counts[table] = {}
-        known = counts.get(key)
-        if known is None:
+        current = counts.get(key)
+        if current is None:
             counts[key] = list(amounts)
-        elif table in _SUMS:
-            counts[key] = list(map(add, known, amounts))
+        elif table in _SUM_TABLES:
+            counts[key] = list(map(add, current, amounts))
         else:
-            counts[key] = [way(one, more) for way, one, more in zip(_ways(table), known, amounts, strict=True)]
-
-    def take(self, other: ReadModelBatch) -> None:
-        """Add another's changes to these."""
-        other._count_attempts()
-        for table, rows in other.rows.items():
-            self.rows.setdefault(table, {}).update(rows)
-        for table, counts in other.counts.items():
-            for key, amounts in counts.items():
-                self.add(table, key, *amounts)
-        for group, seen in other.groups.items():
-            self.group(group, *seen)
-        for session, told in other.sessions.items():
-            self.session(session, *told)
+            counts[key] = [merge(one, more) for merge, one, more in zip(_merges(table), current, amounts, strict=True)]
 
     def group(
         self, key: tuple[str, str], kind: str, message: str, example: str, first: float, last: float, count: int
     ) -> None:
-        """A failure of this fingerprint was seen."""
-        known = self.groups.get(key)
-        if known is None:
+        """Add occurrences of a failure to its group."""
+        group = self.groups.get(key)
+        if group is None:
             self.groups[key] = [kind, message, example, first, last, count]
             return
-        if last > known[4]:
-            known[2], known[4] = example, last
-        known[3], known[5] = min(known[3], first), known[5] + count
+        if last > group[4]:
+            group[2], group[4] = example, last
+        group[3], group[5] = min(group[3], first), group[5] + count
 
-    def session(self, name: str, *told: Any) -> None:
-        """What happened in a session, in the order of its columns. A text that is empty says nothing new."""
-        known = self.sessions.get(name)
-        if known is None:
-            self.sessions[name] = list(told)
+    def session(self, name: str, *values: Any) -> None:
+        """Update a session; values are in the order of its columns after the id. An empty text changes nothing."""
+        current = self.sessions.get(name)
+        if current is None:
+            self.sessions[name] = list(values)
             return
-        if told[_MODEL] and told[_MODEL] != known[_MODEL]:
-            known[_FORMER] = known[_MODEL] or known[_FORMER]
-        if told[_FORMER]:
-            known[_FORMER] = told[_FORMER]
-        for index, text in enumerate(told[:_TEXTS]):
+        if values[_MODEL] and values[_MODEL] != current[_MODEL]:
+            current[_FORMER] = current[_MODEL] or current[_FORMER]
+        if values[_FORMER]:
+            current[_FORMER] = values[_FORMER]
+        for index, text in enumerate(values[:_TEXTS]):
             if text and index != _FORMER:
-                known[index] = text
-        known[_TEXTS : _TEXTS + 2] = [min(known[_TEXTS], told[_TEXTS]), max(known[_TEXTS + 1], told[_TEXTS + 1])]
-        for index in range(_TEXTS + 2, len(known)):
-            known[index] += told[index]
+                current[index] = text
+        began, touched = _TEXTS, _TEXTS + 1
+        current[began], current[touched] = min(current[began], values[began]), max(current[touched], values[touched])
+        for index in range(touched + 1, len(current)):
+            current[index] += values[index]
 
     def write(self, connection: BackendConnection) -> None:
-        """Bring the tables up to date."""
+        """Write all changes to the tables."""
         self._count_attempts()
         for table, rows in self.rows.items():
-            connection.many(_replacing(table), list(rows.values()))
+            connection.executemany(_upsert_row(table), list(rows.values()))
         for table, counts in self.counts.items():
-            connection.many(adding(table), [(*key, *amounts) for key, amounts in counts.items()])
-        connection.many(_GROUPING, [(*key, *seen) for key, seen in self.groups.items()])
-        connection.many(_SESSION, [(name, *told) for name, told in self.sessions.items()])
+            connection.executemany(upsert_counts(table), [(*key, *amounts) for key, amounts in counts.items()])
+        connection.executemany(_UPSERT_GROUP, [(*key, *values) for key, values in self.groups.items()])
+        connection.executemany(_UPSERT_SESSION, [(name, *values) for name, values in self.sessions.items()])
 
 
 @cache
-def _replacing(table: str) -> str:
+def _upsert_row(table: str) -> str:
     columns = ROWS[table]
     values = ", ".join("?" * len(columns))
     updates = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in KEYS[table])
@@ -217,14 +203,14 @@ def _replacing(table: str) -> str:
 
 
 @cache
-def _ways(table: str) -> tuple[Callable[[float, float], float], ...]:
-    """How each count of a table is brought together with what is there."""
-    return tuple(min if name in LEAST else max if name in MOST else add for name in COUNTS[table])
+def _merges(table: str) -> tuple[Callable[[float, float], float], ...]:
+    """Return the function that merges each count of a table with its current value."""
+    return tuple(min if name in MIN_COLUMNS else max if name in MAX_COLUMNS else add for name in COUNTS[table])
 
 
 @cache
-def adding(table: str) -> str:
-    """The statement that adds counts to what is there."""
+def upsert_counts(table: str) -> str:
+    """Return the statement that inserts counts or adds them to the current row."""
     columns = (*KEYS[table], *COUNTS[table])
     values = ", ".join("?" * len(columns))
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}){on_conflict(table)}"  # noqa: S608  # our own names
@@ -232,20 +218,20 @@ def adding(table: str) -> str:
 
 @cache
 def on_conflict(table: str) -> str:
-    """What becomes of a row that is there already."""
-    updates = ", ".join(f"{name} = {_together(table, name)}" for name in COUNTS[table])
+    """Return the clause that merges counts into an existing row."""
+    updates = ", ".join(f"{name} = {_merge_expression(table, name)}" for name in COUNTS[table])
     return f" ON CONFLICT ({', '.join(KEYS[table])}) DO UPDATE SET {updates}"
 
 
-def _together(table: str, name: str) -> str:
+def _merge_expression(table: str, name: str) -> str:
     ours, new = f"{table}.{name}", f"excluded.{name}"
-    if name in LEAST or name in MOST:
-        sign = "<" if name in LEAST else ">"
+    if name in MIN_COLUMNS or name in MAX_COLUMNS:
+        sign = "<" if name in MIN_COLUMNS else ">"
         return f"CASE WHEN {new} {sign} {ours} THEN {new} ELSE {ours} END"
     return f"{ours} + {new}"
 
 
-_GROUPING: Final = """
+_UPSERT_GROUP: Final = """
     INSERT INTO failure_group (project, fingerprint, kind, message, example, first_at, last_at, count)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (project, fingerprint) DO UPDATE SET
@@ -253,13 +239,13 @@ _GROUPING: Final = """
       last_at = CASE WHEN excluded.last_at > failure_group.last_at THEN excluded.last_at ELSE failure_group.last_at END,
       example = CASE WHEN excluded.last_at > failure_group.last_at THEN excluded.example ELSE failure_group.example END,
       count = failure_group.count + excluded.count"""
-SESSION: Final = (
+SESSION_COLUMNS: Final = (
     "id", "project", "agent", "model", "former", "status", "kind", "message", "began_at", "touched_at", "incidents",
     "attempts", "failures", "dollars",
 )  # fmt: skip
-_MODEL, _FORMER, _TEXTS = 2, 3, 7  # places in what is told of a session
-_SESSION: Final = f"""
-    INSERT INTO session ({", ".join(SESSION)}) VALUES ({", ".join("?" * len(SESSION))})
+_MODEL, _FORMER, _TEXTS = 2, 3, 7  # indexes into the values of `session`; _TEXTS is the number of text columns
+_UPSERT_SESSION: Final = f"""
+    INSERT INTO session ({", ".join(SESSION_COLUMNS)}) VALUES ({", ".join("?" * len(SESSION_COLUMNS))})
     ON CONFLICT (id) DO UPDATE SET
       {
     ", ".join(
@@ -272,4 +258,4 @@ _SESSION: Final = f"""
                     THEN session.model ELSE session.former END,
       began_at = CASE WHEN excluded.began_at < session.began_at THEN excluded.began_at ELSE session.began_at END,
       touched_at = CASE WHEN excluded.touched_at > session.touched_at THEN excluded.touched_at ELSE session.touched_at END,
-      {", ".join(f"{name} = session.{name} + excluded.{name}" for name in SESSION[10:])}"""  # noqa: S608  # our own names
+      {", ".join(f"{name} = session.{name} + excluded.{name}" for name in SESSION_COLUMNS[10:])}"""  # noqa: S608  # our own names

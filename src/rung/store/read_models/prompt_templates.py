@@ -1,4 +1,4 @@
-"""How a prompt begins, with what changes from one call to the next masked: prompts of one template have one pattern."""
+"""Prompt patterns: the beginning of a prompt with its variable parts masked, equal for prompts of one template."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rung.core.domain.failures import mask_volatile
 if TYPE_CHECKING:
     from rung.core.domain.request import Request
 
-WIDTH: Final = 60  # characters of a pattern
-_LOOK: Final = 240  # characters of a prompt that are looked at: a path or an id shrinks when it is masked
+MAX_PATTERN_CHARS: Final = 60  # characters of a pattern
+_HEAD_CHARS: Final = 240  # of a prompt that are read: masking shortens paths and ids
 
 
-def pattern(request: Request | None) -> str:
-    """The pattern of a request's prompt, or of the first thing its user says; empty: it has neither."""
+def prompt_pattern(request: Request | None) -> str:
+    """Return the pattern of a request's prompt or first user message; empty when it has neither."""
     if request is None:
         return ""
-    return _pattern((request.prompt or _said(request)).lstrip()[:_LOOK])
+    return _pattern((request.prompt or _first_user_text(request)).lstrip()[:_HEAD_CHARS])
 
 
-def _said(request: Request) -> str:
+def _first_user_text(request: Request) -> str:
     for message in request.messages:
         if message.get("role") == "user":
             content = message.get("content")
@@ -35,10 +35,10 @@ def _said(request: Request) -> str:
 
 @lru_cache(maxsize=4_096)
 def _pattern(head: str) -> str:
-    if len(head) == _LOOK:
-        head = head.rsplit(None, 1)[0]  # whole words: half an id is not seen to be one
+    if len(head) == _HEAD_CHARS:
+        head = head.rsplit(None, 1)[0]  # whole words: half an id would not be mask_volatile
     text = mask_volatile(head)
-    if len(text) <= WIDTH:
+    if len(text) <= MAX_PATTERN_CHARS:
         return text
-    words = text[: WIDTH + 1].rsplit(None, 1)[0]
-    return words[:WIDTH] + " …" if len(words) <= WIDTH else text[:WIDTH]
+    words = text[: MAX_PATTERN_CHARS + 1].rsplit(None, 1)[0]
+    return words[:MAX_PATTERN_CHARS] + " …" if len(words) <= MAX_PATTERN_CHARS else text[:MAX_PATTERN_CHARS]

@@ -1,4 +1,4 @@
-"""The rungs an incident stood on, one after the other: when, how often it was tried there, and what came of it."""
+"""Rung history of an incident: when it entered and left each rung, its attempts there, and the result."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _PLACE, _LEFT, _TRIES, _SECONDS, _DOLLARS, _RESULT = (
 
 
 class RungHistory:
-    """The rung an incident is on now; each change of its row is said."""
+    """Row of the incident's current rung; every change is added to the batch."""
 
     def __init__(self, incident: str) -> None:
         self.incident = incident
         self.row: list[Any] | None = None
 
     def enter(self, n: int, place: int, name: str, kind: str, at: float, result: str, changes: ReadModelBatch) -> None:
-        """A decision leads to this rung; to the one we are on, it goes on there."""
+        """Enter a rung by a decision; entering the current rung again continues its row."""
         row = self.row
         if row is not None and row[_PLACE] == place and row[_LEFT] is None:
             if result != "ended":
@@ -33,8 +33,8 @@ class RungHistory:
         self.row = [self.incident, n, place, name, kind, at, None, 0, 0.0, 0.0, result]
         changes.put("level", *self.row)
 
-    def tried(self, seconds: float, dollars: float, changes: ReadModelBatch) -> None:
-        """An attempt was made on it."""
+    def record_attempt(self, seconds: float, dollars: float, changes: ReadModelBatch) -> None:
+        """Count an attempt on the current rung."""
         if self.row is not None:
             self.row[_TRIES] += 1
             self.row[_SECONDS] += seconds
@@ -43,13 +43,13 @@ class RungHistory:
             changes.put("level", *self.row)
 
     def skip(self, place: int, at: float, changes: ReadModelBatch) -> None:
-        """It could not do its part."""
+        """Mark the current rung as skipped: it could not change the request."""
         if self.row is not None and self.row[_PLACE] == place and self.row[_LEFT] is None:
             self.row[_RESULT], self.row[_LEFT] = "skipped", at
             changes.put("level", *self.row)
 
     def end(self, at: float, result: str, changes: ReadModelBatch) -> None:
-        """The incident is over; a result is what its last attempt brought on this rung."""
+        """Leave the current rung because the incident ended; a non-empty `result` replaces the rung's own."""
         if self.row is not None and self.row[_LEFT] is None:
             self.row[_RESULT] = result or self.row[_RESULT]
             self._leave(at, changes)

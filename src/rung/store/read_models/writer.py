@@ -10,8 +10,8 @@ from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
 from rung.core.domain.event_codec import from_json
 from rung.store.read_models.batch import READ_MODELS, ReadModelBatch
-from rung.store.read_models.clamp import fitted
-from rung.store.read_models.projector import IncidentProjector, SequencedEvent, again, replay
+from rung.store.read_models.clamp import clamp
+from rung.store.read_models.projector import IncidentProjector, SequencedEvent, rebuild_projector, replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
     from rung.store.backends.port import BackendConnection
 
-REQUEST: Final = 32 * 1024  # of a request, where it is kept to be looked at
-STORIES: Final = 10_000  # incidents whose story is remembered while they are open
-_plainly: Final = json.JSONEncoder(default=repr).encode
+MAX_REQUEST_CHARS: Final = 32 * 1024  # of a stored request
+MAX_CACHED_PROJECTORS: Final = 10_000  # projectors of open incidents kept between batches
+_dump: Final = json.JSONEncoder(default=repr).encode
 
 
-class Fresh(NamedTuple):
-    """Events of an incident that were not there before, each with its place; and how many there were before them."""
+class NewEvents(NamedTuple):
+    """Newly inserted events of an incident with their positions, and the number of events before them."""
 
     incident: str
     before: int
@@ -37,72 +37,73 @@ class Fresh(NamedTuple):
 
 
 class ReadModelWriter:
-    """Derives the read models from appended events; remembers the state of open incidents between batches."""
+    """Derives the read models from appended events; caches the projectors of open incidents between batches."""
 
     def __init__(self) -> None:
-        self._stories: OrderedDict[str, IncidentProjector] = OrderedDict()
+        self._projectors: OrderedDict[str, IncidentProjector] = OrderedDict()
 
-    def forget(self) -> None:
-        """Drop what is remembered: a transaction was rolled back, or another process wrote."""
-        self._stories.clear()
+    def clear_cache(self) -> None:
+        """Drop all cached projectors: a transaction was rolled back, or another process wrote."""
+        self._projectors.clear()
 
     def update(self, connection: BackendConnection, results: list[Any]) -> None:
-        """What all the items of a batch change, written once."""
+        """Derive the changes of all items of a batch and write them once."""
         changes = ReadModelBatch()
-        batch = deque(result for result in results if type(result) is Fresh)
+        batch = deque(result for result in results if type(result) is NewEvents)
         while batch:
-            self._read_off(connection, batch.popleft(), changes, batch)
+            self._project(connection, batch.popleft(), changes, batch)
         changes.write(connection)
 
-    def _read_off(
-        self, connection: BackendConnection, fresh: Fresh, changes: ReadModelBatch, later: Iterable[Fresh]
+    def _project(
+        self, connection: BackendConnection, new: NewEvents, changes: ReadModelBatch, later: Iterable[NewEvents]
     ) -> None:
-        story = self._story(connection, fresh.incident, fresh.before)
-        for n, event in fresh.events:
-            ended = story.take(
-                n, fitted(event), changes, lambda request, digest, at: _keep(request, digest, at, changes)
+        projector = self._projector(connection, new.incident, new.before)
+        for n, event in new.events:
+            ended = projector.apply(
+                n, clamp(event), changes, lambda request, digest, at: _store_request(request, digest, at, changes)
             )
-            if ended and (parent := story.incident.parent):
-                self._settle(connection, parent, story, later)
-        story.put_row(changes)
-        if story.ended_at is not None:
-            self._stories.pop(fresh.incident, None)
+            if ended and (parent := projector.incident.parent):
+                self._add_nested_cost(connection, parent, projector, later)
+        projector.put_row(changes)
+        if projector.ended_at is not None:
+            self._projectors.pop(new.incident, None)
 
-    def _settle(
-        self, connection: BackendConnection, parent: str, story: IncidentProjector, later: Iterable[Fresh]
+    def _add_nested_cost(
+        self, connection: BackendConnection, parent: str, projector: IncidentProjector, later: Iterable[NewEvents]
     ) -> None:
-        """One that ended within an attempt of another: what it spent is in that attempt's costs as well."""
-        outer = self._stories.get(parent)
+        """Add the cost of an ended nested incident to its parent: the parent's attempt cost includes it."""
+        outer = self._projectors.get(parent)
         if outer is None:
-            counts = [
-                fresh.before for fresh in later if fresh.incident == parent
-            ]  # what is in the batch was not read off
+            # Events of the parent later in this batch are inserted, but not projected yet.
+            counts = [new.before for new in later if new.incident == parent]
             if not counts:
                 counts = [n for (n,) in connection.execute("SELECT count(*) FROM event WHERE incident = ?", (parent,))]
-            outer = self._story(connection, parent, counts[0])
-        outer.inner += story.incident.dollars
+            outer = self._projector(connection, parent, counts[0])
+        outer.nested_dollars += projector.incident.dollars
 
-    def _story(self, connection: BackendConnection, incident: str, count: int) -> IncidentProjector:
-        """The incident after so many events; one of which another process told more is read again."""
-        story = self._stories.get(incident)
-        if story is None or story.told != count:
-            story = self._stories[incident] = (
-                _read_again(connection, incident, count) if count else IncidentProjector(incident)
+    def _projector(self, connection: BackendConnection, incident: str, count: int) -> IncidentProjector:
+        """Return the projector of an incident after `count` events; reload it when another process appended events."""
+        projector = self._projectors.get(incident)
+        if projector is None or projector.event_count != count:
+            projector = self._projectors[incident] = (
+                _load_projector(connection, incident, count) if count else IncidentProjector(incident)
             )
-            while len(self._stories) > STORIES:
-                self._stories.popitem(last=False)
-        return story
+            while len(self._projectors) > MAX_CACHED_PROJECTORS:
+                self._projectors.popitem(last=False)
+        return projector
 
     def rebuild(self, connection: BackendConnection) -> int:
-        """Delete the read models and derive them from all events; the number of events."""
+        """Delete the read models and derive them from all events; return the number of events."""
         for table in READ_MODELS:
             connection.execute(f"DELETE FROM {table}")  # noqa: S608  # our own names
         count = [0]
-        replay(_told(connection, count), _keep, lambda incident, n: _first(connection, incident, n)).write(connection)
+        replay(
+            _all_events(connection, count), _store_request, lambda incident, n: _first_events(connection, incident, n)
+        ).write(connection)
         return count[0]
 
 
-def _told(connection: BackendConnection, count: list[int]) -> Iterator[SequencedEvent]:
+def _all_events(connection: BackendConnection, count: list[int]) -> Iterator[SequencedEvent]:
     last = 0
     while rows := connection.execute(
         "SELECT seq, incident, n, body FROM event WHERE seq > ? ORDER BY seq LIMIT 5000", (last,)
@@ -110,27 +111,27 @@ def _told(connection: BackendConnection, count: list[int]) -> Iterator[Sequenced
         for seq, incident, n, body in rows:
             last = seq
             count[0] += 1
-            yield SequencedEvent(incident, n, fitted(from_json(json.loads(body))))
+            yield SequencedEvent(incident, n, clamp(from_json(json.loads(body))))
 
 
-def _first(connection: BackendConnection, incident: str, count: int) -> Iterator[SequencedEvent]:
-    """The first so many events of an incident, in the order they were told in."""
+def _first_events(connection: BackendConnection, incident: str, count: int) -> Iterator[SequencedEvent]:
+    """Return the first `count` events of an incident, in the order they were appended."""
     rows = connection.execute("SELECT n, body FROM event WHERE incident = ? ORDER BY seq LIMIT ?", (incident, count))
-    return (SequencedEvent(incident, n, fitted(from_json(json.loads(body)))) for n, body in rows)
+    return (SequencedEvent(incident, n, clamp(from_json(json.loads(body)))) for n, body in rows)
 
 
-def _read_again(connection: BackendConnection, incident: str, count: int) -> IncidentProjector:
-    """A story from its events; what it and recoveries within it spent, from the rows."""
+def _load_projector(connection: BackendConnection, incident: str, count: int) -> IncidentProjector:
+    """Load a projector from its events, and its own and nested cost from the rows."""
     rows = connection.execute("SELECT own_dollars FROM incident WHERE id = ?", (incident,))
-    story = again(incident, _first(connection, incident, count), rows[0][0] if rows else 0.0)
+    projector = rebuild_projector(incident, _first_events(connection, incident, count), rows[0][0] if rows else 0.0)
     ((inner,),) = connection.execute(
         "SELECT SUM(dollars) FROM incident WHERE parent = ? AND parent <> '' AND ended_at > ?",
-        (incident, story.tried_at),
+        (incident, projector.last_attempt_at),
     )
-    story.inner = inner or 0.0
-    return story
+    projector.nested_dollars = inner or 0.0
+    return projector
 
 
-def _keep(request: Request, digest: str, at: float, changes: ReadModelBatch) -> None:
-    body = _plainly({"prompt": request.prompt, "messages": request.messages, "model": request.model})
-    changes.put("request", digest, clip(redacted(clip(body, 2 * REQUEST)), REQUEST), len(body), at)
+def _store_request(request: Request, digest: str, at: float, changes: ReadModelBatch) -> None:
+    body = _dump({"prompt": request.prompt, "messages": request.messages, "model": request.model})
+    changes.put("request", digest, clip(redacted(clip(body, 2 * MAX_REQUEST_CHARS)), MAX_REQUEST_CHARS), len(body), at)

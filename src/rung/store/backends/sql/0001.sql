@@ -1,31 +1,31 @@
--- The first schema of the journal. One text for both stores: what differs stands in {braces}.
+-- First schema of the journal, for both back ends; types that differ are {placeholders}.
 --   {strict}: SQLite's STRICT; {real}: a 64-bit float; {whole}: a 64-bit integer; {serial}: a growing key.
 
--- The only truth: what happened, in the order it was written down. Nothing here is ever changed.
+-- The append-only event log: the source of truth. Rows are never updated.
 CREATE TABLE event (
   seq       {serial},
   incident  TEXT     NOT NULL,
-  n         {whole}  NOT NULL,             -- its place in the incident: 0, 1, 2 …
+  n         {whole}  NOT NULL,             -- position in the incident: 0, 1, 2 …
   at        {real}   NOT NULL,             -- UTC seconds
   name      TEXT     NOT NULL,
   body      TEXT     NOT NULL,             -- JSON, schema `event`, without secrets
   UNIQUE (incident, n)
 ){strict};
 
--- Everything from here to the runs is read off the events, and can be made again from them.
+-- Read models: all tables up to `run` are derived from the events and can be rebuilt from them.
 
 CREATE TABLE request (
-  digest    TEXT PRIMARY KEY,              -- what is asked twice is kept once
+  digest    TEXT PRIMARY KEY,              -- equal requests are stored once
   body      TEXT     NOT NULL,
-  size      {whole}  NOT NULL,             -- before it was cut
+  size      {whole}  NOT NULL,             -- before clipping
   at        {real}   NOT NULL
 ){strict};
 
--- How prompts begin, with numbers, ids and paths masked. Goes with the last incident of its own; counts keep its id.
+-- Beginnings of prompts with numbers, ids and paths masked. Pruned with the last incident; counts keep the id.
 CREATE TABLE pattern (
-  id        TEXT PRIMARY KEY,              -- a hash of it
+  id        TEXT PRIMARY KEY,              -- hash of the text
   text      TEXT     NOT NULL,
-  at        {real}   NOT NULL              -- when it was last seen
+  at        {real}   NOT NULL              -- last occurrence
 ){strict};
 
 CREATE TABLE incident (
@@ -36,34 +36,34 @@ CREATE TABLE incident (
   ladder       TEXT NOT NULL,
   policy       TEXT NOT NULL,
   parent       TEXT NOT NULL,
-  request      TEXT NOT NULL,              -- the digest of the first one
-  model        TEXT NOT NULL,              -- now
+  request      TEXT NOT NULL,              -- digest of the first request
+  model        TEXT NOT NULL,              -- current model
   first_model  TEXT NOT NULL,
   opened_at    {real} NOT NULL,
   ended_at     {real},
-  status       TEXT NOT NULL,              -- open, then how it ended
+  status       TEXT NOT NULL,              -- open, or how it ended
   reason       TEXT NOT NULL,
   attempts     {whole} NOT NULL,
   failures     {whole} NOT NULL,
-  dollars      {real}  NOT NULL,           -- with what recoveries within it spent
-  own_dollars  {real}  NOT NULL,           -- without: these add up
-  rung         TEXT NOT NULL,              -- the highest one used
-  last_rung    TEXT NOT NULL,              -- the one it ended on
-  asks         {whole} NOT NULL,           -- questions put to a person
-  escalations  {whole} NOT NULL,           -- hand-overs to another model or agent
+  dollars      {real}  NOT NULL,           -- including nested recoveries
+  own_dollars  {real}  NOT NULL,           -- without nested recoveries: these add up
+  rung         TEXT NOT NULL,              -- highest rung used
+  last_rung    TEXT NOT NULL,              -- rung on which it ended
+  asks         {whole} NOT NULL,           -- questions to operators
+  escalations  {whole} NOT NULL,           -- changes to another model or agent
   pattern      TEXT NOT NULL,              -- of its prompt
   kind         TEXT NOT NULL,              -- of the first failure
   fingerprint  TEXT NOT NULL,
   message      TEXT NOT NULL,
-  failed_at    {real},                     -- the first failure: where the time to recovery begins
-  due_at       {real},                     -- when the next attempt begins, while it waits for that
+  failed_at    {real},                     -- first failure: start of the recovery time
+  due_at       {real},                     -- start of the next attempt, while it waits for it
   touched_at   {real} NOT NULL
 ){strict};
 CREATE INDEX incident_opened ON incident (opened_at);
 CREATE INDEX incident_session ON incident (session, opened_at);
 CREATE INDEX incident_open ON incident (status, touched_at);
 CREATE INDEX incident_parent ON incident (parent) WHERE parent <> '';
--- What a person looks through: most calls go well at once, and cost these nothing.
+-- Partial indexes for lists: calls without failures cost them nothing.
 CREATE INDEX incident_troubled ON incident (opened_at) WHERE failures > 0;
 CREATE INDEX incident_troubled_project ON incident (project, opened_at) WHERE failures > 0;
 CREATE INDEX incident_troubled_status ON incident (status, opened_at) WHERE failures > 0;
@@ -75,7 +75,7 @@ CREATE INDEX incident_troubled_attempts ON incident (attempts, id) WHERE failure
 
 CREATE TABLE attempt (
   incident     TEXT    NOT NULL,
-  n            {whole} NOT NULL,           -- the event it ended with
+  n            {whole} NOT NULL,           -- position of the event that ended it
   number       {whole} NOT NULL,           -- 1, 2, 3 …
   at           {real}  NOT NULL,
   seconds      {real}  NOT NULL,
@@ -84,13 +84,13 @@ CREATE TABLE attempt (
   session      TEXT NOT NULL,
   model        TEXT NOT NULL,
   agent        TEXT NOT NULL,
-  rung         TEXT NOT NULL,              -- on which it was made; empty: the first one
-  prompt       TEXT NOT NULL,              -- the recovery prompt it was given
+  rung         TEXT NOT NULL,              -- rung of the attempt; empty for the first attempt
+  prompt       TEXT NOT NULL,              -- id of the recovery prompt
   ok           {whole} NOT NULL,
   kind         TEXT NOT NULL,
   rule         TEXT NOT NULL,
   phase        TEXT NOT NULL,
-  tool         TEXT NOT NULL,              -- in which it failed: its name, or "tool" where nobody knows it
+  tool         TEXT NOT NULL,              -- tool that failed, or "tool" when its name is unknown
   fingerprint  TEXT NOT NULL,
   message      TEXT NOT NULL,
   PRIMARY KEY (incident, n)
@@ -98,13 +98,13 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_at ON attempt (at);
 CREATE INDEX attempt_session ON attempt (session, at);
 
--- A row for every rung that an incident stood on, each time it did: the level records.
+-- Rung history: one row each time an incident enters a rung.
 CREATE TABLE level (
   incident    TEXT    NOT NULL,
-  n           {whole} NOT NULL,            -- the decision that led there
-  place       {whole} NOT NULL,            -- in the ladder: 0, 1, 2 …
+  n           {whole} NOT NULL,            -- position of the decision that led to it
+  place       {whole} NOT NULL,            -- index in the ladder: 0, 1, 2 …
   rung        TEXT NOT NULL,
-  kind        TEXT NOT NULL,               -- of the failure that led there
+  kind        TEXT NOT NULL,               -- of the failure that led to it
   entered_at  {real}  NOT NULL,
   left_at     {real},
   tries       {whole} NOT NULL,
@@ -129,7 +129,7 @@ CREATE TABLE session (
   project     TEXT NOT NULL,
   agent       TEXT NOT NULL,
   model       TEXT NOT NULL,
-  former      TEXT NOT NULL,               -- the model before this one
+  former      TEXT NOT NULL,               -- previous model
   status      TEXT NOT NULL,               -- working, recovering, waiting; or how its last incident ended
   kind        TEXT NOT NULL,               -- of its last failure
   message     TEXT NOT NULL,
@@ -142,7 +142,7 @@ CREATE TABLE session (
 ){strict};
 CREATE INDEX session_touched ON session (touched_at);
 
--- What each model did and cost in a session.
+-- Attempts and cost of each model in a session.
 CREATE TABLE session_model (
   session     TEXT NOT NULL,
   model       TEXT NOT NULL,
@@ -164,8 +164,8 @@ CREATE TABLE model_change (
   to_agent  TEXT NOT NULL,
   reason    TEXT NOT NULL,
   estimate  {real},
-  dollars   {real}  NOT NULL,              -- what its attempts really cost
-  restored_at {real},                      -- when the work went back to the former model
+  dollars   {real}  NOT NULL,              -- actual cost of its attempts
+  restored_at {real},                      -- when the previous model was restored
   PRIMARY KEY (incident, n)
 ){strict};
 CREATE INDEX model_change_session ON model_change (session, at);
@@ -179,8 +179,8 @@ CREATE TABLE ask (
   question  TEXT NOT NULL,
   options   TEXT NOT NULL,                 -- JSON: [[id, label], …]
   estimate  {real},
-  model     TEXT NOT NULL,                 -- that leave is asked for to hand over to
-  state     TEXT NOT NULL,                 -- waiting, answered, over: it ended without an answer
+  model     TEXT NOT NULL,                 -- model for which approval is requested
+  state     TEXT NOT NULL,                 -- waiting, answered, over (ended without an answer)
   answer    TEXT NOT NULL,
   answered_at {real},
   PRIMARY KEY (incident, n)
@@ -203,25 +203,25 @@ CREATE TABLE failure_group (
   project      TEXT NOT NULL,
   fingerprint  TEXT NOT NULL,
   kind         TEXT NOT NULL,
-  message      TEXT NOT NULL,              -- of the first one seen
-  example      TEXT NOT NULL,              -- an incident it happened in
+  message      TEXT NOT NULL,              -- of the first occurrence
+  example      TEXT NOT NULL,              -- id of the incident with the last occurrence
   first_at     {real}  NOT NULL,
   last_at      {real}  NOT NULL,
   count        {whole} NOT NULL,
   PRIMARY KEY (project, fingerprint)
 ){strict};
 
--- A person's word about a group; it outlives a rebuild.
+-- State of a group set by an operator; not derived, so a rebuild keeps it.
 CREATE TABLE group_state (
   project      TEXT NOT NULL,
   fingerprint  TEXT NOT NULL,
   state        TEXT NOT NULL,              -- resolved, snoozed
   at           {real} NOT NULL,
-  until        {real},                     -- of a snooze
+  until        {real},                     -- end of a snooze
   PRIMARY KEY (project, fingerprint)
 ){strict};
 
--- What was tried right after a failure, and whether it worked: the memory. It outlives what is pruned.
+-- Remedies: what was tried directly after a failure, and whether it worked. Pruning keeps them.
 CREATE TABLE remedy (
   project      TEXT NOT NULL,
   fingerprint  TEXT NOT NULL,
@@ -231,25 +231,25 @@ CREATE TABLE remedy (
   tried        {whole} NOT NULL,
   worked       {whole} NOT NULL,
   tried_at     {real}  NOT NULL,           -- the last time
-  worked_at    {real}  NOT NULL,           -- the last time; 0: never
+  worked_at    {real}  NOT NULL,           -- last time; 0 when it never worked
   PRIMARY KEY (project, fingerprint, rung, prompt, model)
 ){strict};
 
--- Rollups: kept as events arrive, so that a report reads hundreds of rows where there are millions of attempts.
+-- Rollups, updated with every event: a report reads hundreds of rows instead of millions of attempts.
 
 CREATE TABLE by_hour (
-  hour     {whole} NOT NULL,               -- since 1970
+  hour     {whole} NOT NULL,               -- hours since 1970
   project  TEXT NOT NULL,
   model    TEXT NOT NULL,
-  tool     TEXT NOT NULL,                  -- in which it failed; empty: in none
-  kind     TEXT NOT NULL,                  -- empty: it was good
+  tool     TEXT NOT NULL,                  -- tool that failed; empty when none did
+  kind     TEXT NOT NULL,                  -- empty for a success
   n        {whole} NOT NULL,
   seconds  {real}  NOT NULL,
   dollars  {real}  NOT NULL,
   PRIMARY KEY (hour, project, model, tool, kind)
 ){strict};
 
--- The same by the day: over months a report reads a twentieth of the rows, and takes the hours at its ends from above.
+-- `by_hour` summed by day: a report over months reads a twentieth of the rows, and only its ends from `by_hour`.
 CREATE TABLE by_day (
   day      {whole} NOT NULL,
   project  TEXT NOT NULL,
@@ -265,7 +265,7 @@ CREATE TABLE by_day (
 CREATE TABLE by_pattern (
   day      {whole} NOT NULL,
   project  TEXT NOT NULL,
-  pattern  TEXT NOT NULL,                  -- of the prompt; empty: there was none
+  pattern  TEXT NOT NULL,                  -- of the prompt; empty without a prompt
   n        {whole} NOT NULL,
   failures {whole} NOT NULL,
   dollars  {real}  NOT NULL,
@@ -276,7 +276,7 @@ CREATE TABLE by_latency (
   day      {whole} NOT NULL,
   project  TEXT NOT NULL,
   model    TEXT NOT NULL,
-  bucket   {whole} NOT NULL,               -- a quarter of an octave: 2 ** (bucket / 4) milliseconds
+  bucket   {whole} NOT NULL,               -- quarter octave: 2 ** (bucket / 4) milliseconds
   n        {whole} NOT NULL,
   PRIMARY KEY (day, project, model, bucket)
 ){strict};
@@ -292,7 +292,7 @@ CREATE TABLE by_message (
 CREATE TABLE by_rung (
   day      {whole} NOT NULL,
   project  TEXT NOT NULL,
-  kind     TEXT NOT NULL,                  -- what it was to cure
+  kind     TEXT NOT NULL,                  -- of the incident's first failure
   rung     TEXT NOT NULL,
   prompt   TEXT NOT NULL,
   model    TEXT NOT NULL,
@@ -306,31 +306,31 @@ CREATE TABLE by_rung (
 CREATE TABLE by_end (
   day         {whole} NOT NULL,
   project     TEXT NOT NULL,
-  model       TEXT NOT NULL,               -- the first one
-  kind        TEXT NOT NULL,               -- of the first failure; empty: there was none
+  model       TEXT NOT NULL,               -- first model
+  kind        TEXT NOT NULL,               -- of the first failure; empty without failures
   status      TEXT NOT NULL,
-  rung        TEXT NOT NULL,               -- the last one; empty: none was needed
+  rung        TEXT NOT NULL,               -- last rung; empty when none was needed
   n           {whole} NOT NULL,
   recovery    {real}  NOT NULL,            -- seconds from the first failure to the end
   dollars     {real}  NOT NULL,
-  asked       {whole} NOT NULL,            -- incidents in which a person was asked
+  asked       {whole} NOT NULL,            -- incidents in which an operator was asked
   asks        {whole} NOT NULL,            -- questions
-  escalated   {whole} NOT NULL,            -- incidents that were handed over
-  escalations {whole} NOT NULL,            -- hand-overs
+  escalated   {whole} NOT NULL,            -- incidents with an escalation
+  escalations {whole} NOT NULL,            -- changes to another model or agent
   PRIMARY KEY (day, project, model, kind, status, rung)
 ){strict};
 
--- Durable runs. Not read off events: who owns what, and the steps that are done.
+-- Durable runs: owners and finished steps. Not derived from events.
 
 CREATE TABLE run (
   id         TEXT PRIMARY KEY,
-  task       TEXT NOT NULL,                -- the registered function; empty: a call of its caller's
+  task       TEXT NOT NULL,                -- registered function; empty for a recovery
   arguments  TEXT NOT NULL,                -- JSON
   state      TEXT NOT NULL,                -- open, done
-  result     TEXT NOT NULL,                -- JSON of how it ended
-  epoch      {whole} NOT NULL,             -- grows with every claim; a writer with an older one is refused
-  owner      TEXT NOT NULL,                -- JSON: host, boot, namespace, pid, start; empty: nobody
-  lease      {real}  NOT NULL,             -- until when
+  result     TEXT NOT NULL,                -- JSON
+  epoch      {whole} NOT NULL,             -- fencing token: grows with every claim; writes with an older one are rejected
+  owner      TEXT NOT NULL,                -- JSON: host, boot, namespace, pid, start; empty when unowned
+  lease      {real}  NOT NULL,             -- expiry, UTC seconds
   idle       {whole} NOT NULL,             -- claims since the last new step
   made_at    {real}  NOT NULL,
   touched_at {real}  NOT NULL
