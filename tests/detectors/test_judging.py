@@ -10,7 +10,7 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Evidence
 from rung.core.domain.verdict import Verdict
 from rung.detectors.claims import ClaimCheck, claimed_files, unverified
-from rung.detectors.judging import JudgeCase, assess, by_asking, case_of, question, verdict_in
+from rung.detectors.judging import JudgeCase, assess, by_asking, case_of, judge_prompt, parse_verdict
 from rung.detectors.step import Step
 
 GOOD = Verdict(goal_alignment=20, action_completeness=20, evidence_of_completion=20, final_state_coherence=20)
@@ -34,7 +34,7 @@ def test_a_judge_never_sees_what_the_worker_thought() -> None:
             Step("bash", "export KEY=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789", "", error=True),
         ],
     )
-    shown = question(case) + json.dumps(case.to_json())
+    shown = judge_prompt(case) + json.dumps(case.to_json())
     assert "SECRET-THOUGHT" not in shown
     assert "abcdefghijklmnop" not in shown
     assert "3 passed" in shown
@@ -45,7 +45,7 @@ def test_a_judge_never_sees_what_the_worker_thought() -> None:
 def test_a_case_is_bounded() -> None:
     """However long the work, a judge is shown so much."""
     steps = [Step("read", {"path": "x" * 9_000}, "y" * 9_000) for _ in range(500)]
-    assert len(question(case_of("t" * 10**6, "a" * 10**6, steps))) < 80_000
+    assert len(judge_prompt(case_of("t" * 10**6, "a" * 10**6, steps))) < 80_000
 
 
 def test_claims_come_before_the_judge() -> None:
@@ -92,7 +92,7 @@ def test_a_judges_answer(text: str) -> None:
 def test_no_verdict(text: str) -> None:
     """An answer without the four scores is refused, not guessed at."""
     with pytest.raises(ConfigError):
-        verdict_in(text)
+        parse_verdict(text)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
-from rung.detectors.loop_settings import LoopSettings, watching_from
+from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step, step_from
 
@@ -58,7 +58,7 @@ def test_state_is_bounded(steps: list[Step]) -> None:
     told(watch, steps * 40)
     table = watch.to_json()["loops"]
     assert len(table["steps"]) <= 10
-    assert len(table["told"]) <= 32
+    assert len(table["reported_stages"]) <= 32
     assert len(json.dumps(table)) < 40_000
 
 
@@ -69,7 +69,7 @@ def test_counts_only_grow(step: Step, times: int) -> None:
     found = [one for one in told(SessionMonitor(), [step] * times) if one is not None and one.rule != "no-progress"]
     repeats = [one.repeats for one in found]
     assert repeats == sorted(repeats)
-    assert len([one for one in found if one.news]) <= 3
+    assert len([one for one in found if one.is_new_stage]) <= 3
 
 
 @settings(max_examples=100, deadline=None)
@@ -144,13 +144,13 @@ def test_no_text_of_the_agents_is_kept() -> None:
 def test_settings_that_cannot_be(table: dict[str, Any], key: str) -> None:
     """A wrong setting is refused by its key."""
     with pytest.raises(ConfigError) as raised:
-        watching_from(table)
+        loop_settings_from(table)
     assert raised.value.key == key
 
 
 def test_settings_from_a_table() -> None:
     """A policy file's table says which arguments make two calls the same, and which tool never loops."""
-    watching = watching_from({"replan": 4, "loop_key": {"look": ["x"], "dice": False}, "ignore_tools": ["poll"]})
+    watching = loop_settings_from({"replan": 4, "loop_key": {"look": ["x"], "dice": False}, "ignore_tools": ["poll"]})
     assert watching.replan == 4
     assert watching.loop_keys["look"]({"x": 1, "y": 2}) == watching.loop_keys["look"]({"x": 1, "y": 3})
     assert watching.loop_keys["dice"]({}) is None

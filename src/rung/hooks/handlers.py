@@ -6,7 +6,7 @@ import os
 import time
 from zlib import crc32
 
-from rung.detectors.loops.prefilter import number_of
+from rung.detectors.loops.prefilter import outcome_checksum
 from rung.hooks import fast_json, spool
 from rung.hooks.agent_formats import EVENTS, HookEvent, HookResponse, written
 from rung.hooks.crash_log import crashed, unseen
@@ -55,13 +55,13 @@ def _settings(table: dict[str, Any], cwd: str) -> None:
     path = os.path.join(cwd, "rung.toml")  # noqa: PTH118
     if os.path.exists(path):  # noqa: PTH110
         from rung.core.policy.stop_settings import stop_from
-        from rung.detectors.loop_settings import watching_from
+        from rung.detectors.loop_settings import loop_settings_from
         from rung.wiring.files import read_table
 
         try:
             read = read_table(path)
             loops, stop = read.get("loops", {}), stop_from(read.get("stop", {}))
-            watching_from(loops)
+            loop_settings_from(loops)
             table["loops"], table["stop"] = loops, stop
         except Exception as error:  # noqa: BLE001  # a file that cannot be used is said once, and the defaults hold
             crashed(table["place"], "rung.toml", error)
@@ -147,7 +147,7 @@ def _glance(table: dict[str, Any], step: list[Any]) -> bool:
         counts.clear()
     enough = table["loops"].get("replan", 3)
     most = 0
-    for key in (str(number_of(said, args)), f"!{tool}" if error else ""):
+    for key in (str(outcome_checksum(said, args)), f"!{tool}" if error else ""):
         if key:
             counts[key] = counts.get(key, 0) + 1
             most = max(most, counts[key])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rung.detectors.loop_settings import watching_from
+from rung.detectors.loop_settings import loop_settings_from
 from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step
 from rung.hooks import spool
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def noticed(heard: HookEvent, memory: SessionState, now: float) -> str:
     """Run the loop detectors over the pending steps; the text for the agent, empty where nothing new was found."""
     table = memory.table
-    watching = watching_from(table["loops"])
+    watching = loop_settings_from(table["loops"])
     kept = table.get("watch")
     watch = SessionMonitor(watching) if kept is None else SessionMonitor.from_json(kept, watching)
     found: Finding | None = None

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify.phrases import GAP, phrases, shaped, words_of
+from rung.core.classify.phrases import MAX_GAP_CHARS, normalized, parse_phrases, words_of
 
 
 def found(phrase: str, text: str) -> bool:
-    return any(one.found_in(shaped(words_of(text))) for one in phrases((phrase,)))
+    return any(one.found_in(normalized(words_of(text))) for one in parse_phrases((phrase,)))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def found(phrase: str, text: str) -> bool:
 )
 def test_the_one_shape(text: str, shape: str) -> None:
     """Small letters, single spaces, no punctuation, a mark at the ends of lines; signs without spaces stand alone."""
-    assert shaped(words_of(text)) == shape
+    assert normalized(words_of(text)) == shape
     assert words_of(text) == shape.split()
 
 
@@ -57,7 +57,7 @@ def test_found(phrase: str, text: str) -> None:
     ("phrase", "text"),
     [
         ("rate limit", "rates limited"),
-        ("model * not found", "model" + " x" * GAP + " not found"),
+        ("model * not found", "model" + " x" * MAX_GAP_CHARS + " not found"),
         ("model * not found", "model found"),
         ("^fatal", "not fatal"),
         ("no such file$", "no such file or directory"),

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core.classify.classifier import RULES, classify, rules, use_rules
-from rung.core.classify.phrases import phrases
-from rung.core.classify.read_facts import read
-from rung.core.classify.rule_index import SIGNS, ClassifyRule, RuleIndex, asked_by
+from rung.core.classify.phrases import parse_phrases
+from rung.core.classify.read_facts import read_facts
+from rung.core.classify.rule_index import SIGNS, ClassifyRule, RuleIndex, describe_conditions
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ def plainly(rule: ClassifyRule, facts: Facts) -> bool:
     """Does the rule match? By its own words, without any index."""
     signs = (
         any(code.lower() in facts.codes for code in rule.code),
-        any(name in facts.names for name in rule.exception),
+        any(name in facts.exception_names for name in rule.exception),
         facts.errno in rule.errno,
         facts.exit_code in rule.exit_code,
-        any(phrase.found_in(facts.said) for phrase in phrases(rule.message_has)),
-        any(phrase.found_in(facts.output) for phrase in phrases(rule.output_has)),
+        any(phrase.found_in(facts.message_text) for phrase in parse_phrases(rule.message_has)),
+        any(phrase.found_in(facts.output) for phrase in parse_phrases(rule.output_has)),
     )
     if any(getattr(rule, sign) for sign in SIGNS) and not any(signs):
         return False
-    return RuleIndex((rule,)).first(facts) is rule
+    return RuleIndex((rule,)).first_match(facts) is rule
 
 
 TEXTS = st.lists(
@@ -47,7 +47,7 @@ TEXTS = st.lists(
             {
                 word
                 for rule in RULES
-                for phrase in phrases((*rule.message_has, *rule.output_has))
+                for phrase in parse_phrases((*rule.message_has, *rule.output_has))
                 for word in phrase.words
             }
         )
@@ -68,9 +68,9 @@ def test_the_index_is_only_faster(
     text: str, status: int | None, code: str, phase: Phase, exit_code: int | None
 ) -> None:
     """The rule the index finds is the first of those that match when each is asked."""
-    facts = read(Evidence(text=text, status=status, code=code, phase=phase, exit_code=exit_code))
+    facts = read_facts(Evidence(text=text, status=status, code=code, phase=phase, exit_code=exit_code))
     matching = [rule.id for rule in RULES if plainly(rule, facts)]
-    found = RuleIndex(RULES).first(facts)
+    found = RuleIndex(RULES).first_match(facts)
     assert (found and found.id) == (matching[0] if matching else None)
 
 
@@ -120,10 +120,14 @@ def test_own_rules_before_and_after() -> None:
 )
 def test_signs_and_conditions(asks: dict[str, object], evidence: Evidence, matches: bool) -> None:
     """A rule matches when one of its signs is there and all of its conditions hold."""
-    assert (RuleIndex((own(**asks),)).first(read(evidence)) is not None) is matches
+    assert (RuleIndex((own(**asks),)).first_match(read_facts(evidence)) is not None) is matches
 
 
 def test_what_a_rule_asks_for() -> None:
     """In words for people: runs of numbers drawn together, only what it asks."""
     rule = own(code=("a", "b"), status=(None, 200, *range(500, 600), 7, 8), wait_over=5.0)
-    assert asked_by(rule) == {"code": ["a", "b"], "status": ["none", "7, 8", "200", "500 to 599"], "wait_over": ["5.0"]}
+    assert describe_conditions(rule) == {
+        "code": ["a", "b"],
+        "status": ["none", "7, 8", "200", "500 to 599"],
+        "wait_over": ["5.0"],
+    }

@@ -42,7 +42,7 @@ def test_a_file() -> None:
     )
     (early,), (late,) = book.rules
     assert (early.id, early.kind, early.retryable, early.phase) == ("our-proxy", Kind.OVERLOADED, True, (Phase.CALL,))
-    assert (late.id, late.code, late.why) == ("late", ("E_ODD",), "A rule of one's own.")
+    assert (late.id, late.code, late.why) == ("late", ("E_ODD",), "User-defined rule.")
     try:
         use_rules(*book.rules)
         assert classify(early.example).rule == "our-proxy"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rung.core.classify.evidence import attribute, lowered, read_exception, status_of, text_of
+from rung.core.classify.evidence import attribute, diagnostic_headers, read_exception, status_of, text_of
 from rung.core.classify.retry_after import wait_in_headers
 from rung.core.domain.failures import Evidence, Phase
 
@@ -20,7 +20,7 @@ def read(thing: object) -> Evidence | None:
     body = attribute(thing, "body")
     evidence = read_exception(thing, provider=provider if isinstance(provider, str) else "")
     # The response it shows is one it built itself, mostly without headers; the real ones are kept aside.
-    received = lowered(attribute(thing, "litellm_response_headers") or attribute(thing, "headers") or {})
+    received = diagnostic_headers(attribute(thing, "litellm_response_headers") or attribute(thing, "headers") or {})
     headers = received or evidence.headers
     evidence = evidence._replace(
         status=_status(thing, answered=bool(received), body=body),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from rung.core.classify.evidence import attribute, read_exception, text_of, whole
+from rung.core.classify.evidence import attribute, int_or_none, read_exception, text_of
 from rung.core.domain.failures import Evidence, Phase
 
 _TAIL: Final = 16_384  # characters kept of each stream: what went wrong stands at its end
@@ -14,7 +14,7 @@ _TAIL: Final = 16_384  # characters kept of each stream: what went wrong stands 
 def read(thing: object) -> Evidence | None:
     """What a finished program says; None of one that ended well."""
     command = attribute(thing, "cmd") or attribute(thing, "args")
-    code = whole(attribute(thing, "returncode"))
+    code = int_or_none(attribute(thing, "returncode"))
     seconds = attribute(thing, "timeout")
     if code == 0 or (code is None and not isinstance(seconds, int | float)):
         return None

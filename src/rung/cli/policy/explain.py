@@ -8,7 +8,7 @@ import click
 
 from rung.cli.output import as_json, paragraph, print_json, row
 from rung.core.classify.classifier import rules
-from rung.core.classify.rule_index import asked_by
+from rung.core.classify.rule_index import describe_conditions
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.settings_schema import suggestion
@@ -91,7 +91,7 @@ def _rule_json(rule: ClassifyRule) -> dict[str, Any]:
         "kind": rule.kind.value,
         "why": rule.why,
         "retryable": rule.retryable,
-        "asks_for": asked_by(rule),
+        "asks_for": describe_conditions(rule),
         "example": facts_table(rule.example),
     }
 
@@ -136,6 +136,6 @@ def _show_rule(rule: ClassifyRule) -> None:
     click.echo(paragraph(rule.why) + "\n")
     row("kind", rule.kind)
     row("retryable", "yes" if rule.retryable else "no")
-    row("asks for", [f"{name}: {', '.join(values)}" for name, values in asked_by(rule).items()])
+    row("asks for", [f"{name}: {', '.join(values)}" for name, values in describe_conditions(rule).items()])
     facts = facts_table(rule.example).items()
     row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])
