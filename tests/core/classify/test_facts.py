@@ -1,4 +1,4 @@
-"""Reading: facts dug out of whatever they are wrapped in, the same from JSON, a repr, and what was cut off."""
+"""Facts are read from JSON, from a repr and from truncated text alike."""
 
 from __future__ import annotations
 

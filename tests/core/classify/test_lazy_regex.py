@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first asked."""
+"""Regular expressions that are compiled on first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rung.core.classify.lazy_regex import LazyPattern
 
 
 def test_as_the_compiled_one() -> None:
-    """It finds what the compiled pattern finds, with its flags, in text and in bytes."""
+    """A lazy pattern finds what the compiled pattern finds, with its flags, in text and in bytes."""
     assert LazyPattern("A+", re.IGNORECASE).findall("aa b A") == ["aa", "A"]
     assert LazyPattern("b").sub("x", "abc") == "axc"
     found = LazyPattern(rb"\d+").search(b"at 42", 3)
@@ -19,7 +19,7 @@ def test_as_the_compiled_one() -> None:
 
 
 def test_compiled_when_first_asked() -> None:
-    """A pattern nobody asks costs nothing, not even its mistakes; after that it is the compiled one."""
+    """An unused pattern is never compiled; after its first use it is the compiled one."""
     broken = LazyPattern("(")
     with pytest.raises(re.error, match="unterminated"):
         broken.match("x")

@@ -1,4 +1,4 @@
-"""The table: the index finds what asking every rule in turn would find; rules of one's own; what a rule asks."""
+"""The rule index finds what trying every rule in order finds; user rules; descriptions of rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _ours_again() -> Iterator[None]:
 
 
 def plainly(rule: ClassifyRule, facts: Facts) -> bool:
-    """Does the rule match? By its own words, without any index."""
+    """Return whether the rule matches, without any index."""
     signs = (
         any(code.lower() in facts.codes for code in rule.code),
         any(name in facts.exception_names for name in rule.exception),
@@ -67,7 +67,7 @@ TEXTS = st.lists(
 def test_the_index_is_only_faster(
     text: str, status: int | None, code: str, phase: Phase, exit_code: int | None
 ) -> None:
-    """The rule the index finds is the first of those that match when each is asked."""
+    """The index finds the first of the matching rules."""
     facts = read_facts(Evidence(text=text, status=status, code=code, phase=phase, exit_code=exit_code))
     matching = [rule.id for rule in RULES if plainly(rule, facts)]
     found = RuleIndex(RULES).first_match(facts)
@@ -79,7 +79,7 @@ def own(**asks: object) -> ClassifyRule:
 
 
 def test_own_rules_before_and_after() -> None:
-    """A rule before ours is asked first, one after ours last; without any, all is as it was."""
+    """Rules before the built-in ones are tried first, rules after them last; a reset restores the defaults."""
     assert classify("proxy queue is full").kind is Kind.OVERLOADED
     use_rules(before=[own(message_has=("proxy queue is full",))])
     assert classify("proxy queue is full").rule == "own"
@@ -119,12 +119,12 @@ def test_own_rules_before_and_after() -> None:
     ],
 )
 def test_signs_and_conditions(asks: dict[str, object], evidence: Evidence, matches: bool) -> None:
-    """A rule matches when one of its signs is there and all of its conditions hold."""
+    """A rule matches if one of its signs is present and all of its conditions hold."""
     assert (RuleIndex((own(**asks),)).first_match(read_facts(evidence)) is not None) is matches
 
 
 def test_what_a_rule_asks_for() -> None:
-    """In words for people: runs of numbers drawn together, only what it asks."""
+    """Descriptions list only set conditions, with runs of numbers collapsed."""
     rule = own(code=("a", "b"), status=(None, 200, *range(500, 600), 7, 8), wait_over=5.0)
     assert describe_conditions(rule) == {
         "code": ["a", "b"],

@@ -84,8 +84,8 @@ def classify(error: object) -> Failure:
     return failure
 
 
-def _classify(trouble: Evidence) -> Failure:
-    evidence = without_secrets(trouble)
+def _classify(error: Evidence) -> Failure:
+    evidence = without_secrets(error)
     # An outer ladder does not repeat what an inner ladder has already retried to exhaustion.
     may_repeat = not evidence.spent
     finding = evidence.finding

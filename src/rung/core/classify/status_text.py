@@ -103,7 +103,7 @@ _MAX_TRIES: Final = 5
 
 def last_raised(text: str) -> tuple[str, int] | None:
     """Return the class and position of the last exception in a program's output."""
-    found = None
+    last = None
     for ending in _EXCEPTION_SUFFIXES:
         if ending not in text:
             continue
@@ -114,6 +114,6 @@ def last_raised(text: str) -> tuple[str, int] | None:
                 break
             match = _EXCEPTION_LINE.match(text, text.rfind("\n", 0, at) + 1)
             if match is not None:
-                found = match if found is None or match.start() > found.start() else found
+                last = match if last is None or match.start() > last.start() else last
                 break
-    return None if found is None else (found[1], found.start(1))
+    return None if last is None else (last[1], last.start(1))

@@ -86,8 +86,8 @@ def truncated(value: Any, depth: int = MAX_DEPTH) -> Any:
         names = list(value) if len(value) <= MAX_ITEMS else [*value][:MAX_ITEMS]
         return {str(name)[:LIMIT]: truncated(value[name], depth - 1) for name in names}
     if isinstance(value, list | tuple):
-        kept = value if len(value) <= MAX_ITEMS else [*value[: MAX_ITEMS // 2], len(value), *value[-MAX_ITEMS // 2 :]]
-        return [truncated(item, depth - 1) for item in kept]
+        items = value if len(value) <= MAX_ITEMS else [*value[: MAX_ITEMS // 2], len(value), *value[-MAX_ITEMS // 2 :]]
+        return [truncated(item, depth - 1) for item in items]
     return _type_name(value)
 
 

@@ -216,8 +216,13 @@ def to_json(step: ObservedStep, *, words: bool) -> dict[str, Any]:
     """Return a step as JSON: digests only, no text of the session."""
     opening_of(step)
     table = {name: getattr(step, name) for name in _STORED_FIELDS}
-    kept = sorted(words_of(step)) if words else []
-    return {**table, "effect": step.effect.value, "content": sorted(step.content)[:_MAX_STORED_WORDS], "words": kept}
+    stored_words = sorted(words_of(step)) if words else []
+    return {
+        **table,
+        "effect": step.effect.value,
+        "content": sorted(step.content)[:_MAX_STORED_WORDS],
+        "words": stored_words,
+    }
 
 
 _STORED_FIELDS: Final[Mapping[str, type]] = {
