@@ -296,9 +296,9 @@ def _decode(value: bytes | bytearray, limit: int) -> str:
     return clip(value[:half].decode("utf-8", "replace") + "\n…\n" + value[-half:].decode("utf-8", "replace"), limit)
 
 
-def _dump_json(value: object, room: list[int], depth: int) -> str:
-    """Return a value as JSON, truncated when the shared character budget `room[0]` is used up or it is nested too deep."""
-    room[0] -= 8
+def _dump_json(value: object, budget: list[int], depth: int) -> str:
+    """Return a value as JSON, truncated when the shared character budget is used up or it is nested too deep."""
+    budget[0] -= 8
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
@@ -306,19 +306,19 @@ def _dump_json(value: object, room: list[int], depth: int) -> str:
     if isinstance(value, Mapping) and depth < _MAX_DUMP_DEPTH:
         items = []
         for name, item in value.items():
-            if room[0] <= 0:
+            if budget[0] <= 0:
                 break
-            items.append(f"{quoted(str(name)[:CODE_LIMIT])}: {_dump_json(item, room, depth + 1)}")
+            items.append(f"{quoted(str(name)[:CODE_LIMIT])}: {_dump_json(item, budget, depth + 1)}")
         return "{" + ", ".join(items) + "}"
     if isinstance(value, list | tuple) and depth < _MAX_DUMP_DEPTH:
         parts = []
         for item in value:
-            if room[0] <= 0:
+            if budget[0] <= 0:
                 break
-            parts.append(_dump_json(item, room, depth + 1))
+            parts.append(_dump_json(item, budget, depth + 1))
         return "[" + ", ".join(parts) + "]"
     text = text_of(value, _MAX_DUMP_STRING) if not isinstance(value, Mapping | list | tuple) else "…"
-    room[0] -= len(text)
+    budget[0] -= len(text)
     return quoted(text)
 
 
