@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from docpages.markdown import code, codes, numbered, page, table
 from rung.core.classify.classifier import RULES, classify
 from rung.core.classify.guide.work import GUIDES
-from rung.core.classify.rule_index import ClassifyRule, asked_by
+from rung.core.classify.rule_index import ClassifyRule, describe_conditions
 from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, NO_HEADERS, PROVIDER_KINDS, Evidence, Failure, Kind
 from rung.core.domain.ladder import Action
 from rung.core.policy.policy import DEFAULT_RETRY
@@ -102,7 +102,7 @@ def _classification(kind: Kind) -> str:
 
 def _conditions(rule: ClassifyRule) -> str:
     """Return the conditions of a rule, so that readers can search the page for an error's text."""
-    conditions = "; ".join(f"{name} {codes(values)}" for name, values in asked_by(rule).items())
+    conditions = "; ".join(f"{name} {codes(values)}" for name, values in describe_conditions(rule).items())
     return f"**{code(rule.id)}** matches on: {conditions}."
 
 

@@ -193,7 +193,8 @@ def test_stalls_by_the_journals_history(tmp_path: Path) -> None:
         journal.append("quiet", 0, [ev.Opened(now - 700, "quiet", other, Request(prompt="x"))]).result()
         journal.flush()
         found = {
-            stall.incident.id: stall.finding.rule for stall in stalls(journal, now, StallThresholds(silence=300.0))
+            stall.incident.id: stall.finding.rule
+            for stall in stalls(journal, now, StallThresholds(silence_seconds=300.0))
         }
         assert found == {"slow": "overdue", "quiet": "silent"}
     done = invoke("detect", "stalls", "--journal", str(path), "--project", "shop", "--json")

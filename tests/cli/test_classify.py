@@ -253,7 +253,7 @@ def test_rules_of_ones_own(tmp_path: Path) -> None:
     file.write_text('[[rules]]\nid = "ours"\nkind = "overloaded"\nretryable = true\nmessage_has = "no seat left"\n')
     try:
         named = json.loads(run("classify", "--rules", str(file), "--json", "Sorry, no seat left").output)
-        assert (named["rule"], named["why"], named["retryable"]) == ("ours", "A rule of one's own.", True)
+        assert (named["rule"], named["why"], named["retryable"]) == ("ours", "User-defined rule.", True)
         assert "ours" in run("explain", "overloaded").output
     finally:
         use_rules()

@@ -1,4 +1,4 @@
-"""Chanting: words over and over in a stream, and text that repeats itself by right."""
+"""Repeated text in a stream, and text that is repetitive by nature."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def heard(text: str, size: int = 7) -> list[Finding]:
 @pytest.mark.parametrize("size", [1, 7, 64, 100_000])
 @pytest.mark.parametrize("text", [SENTENCE * 30, "ha " * 400, f"An answer begins well.\n{(SENTENCE + chr(10)) * 30}"])
 def test_words_over_and_over(text: str, size: int) -> None:
-    """It is noticed in chunks of any size, and is news once."""
+    """Repetition is detected in chunks of any size, and is a new stage once."""
     found = heard(text, size)
     assert found
     assert [one.is_new_stage for one in found] == [True] + [False] * (len(found) - 1)
@@ -48,18 +48,18 @@ def test_words_over_and_over(text: str, size: int) -> None:
     ],
 )
 def test_text_that_may(text: str) -> None:
-    """Code, tables, rules and text that gets on are left alone."""
+    """Code, tables, ruled lines and text that progresses are ignored."""
     assert heard(text) == []
     assert heard(text, 1) == []
 
 
 def test_after_a_fence_it_listens_again() -> None:
-    """What follows a fence is looked at like any other text."""
+    """Text after a fence is checked."""
     assert heard(f"```\ncode\n```\n{SENTENCE * 30}")
 
 
 def test_a_restart_forgets() -> None:
-    """A new answer may say what the last one said."""
+    """A new answer may repeat the text of the previous one."""
     watch = RepetitionDetector()
     for _ in range(30):
         assert watch.stream(SENTENCE) is None
@@ -67,13 +67,13 @@ def test_a_restart_forgets() -> None:
 
 
 def test_off() -> None:
-    """Switched off it says nothing."""
+    """A disabled detector reports nothing."""
     assert RepetitionDetector(off=True).stream(SENTENCE * 50) is None
 
 
 @given(st.text(alphabet="ab |`\n~-", max_size=400), st.text(alphabet="ab |`\n~-", max_size=400))
 def test_state_in_json_and_back(before: str, after: str) -> None:
-    """A watch restored in the middle of a line goes on as the other does."""
+    """A detector restored in the middle of a line continues like the original."""
     watch = RepetitionDetector()
     watch.stream(before)
     restored = RepetitionDetector.from_json(json.loads(json.dumps(watch.to_json())))

@@ -1,4 +1,4 @@
-"""What a judge is shown, how its answer is read, and what comes before it."""
+"""The case a judge receives, the parsing of its answer, and the checks that precede it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Evidence
 from rung.core.domain.verdict import Verdict
 from rung.detectors.claims import ClaimCheck, claimed_files, unverified
-from rung.detectors.judging import JudgeCase, assess, by_asking, case_of, question, verdict_in
+from rung.detectors.judging import JudgeCase, assess, by_asking, case_of, judge_prompt, verdict_in_text
 from rung.detectors.step import Step
 
 GOOD = Verdict(goal_alignment=20, action_completeness=20, evidence_of_completion=20, final_state_coherence=20)
@@ -18,7 +18,7 @@ SCORES = '{"goal_alignment": 20, "action_completeness": 20, "evidence_of_complet
 
 
 def test_a_judge_never_sees_what_the_worker_thought() -> None:
-    """Thoughts are left out of answer, calls and results, whichever way they are marked; so are secrets."""
+    """Thinking is removed from answer, calls and results, for every tag; secrets are redacted."""
     case = case_of(
         "Fix it.",
         "<thinking>SECRET-THOUGHT</thinking>Fixed. <reasoning>SECRET-THOUGHT",
@@ -34,7 +34,7 @@ def test_a_judge_never_sees_what_the_worker_thought() -> None:
             Step("bash", "export KEY=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789", "", error=True),
         ],
     )
-    shown = question(case) + json.dumps(case.to_json())
+    shown = judge_prompt(case) + json.dumps(case.to_json())
     assert "SECRET-THOUGHT" not in shown
     assert "abcdefghijklmnop" not in shown
     assert "3 passed" in shown
@@ -43,13 +43,13 @@ def test_a_judge_never_sees_what_the_worker_thought() -> None:
 
 
 def test_a_case_is_bounded() -> None:
-    """However long the work, a judge is shown so much."""
+    """The size of a case is bounded."""
     steps = [Step("read", {"path": "x" * 9_000}, "y" * 9_000) for _ in range(500)]
-    assert len(question(case_of("t" * 10**6, "a" * 10**6, steps))) < 80_000
+    assert len(judge_prompt(case_of("t" * 10**6, "a" * 10**6, steps))) < 80_000
 
 
 def test_claims_come_before_the_judge() -> None:
-    """A claim that does not hold costs no judge; without one the judge decides; without a judge nothing is said."""
+    """A claim that does not hold needs no judge; otherwise the judge decides; without a judge the result is None."""
     broken = ClaimCheck(claim="a.py was changed", holds=False, seen="there is no such file")
     held = ClaimCheck(claim="`pytest` passes", holds=True, seen="exit code 0")
     asked: list[JudgeCase] = []
@@ -78,7 +78,7 @@ def test_claims_come_before_the_judge() -> None:
     ],
 )
 def test_a_judges_answer(text: str) -> None:
-    """The scores are found in whatever stands around them."""
+    """The scores are found in any surrounding text."""
     if "goalA" in text:
         text = (
             text.replace("action_completeness", "actionCompleteness")
@@ -90,9 +90,9 @@ def test_a_judges_answer(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "PASS", "{", '{"total": 80}', '{"goal_alignment": 99}'])
 def test_no_verdict(text: str) -> None:
-    """An answer without the four scores is refused, not guessed at."""
+    """An answer without the four scores is rejected."""
     with pytest.raises(ConfigError):
-        verdict_in(text)
+        verdict_in_text(text)
 
 
 @pytest.mark.parametrize(
@@ -107,5 +107,5 @@ def test_no_verdict(text: str) -> None:
     ],
 )
 def test_claimed_files(text: str, files: tuple[str, ...]) -> None:
-    """A file counts as claimed where the text says that something was done to it."""
+    """A file counts as claimed if the text says that it was changed."""
     assert claimed_files(text) == files

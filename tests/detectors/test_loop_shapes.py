@@ -1,4 +1,4 @@
-"""Loops by their shapes, and work that only looks like one."""
+"""Loops by shape, and legitimate repetition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONG = "The same long content of a page, which does not change however often it 
 
 
 def first(steps: list[Step], watching: LoopSettings | None = None) -> tuple[int, str] | None:
-    """The number of the step at which it is noticed, from 1, and the rule."""
+    """Return the step, from 1, at which a loop is detected, and the rule."""
     watch = SessionMonitor(watching)
     for number, step in enumerate(steps, start=1):
         found = watch.check(step)
@@ -136,7 +136,7 @@ LOOPS: dict[str, tuple[list[Step], int, str]] = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_is_noticed(name: str) -> None:
-    """Each shape of a loop is noticed at its step, by its rule."""
+    """Each shape of a loop is detected at the expected step, by the expected rule."""
     steps, number, rule = LOOPS[name]
     assert first(steps) == (number, rule)
 
@@ -195,12 +195,12 @@ WORK: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", WORK)
 def test_work_is_left_alone(name: str) -> None:
-    """Repetition that gets on is no loop."""
+    """Repetition with progress is not a loop."""
     assert first(WORK[name]) is None
 
 
 def test_a_wait_is_noticed_in_the_end() -> None:
-    """Waiting has more patience, not all of it."""
+    """Waiting gets extra repeats, but not unlimited ones."""
     assert first([Step("get_job", {"id": 7}, "still running")] * 12) == (8, "repeated-block")
 
 
@@ -210,7 +210,7 @@ def findings(steps: list[Step], watching: LoopSettings | None = None) -> list[Fi
 
 
 def test_three_stages_each_told_once() -> None:
-    """At 3, 5 and 8 repeats there is news; between them the streak goes on in silence."""
+    """A new stage is reported at 3, 5 and 8 repeats only."""
     found = findings([FAILING] * 12)
     assert [one.repeats for one in found] == list(range(3, 13))
     assert [(one.repeats, one.stage) for one in found if one.is_new_stage] == [
@@ -221,13 +221,13 @@ def test_three_stages_each_told_once() -> None:
 
 
 def test_a_new_streak_is_told_again() -> None:
-    """After something was changed the same loop is news again."""
+    """After a change the same loop is reported again."""
     found = findings([*[FAILING] * 4, Step("edit", {"new": "x"}, "edited"), *[FAILING] * 4])
     assert [one.at for one in found if one.is_new_stage] == [2, 7]
 
 
 def test_a_finding_enters_the_ladder_by_its_repeats() -> None:
-    """What is found becomes a failure that the ladders know where to take up."""
+    """A finding becomes a failure that enters the ladder at the right rung."""
     from rung.core.policy.presets import LADDERS
 
     ladder = LADDERS["task"]
@@ -236,7 +236,7 @@ def test_a_finding_enters_the_ladder_by_its_repeats() -> None:
 
 
 def test_what_is_told() -> None:
-    """The text says the fact, the count and what came of it; the evidence carries rule and repeats."""
+    """The text contains the fact, the count and the outcome; the evidence carries rule and repeats."""
     found = findings([FAILING] * 3)[0]
     assert (
         found.text
@@ -268,13 +268,13 @@ SAME = [Step("look", {"x": 1, "noise": n}, LONG) for n in range(9)]
     ],
 )
 def test_settings(settings: dict[str, Any], noticed: int | None) -> None:
-    """What counts as the same, how often, and what is left alone is the policy's."""
+    """The policy sets which calls are equal, the thresholds, and what is ignored."""
     found = first(SAME, LoopSettings(**settings))
     assert (found and found[0]) == noticed
 
 
 def test_a_person_ends_every_streak() -> None:
-    """What a person asks for again is no loop."""
+    """A call repeated at the user's request is not a loop."""
     watch = SessionMonitor()
     for _ in range(5):
         assert watch.check(FAILING) is None
@@ -283,7 +283,7 @@ def test_a_person_ends_every_streak() -> None:
 
 
 def test_no_outside_progress() -> None:
-    """Calls and minutes without a change outside are a loop; either alone, or a change, is not."""
+    """Calls and time without an external change are a loop; either alone, or a change, is not."""
     watching = LoopSettings(progress_calls=3, progress_seconds=60)
 
     def seen(marks: list[str | None], pace: float) -> list[tuple[int, int]]:

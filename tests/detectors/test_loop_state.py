@@ -1,4 +1,4 @@
-"""What a watch remembers: bounded, in JSON and back, and honest in its counts."""
+"""The state of a detector: bounded, serialisable, with correct counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
-from rung.detectors.loop_settings import LoopSettings, watching_from
+from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step, step_from
 
@@ -42,7 +42,7 @@ def told(watch: SessionMonitor, steps: list[Step]) -> list[Any]:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(STEPS, max_size=25), st.lists(STEPS, max_size=25))
 def test_a_restart_changes_nothing(before: list[Step], after: list[Step]) -> None:
-    """State goes into JSON and back at any point, and what is said afterwards is the same."""
+    """A state restored at any point gives the same findings."""
     watch = SessionMonitor()
     told(watch, before)
     restored = SessionMonitor.from_json(json.loads(json.dumps(watch.to_json())))
@@ -53,29 +53,29 @@ def test_a_restart_changes_nothing(before: list[Step], after: list[Step]) -> Non
 @settings(max_examples=50, deadline=None)
 @given(st.lists(STEPS, min_size=1, max_size=12))
 def test_state_is_bounded(steps: list[Step]) -> None:
-    """However long the session, no more is kept than of a window."""
+    """The state is bounded for any length of session."""
     watch = SessionMonitor(LoopSettings(window=10, stuck_window=10))
     told(watch, steps * 40)
     table = watch.to_json()["loops"]
     assert len(table["steps"]) <= 10
-    assert len(table["told"]) <= 32
+    assert len(table["reported_stages"]) <= 32
     assert len(json.dumps(table)) < 40_000
 
 
 @settings(max_examples=100, deadline=None)
 @given(STEPS, st.integers(3, 20))
 def test_counts_only_grow(step: Step, times: int) -> None:
-    """While one step is repeated its repeats never go down, and each stage is news once."""
+    """While one step repeats, its count never decreases, and each stage is reported once."""
     found = [one for one in told(SessionMonitor(), [step] * times) if one is not None and one.rule != "no-progress"]
     repeats = [one.repeats for one in found]
     assert repeats == sorted(repeats)
-    assert len([one for one in found if one.news]) <= 3
+    assert len([one for one in found if one.is_new_stage]) <= 3
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(TOOLS.filter(bool), min_size=1, max_size=60))
 def test_what_changes_with_every_step_is_no_loop(tools: list[str]) -> None:
-    """Calls and outcomes that are all different are never a finding, whatever the tools."""
+    """Steps that are all different never give a finding."""
     words = [f"{chr(103 + n % 20)}{chr(103 + n // 20 % 20)}" * 6 for n in range(len(tools))]
     steps = [
         Step(tool, {"what": word}, f"{word} came of it, and {word[::-1]}")
@@ -93,7 +93,7 @@ def test_what_changes_with_every_step_is_no_loop(tools: list[str]) -> None:
     ),
 )
 def test_any_value_can_be_told(value: Any) -> None:
-    """Arguments and results may be anything; telling the same five times is noticed unless it is nothing."""
+    """Any arguments and results are accepted; five equal steps are detected unless they are empty."""
     watch = SessionMonitor()
     found = told(watch, [Step("tool", value, value)] * 5)
     assert found[2] is not None
@@ -102,7 +102,7 @@ def test_any_value_can_be_told(value: Any) -> None:
 
 
 def test_large_values_are_cut() -> None:
-    """Of a large result or argument the head and the tail are kept, and a change in either is seen."""
+    """Of a large result or argument the head and the tail are compared."""
     big = "x" * 3_000_000
     watch = SessionMonitor()
     assert (
@@ -115,7 +115,7 @@ def test_large_values_are_cut() -> None:
 
 
 def test_no_text_of_the_agents_is_kept() -> None:
-    """The state holds digests: nothing that was said to a tool or by one."""
+    """The state contains digests, no text of the session."""
     watch = SessionMonitor()
     told(
         watch,
@@ -142,15 +142,15 @@ def test_no_text_of_the_agents_is_kept() -> None:
     ],
 )
 def test_settings_that_cannot_be(table: dict[str, Any], key: str) -> None:
-    """A wrong setting is refused by its key."""
+    """An invalid setting is rejected by its key."""
     with pytest.raises(ConfigError) as raised:
-        watching_from(table)
+        loop_settings_from(table)
     assert raised.value.key == key
 
 
 def test_settings_from_a_table() -> None:
-    """A policy file's table says which arguments make two calls the same, and which tool never loops."""
-    watching = watching_from({"replan": 4, "loop_key": {"look": ["x"], "dice": False}, "ignore_tools": ["poll"]})
+    """A policy file sets the arguments that distinguish calls, and tools that never loop."""
+    watching = loop_settings_from({"replan": 4, "loop_key": {"look": ["x"], "dice": False}, "ignore_tools": ["poll"]})
     assert watching.replan == 4
     assert watching.loop_keys["look"]({"x": 1, "y": 2}) == watching.loop_keys["look"]({"x": 1, "y": 3})
     assert watching.loop_keys["dice"]({}) is None
@@ -161,13 +161,13 @@ def test_settings_from_a_table() -> None:
     "table", [{}, {"v": 2}, {"v": 1, "loops": {"v": 9}}, {"v": 1, "loops": {"v": 1, "count": -1, "run": 0}}, []]
 )
 def test_state_that_cannot_be(table: Any) -> None:
-    """State of another version, or none at all, is refused."""
+    """State of another version is rejected."""
     with pytest.raises(ConfigError):
         SessionMonitor.from_json(table)
 
 
 @pytest.mark.parametrize("table", [3, {"tool": 3}, {"tool": "x", "at": "now"}, {"tool": "x", "progress": 3}])
 def test_steps_that_cannot_be(table: Any) -> None:
-    """A step that is none is refused by the name of its field."""
+    """An invalid step is rejected by the name of its field."""
     with pytest.raises(ConfigError, match="step"):
         step_from(table)

@@ -1,4 +1,4 @@
-"""Sessions made up at random: loops in any disguise are noticed, and work that repeats itself is left alone."""
+"""Random sessions: disguised loops are detected, legitimate repetition is not."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SEEDS = st.integers(0, 2**32)  # of a generator of our own: what is chosen anew 
 
 
 def alarms(steps: Iterator[Step]) -> list[tuple[int, str, int]]:
-    """Where it is noticed, by which rule, and how often it has then happened."""
+    """Return where a loop is detected, by which rule, and its count."""
     watch = SessionMonitor()
     found = ((number, watch.check(step)) for number, step in enumerate(steps, start=1))
     return [(number, one.rule, one.repeats) for number, one in found if one is not None]
 
 
 def text(random: Random, words: int = 30) -> str:
-    """Words that are no other text's."""
+    """Return unique words."""
     return " ".join(f"{random.choice(NOUNS)}{random.choice(NAMES)}{random.randrange(10**6)}x" for _ in range(words))
 
 
@@ -37,7 +37,7 @@ def stamp(random: Random) -> str:
 
 
 def reads(random: Random, most: int) -> Iterator[Step]:
-    """Some looking around that cannot change anything."""
+    """Return reads that cannot change anything."""
     for _ in range(random.randrange(most + 1)):
         yield Step("read_file", {"path": f"src/{text(random, 1)}.py"}, text(random))
 
@@ -191,7 +191,7 @@ WORK: list[Callable[[Random], Iterator[Step]]] = [
 @given(SEEDS)
 @settings(max_examples=40, deadline=None)
 def test_a_loop_is_noticed(world: Callable[[Random], Iterator[Step]], seed: int) -> None:
-    """However it is dressed up, it is noticed once it has happened three times, or four where the sign is weak."""
+    """A disguised loop is detected at three repeats, or four with weak evidence."""
     found = alarms(world(Random(seed)))
     assert found
     assert found[0][2] == 3
@@ -201,13 +201,13 @@ def test_a_loop_is_noticed(world: Callable[[Random], Iterator[Step]], seed: int)
 @given(SEEDS)
 @settings(max_examples=40, deadline=None)
 def test_work_is_left_alone(world: Callable[[Random], Iterator[Step]], seed: int) -> None:
-    """What repeats itself and gets on is no loop."""
+    """Repetition with progress is not a loop."""
     assert alarms(world(Random(seed))) == []
 
 
 @given(SEEDS, st.permutations(range(len(WORK))))
 @settings(max_examples=40, deadline=None)
 def test_a_long_day_of_work_is_left_alone(seed: int, order: list[int]) -> None:
-    """One kind of work after the other, in any order, in one session."""
+    """Legitimate work in any order in one session is not a loop."""
     random = Random(seed)
     assert alarms(step for number in order for step in WORK[number](random)) == []

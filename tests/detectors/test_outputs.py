@@ -1,4 +1,4 @@
-"""What is wrong with an answer that came."""
+"""Checks of an agent's answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROVEN = OutputSpec(evidence=True)
     ],
 )
 def test_what_is_wrong(answer: str, contract: OutputSpec | None, rule: str, kind: str) -> None:
-    """Each fault has its rule and kind, and the answer stands in the evidence."""
+    """Each problem has its rule and kind, and the evidence contains the answer."""
     found = look_at(answer, contract)
     assert found is not None
     assert (found.rule, found.kind) == (rule, kind)
@@ -59,12 +59,12 @@ def test_what_is_wrong(answer: str, contract: OutputSpec | None, rule: str, kind
     ],
 )
 def test_what_is_right(answer: str, contract: OutputSpec | None) -> None:
-    """An answer as it should be is left alone."""
+    """A valid answer gives no finding."""
     assert look_at(answer, contract) is None
 
 
 def test_sections_of_json() -> None:
-    """Keys that are missing or empty are named, and reach the rung that asks for them alone."""
+    """Missing or empty keys are named, and reach the rung that requests only them."""
     found = look_at('{"summary": "x", "tests": []}', OutputSpec(json=True, sections=("summary", "tests", "docs")))
     assert found is not None
     assert found.missing == ("tests", "docs")
@@ -73,7 +73,7 @@ def test_sections_of_json() -> None:
 
 
 def test_cut_by_the_service() -> None:
-    """What the service says of the end weighs more than how the end looks."""
+    """The provider's stop reason takes precedence over the text."""
     found = look_at("A whole sentence.", stop_reason="max_tokens")
     assert found is not None
     assert found.kind == "output_limit"
@@ -81,7 +81,7 @@ def test_cut_by_the_service() -> None:
 
 
 def test_done_with_something_to_show() -> None:
-    """A check that was made, or a call, is something; a claim alone is not."""
+    """A check or a call counts as evidence; a claim alone does not."""
     check = ClaimCheck(claim="tests pass", holds=True, seen="exit code 0")
     assert look_at("Task complete.", PROVEN, checks=[check]) is None
     assert look_at("Task complete.", PROVEN, acted=True) is None

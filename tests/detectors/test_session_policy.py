@@ -1,4 +1,4 @@
-"""Policy of a session that is only spoken to."""
+"""Policy of a session that is influenced only by messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stalls and contexts: too long, too quiet, too full."""
+"""Stalls and context warnings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SECONDS = st.floats(0, 1e5)
 
 @given(st.lists(SECONDS, max_size=50), SECONDS)
 def test_what_usually_takes_so_long_is_no_stall(durations: list[float], took: float) -> None:
-    """Within what was usual nothing is said; past every bound it is."""
-    patience = StallThresholds(least=10, most=200_000, otherwise=50, silence=1e9)
+    """A usual duration gives no finding; one past every bound does."""
+    patience = StallThresholds(min_seconds=10, max_seconds=200_000, default_seconds=50, silence_seconds=1e9)
     limit = patience.limit(durations)
     assert 10 <= limit <= 200_000
-    found = stalled(now=took, began=0, durations=durations, patience=patience)
+    found = stalled(now=took, began=0, durations=durations, thresholds=patience)
     assert (found is not None) == (took >= limit)
     if len(durations) < 5:
         assert limit == 50
@@ -39,11 +39,11 @@ def test_more_history_more_patience() -> None:
 
 
 def test_silence() -> None:
-    """No sign of life is a stall long before the task is overdue; a sign puts it off."""
+    """Silence is a stall long before the task is overdue; activity resets it."""
     found = stalled(now=301, began=0, what="the build")
     assert found is not None
     assert (found.rule, found.kind) == ("silent", "stalled")
-    assert found.text == "the build has shown no sign of life for 301 s"
+    assert found.text == "the build has shown no activity for 301 s"
     assert stalled(now=301, began=0, last_sign=200) is None
     overdue = stalled(now=2000, began=0, last_sign=1999)
     assert overdue is not None
@@ -51,7 +51,7 @@ def test_silence() -> None:
 
 
 def test_durations_of_a_journal() -> None:
-    """What went well before is kept by project, ladder and agent; what failed says nothing."""
+    """Durations of successful attempts are grouped by project, ladder and agent; failures do not count."""
     terms = ev.IncidentContext(ladder="task", policy="default", project="site")
     story: list[ev.Event] = [
         ev.Opened(at=0, id="a", terms=terms, request=Request(agent="coder")),
@@ -64,27 +64,27 @@ def test_durations_of_a_journal() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), SECONDS), max_size=60))
 def test_durations_in_json_and_back(taken: list[tuple[str, float]]) -> None:
-    """History is bounded and outlives the process."""
+    """The history is bounded and serialisable."""
     durations = ToolDurations()
     for kind, seconds in taken:
-        durations.took(kind, seconds)
+        durations.record(kind, seconds)
     restored = ToolDurations.from_json(json.loads(json.dumps(durations.to_json())))
     assert restored.to_json() == durations.to_json()
 
 
 def test_durations_are_bounded() -> None:
-    """Neither the kinds nor the durations of one grow without end; the latest stay."""
+    """The number of kinds and of durations per kind is bounded; the latest stay."""
     durations = ToolDurations()
     for number in range(1000):
-        durations.took(f"kind {number % 150}", float(number))
-        durations.took("busy", float(number))
+        durations.record(f"kind {number % 150}", float(number))
+        durations.record("busy", float(number))
     assert len(durations.to_json()) == 100
     assert len(durations.of("busy")) == 200
     assert durations.of("busy")[-1] == 999
 
 
 def test_a_context_that_fills_while_the_work_stands() -> None:
-    """It is said once, and again only after the work got on and stood still anew."""
+    """A filling context is reported once, and again only after progress and a new standstill."""
     watch = ContextMonitor()
     said = [
         watch.turn(used, 100, mark=mark)
@@ -105,8 +105,8 @@ def test_a_context_that_fills_while_the_work_stands() -> None:
 
 
 def test_a_context_ahead_of_the_work() -> None:
-    """Where it is known how much is done, the context may not be far ahead of it."""
-    watch = ContextMonitor(ContextThresholds(share=1.0))
+    """Where progress is known, context usage may not be far ahead of it."""
+    watch = ContextMonitor(ContextThresholds(growth_share=1.0))
     assert watch.turn(30, 100, done=0.1) is None
     found = watch.turn(55, 100, done=0.1)
     assert found is not None
@@ -114,10 +114,10 @@ def test_a_context_ahead_of_the_work() -> None:
 
 
 def test_thrash_after_compaction() -> None:
-    """Full again within five turns, three times in a row, is thrash; once in peace, and the count begins anew."""
+    """Three consecutive refills within five turns are thrashing; a longer interval resets the count."""
 
     def told(*turns: int) -> list[Any]:
-        watch = ContextMonitor(ContextThresholds(share=1.0))
+        watch = ContextMonitor(ContextThresholds(growth_share=1.0))
         said = []
         for used in turns:
             if used < 0:
@@ -131,7 +131,7 @@ def test_thrash_after_compaction() -> None:
 
 
 def test_thrash_without_token_counts() -> None:
-    """Compactions at most five turns apart count; the first one and a later one begin the count anew."""
+    """Compactions at most five turns apart count; a longer interval resets the count."""
 
     def told(*turns: int) -> list[int]:
         watch = ContextMonitor()
@@ -148,7 +148,7 @@ def test_thrash_without_token_counts() -> None:
     st.integers(0, 30),
 )
 def test_context_state_in_json_and_back(turns: list[tuple[int, str | None, bool]], at: int) -> None:
-    """A watch restored at any turn says what the other says."""
+    """A monitor restored at any turn gives the same findings."""
     watch = ContextMonitor()
     other = watch
     for number, (used, mark, compacted) in enumerate(turns):
@@ -167,15 +167,15 @@ def test_context_state_in_json_and_back(turns: list[tuple[int, str | None, bool]
     [
         lambda: StallThresholds(factor=0),
         lambda: StallThresholds(samples=0),
-        lambda: ContextThresholds(share=2),
-        lambda: ContextThresholds(soon=0),
+        lambda: ContextThresholds(growth_share=2),
+        lambda: ContextThresholds(soon_turns=0),
         lambda: ContextMonitor().turn(5, 0),
         lambda: ContextMonitor.from_json({}),
         lambda: ToolDurations.from_json([]),
-        lambda: ToolDurations().took("a", -1),
+        lambda: ToolDurations().record("a", -1),
     ],
 )
 def test_values_that_cannot_be(make: Any) -> None:
-    """What cannot be is refused at once."""
+    """Invalid values are rejected."""
     with pytest.raises(ConfigError):
         make()

@@ -1,1 +1,1 @@
-"""Notice trouble nobody raised: pure folds over a history. Import core only."""
+"""Detectors: find problems that raised no error (loops, stalls, bad output). Pure folds over history; import core only."""

@@ -1,4 +1,4 @@
-"""Context: a window that fills faster than the work gets on, and one that is full again right after compaction."""
+"""Detect a context window that fills faster than the work progresses, and one that is full again after compaction."""
 
 from __future__ import annotations
 
@@ -14,114 +14,114 @@ from rung.detectors.loops.normalize import digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextThresholds:
-    """When a context is a worry.
+    """Thresholds of the context warnings.
 
-    share      of the window that may fill without any progress
-    ahead      by how much of the window it may be ahead of the work, where that is known
-    full       share at which a context counts as full
-    soon       turns after a compaction within which it should not be full again
-    thrashes   times in a row it may be full again so soon
+    growth_share    share of the window that may fill without progress
+    lead_share      how far usage may be ahead of the completed share of the work, where that is known
+    full_share      share at which the context counts as full
+    soon_turns      turns after a compaction within which a full context counts as thrashing
+    max_thrashes    consecutive occurrences of thrashing that are reported
     """
 
-    share: float = 0.3
-    ahead: float = 0.4
-    full: float = 0.8
-    soon: int = 5
-    thrashes: int = 3
+    growth_share: float = 0.3
+    lead_share: float = 0.4
+    full_share: float = 0.8
+    soon_turns: int = 5
+    max_thrashes: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("share", "ahead", "full"):
+        for name in ("growth_share", "lead_share", "full_share"):
             if not is_number(getattr(self, name)) or not 0 < getattr(self, name) <= 1:
-                raise ConfigError(f"filling.{name}", getattr(self, name), "a share, more than 0 and at most 1")
-        for name in ("soon", "thrashes"):
+                raise ConfigError(f"context.{name}", getattr(self, name), "a share, more than 0 and at most 1")
+        for name in ("soon_turns", "max_thrashes"):
             if not is_whole(getattr(self, name), 1):
-                raise ConfigError(f"filling.{name}", getattr(self, name), "a whole number, 1 or more")
+                raise ConfigError(f"context.{name}", getattr(self, name), "a whole number, 1 or more")
 
 
 class ContextMonitor:
-    """Told after each turn how full the context is; a mark changes when the work gets on."""
+    """Tracks context usage per turn. The caller's `mark` is any text that changes when the work progresses."""
 
-    __slots__ = ("_base", "_mark", "_since", "_thrashes", "_told", "filling")
+    __slots__ = ("_baseline", "_mark", "_reported", "_thrashes", "_turns_since", "thresholds")
 
-    def __init__(self, filling: ContextThresholds | None = None) -> None:
-        self.filling = filling or ContextThresholds()
+    def __init__(self, thresholds: ContextThresholds | None = None) -> None:
+        self.thresholds = thresholds or ContextThresholds()
         self._mark = ""
-        self._base: float | None = None  # how full it was when the work last got on
-        self._since: int | None = None  # turns since a compaction; None: there was none, or it has been counted
+        self._baseline: float | None = None  # share in use when the work last progressed
+        self._turns_since: int | None = None  # turns since the last compaction that is not counted yet
         self._thrashes = 0
-        self._told = False
+        self._reported = False
 
     def compacted(self, used: int, limit: int) -> None:
-        """The context was made smaller: so much is left of it."""
-        self._base = _share(used, limit)
-        self._since = 0
-        self._told = False
+        """Record a compaction and the tokens in use after it."""
+        self._baseline = _share(used, limit)
+        self._turns_since = 0
+        self._reported = False
 
     def turn(self, used: int, limit: int, *, mark: str | None = None, done: float | None = None) -> Finding | None:
-        """Take in a turn: tokens in the context, tokens that fit, the mark, and how much of the work is done (0 to 1)."""
-        share, filling = _share(used, limit), self.filling
-        thrash = self._thrash(share)
+        """Record a turn: tokens in use, tokens that fit, the progress mark, and the completed share of the work (0 to 1)."""
+        share, thresholds = _share(used, limit), self.thresholds
+        thrash = self._check_thrashing(share)
         if thrash is not None:
             return thrash
-        if self._base is None or (mark is not None and digest(mark) != self._mark):
+        if self._baseline is None or (mark is not None and digest(mark) != self._mark):
             self._mark = self._mark if mark is None else digest(mark)
-            self._base, self._told = share, False
-        ahead = done is not None and share - done >= filling.ahead
-        if self._told or not (ahead or share - self._base >= filling.share):
+            self._baseline, self._reported = share, False
+        ahead = done is not None and share - done >= thresholds.lead_share
+        if self._reported or not (ahead or share - self._baseline >= thresholds.growth_share):
             return None
-        self._told = True
-        got_on = (
+        self._reported = True
+        progress = (
             f"{done:.0%} of the work is done"
             if done is not None
-            else f"{share - self._base:.0%} of it since the work last got on"
+            else f"{share - self._baseline:.0%} of it used since the work last progressed"
         )
-        return _finding("context-filling", f"the context is {share:.0%} full, {got_on}", 1)
+        return _finding("context-filling", f"the context is {share:.0%} full, {progress}", 1)
 
-    def _thrash(self, share: float) -> Finding | None:
-        if self._since is None:
+    def _check_thrashing(self, share: float) -> Finding | None:
+        if self._turns_since is None:
             return None
-        self._since += 1
-        if share >= self.filling.full:
-            self._since = None
-            return self._count()
-        if self._since > self.filling.soon:
-            self._thrashes, self._since = 0, None
+        self._turns_since += 1
+        if share >= self.thresholds.full_share:
+            self._turns_since = None
+            return self._count_thrash()
+        if self._turns_since > self.thresholds.soon_turns:
+            self._thrashes, self._turns_since = 0, None
         return None
 
     def full_again(self, turns: int) -> Finding | None:
-        """Take in a compaction that is due, so many turns after the one before: for agents that tell no tokens."""
-        if self._since is None:
-            self._since = 0
+        """Record that a compaction is due, this many turns after the previous one: for agents that report no token counts."""
+        if self._turns_since is None:
+            self._turns_since = 0
             return None
-        if turns <= self.filling.soon:
-            return self._count()
+        if turns <= self.thresholds.soon_turns:
+            return self._count_thrash()
         self._thrashes = 0
         return None
 
-    def _count(self) -> Finding | None:
-        """Count one more context that was full too soon."""
+    def _count_thrash(self) -> Finding | None:
+        """Count one occurrence of thrashing; return a finding when there are too many."""
         self._thrashes += 1
-        if self._thrashes < self.filling.thrashes:
+        if self._thrashes < self.thresholds.max_thrashes:
             return None
         text = f"the context was full again right after compaction, {self._thrashes} times in a row"
         return _finding("context-thrash", text, self._thrashes)
 
     def to_json(self) -> dict[str, Any]:
-        """All that is remembered."""
-        return {name: getattr(self, f"_{name}") for name in _PARTS}
+        """Return the state as JSON."""
+        return {name: getattr(self, f"_{name}") for name in _STATE_FIELDS}
 
     @classmethod
-    def from_json(cls, table: Any, filling: ContextThresholds | None = None) -> ContextMonitor:
-        """The watch as it was."""
-        if not isinstance(table, Mapping) or any(name not in table for name in _PARTS):
-            raise ConfigError("context", table, "an object with " + ", ".join(_PARTS))
-        watch = cls(filling)
-        for name in _PARTS:
-            setattr(watch, f"_{name}", table[name])
-        return watch
+    def from_json(cls, table: Any, thresholds: ContextThresholds | None = None) -> ContextMonitor:
+        """Restore a monitor from its state."""
+        if not isinstance(table, Mapping) or any(name not in table for name in _STATE_FIELDS):
+            raise ConfigError("context", table, "an object with " + ", ".join(_STATE_FIELDS))
+        monitor = cls(thresholds)
+        for name in _STATE_FIELDS:
+            setattr(monitor, f"_{name}", table[name])
+        return monitor
 
 
-_PARTS: Final = ("mark", "base", "since", "thrashes", "told")
+_STATE_FIELDS: Final = ("mark", "baseline", "turns_since", "thrashes", "reported")
 
 
 def _share(used: int, limit: int) -> float:

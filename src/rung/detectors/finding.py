@@ -1,4 +1,4 @@
-"""What a detector found, and the evidence it amounts to."""
+"""Findings of the detectors, and their conversion to evidence and failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LoopStage(StrEnum):
-    """How far a loop has gone, and so what it is answered with."""
+    """Escalation stage of a loop; it determines the message to the agent."""
 
     REPLAN = "replan"
     EXPLORE = "explore"  # an entirely different tool, method or agent
@@ -22,11 +22,11 @@ class LoopStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Trouble that nobody raised.
+    """A problem that raised no error.
 
-    `rule` says which detector's rule found it; `count` how often it has now happened; `repeats` the same as
-    the ladders count it, which for a weaker sign is less. `news` is true once for each stage of a streak:
-    whoever tells the agent tells it then, and only then.
+    `rule` is the detector's rule that matched, `count` the number of occurrences. `repeats` is the count that ladders
+    use; it is lower than `count` for weaker rules. `is_new_stage` is true once for each stage of a streak: the agent is
+    told only then.
     """
 
     rule: str
@@ -44,7 +44,7 @@ class Finding:
 
     @property
     def evidence(self) -> Evidence:
-        """The facts, for `classify` and the ladders."""
+        """The finding as evidence for `classify`."""
         return Evidence(
             text=self.text,
             code=self.rule,
@@ -57,7 +57,9 @@ class Finding:
 
     @property
     def failure(self) -> Failure:
-        """What the ladders enter with: by a loop's repeats, the rung."""
-        from rung.core.classify.classifier import classify  # loads every rule, which who only looks need not wait for
+        """The finding as a failure for the ladders."""
+        from rung.core.classify.classifier import (
+            classify,  # lazy: it loads every rule, which detection alone does not need
+        )
 
         return classify(self.evidence)

@@ -1,8 +1,7 @@
-"""Judging finished work: what a judge is shown, how it is asked, and what its answer is worth.
+"""Judge finished work: build the case, prompt the judge, parse the verdict.
 
-A judge is anything that takes a case and gives a verdict: a function, a command, a model behind any adapter.
-It is shown the task, what was done and what came of it, and never what the worker thought: a worker that talked
-itself into believing would take the judge along.
+A judge is any callable that takes a case and returns a verdict: a function, a command, a model behind an adapter. The
+case contains the task, the calls and their results, never the worker's reasoning, which could persuade the judge.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
     from rung.detectors.step import Step
 
-ANSWER: Final = 12_000  # characters of each part that a judge is shown
-CALLS: Final = 40  # the last of them
-_ARGS: Final = 300
-_RESULT: Final = 500
+MAX_PART_CHARS: Final = 12_000  # of the task and of the answer, each
+MAX_CALLS: Final = 40  # the last ones
+_MAX_ARGS_CHARS: Final = 300
+_MAX_RESULT_CHARS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCase:
-    """What a judge is shown."""
+    """Input of a judge."""
 
     task: str
     answer: str
@@ -42,48 +41,48 @@ class JudgeCase:
     checks: tuple[ClaimCheck, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The case for a judge that is another program."""
+        """Return the case as JSON, for a judge that is another program."""
         checks = [{"claim": check.claim, "holds": check.holds, "seen": check.seen} for check in self.checks]
         return {"task": self.task, "answer": self.answer, "calls": list(self.calls), "checks": checks}
 
 
 Judge: TypeAlias = Callable[[JudgeCase], Verdict]
 
-_THOUGHTS: Final = re.compile(
+_THINKING: Final = re.compile(
     r"<(think|thinking|thought|reasoning|scratchpad|reflection)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL
 )
 
 
-def without_thoughts(text: str) -> str:
-    """A text without the parts that are marked as thinking, closed or cut off."""
-    return _THOUGHTS.sub("", text).strip()
+def strip_thoughts(text: str) -> str:
+    """Return the text without the parts tagged as thinking, closed or truncated."""
+    return _THINKING.sub("", text).strip()
 
 
 def case_of(task: str, answer: str, steps: Sequence[Step] = (), checks: Sequence[ClaimCheck] = ()) -> JudgeCase:
-    """The case for a judge: thoughts left out, secrets cut, everything bounded."""
-    made = [_shown(step) for step in steps if step.tool and effect_of(step.tool, None) is not Effect.NONE]
+    """Build the case for a judge: thinking removed, secrets redacted, size bounded."""
+    calls = [_format_call(step) for step in steps if step.tool and effect_of(step.tool, None) is not Effect.NONE]
     return JudgeCase(
-        task=redacted(clip(task, ANSWER)),
-        answer=redacted(clip(without_thoughts(clip(answer, 4 * ANSWER)), ANSWER)),
-        calls=tuple(made[-CALLS:]),
+        task=redacted(clip(task, MAX_PART_CHARS)),
+        answer=redacted(clip(strip_thoughts(clip(answer, 4 * MAX_PART_CHARS)), MAX_PART_CHARS)),
+        calls=tuple(calls[-MAX_CALLS:]),
         checks=tuple(checks),
     )
 
 
-def _shown(step: Step) -> str:
+def _format_call(step: Step) -> str:
     args = step.args
-    if isinstance(args, Mapping):  # what a worker gives as its reason is its reasoning
+    if isinstance(args, Mapping):  # these arguments carry the worker's reasoning
         args = {name: value for name, value in args.items() if str(name).lower() not in COSMETIC} or args
-    given = clip(normalize.clipped(args), _ARGS)
-    came = clip(without_thoughts(normalize.clipped(step.result)), _RESULT)
-    return redacted(f"{step.tool}({given}) {'failed' if step.error else 'gave'}: {came}")
+    arguments = clip(normalize.clipped(args), _MAX_ARGS_CHARS)
+    result = clip(strip_thoughts(normalize.clipped(step.result)), _MAX_RESULT_CHARS)
+    return redacted(f"{step.tool}({arguments}) {'failed' if step.error else 'returned'}: {result}")
 
 
 def assess(case: JudgeCase, judge: Judge | None = None) -> Verdict | Evidence | None:
-    """What finished work amounts to: what a claim that does not hold shows, else the judge's verdict.
+    """Assess finished work: return evidence of the claims that do not hold, else the judge's verdict.
 
-    None where all claims hold and no judge is asked. Give it to `recover` as what its `check` returns. A
-    judge that breaks is an extension that breaks: whoever calls this lets the engine record and pass over it.
+    Return None if all claims hold and there is no judge. Use it as the result of the `check` that is passed to
+    `recover`. Exceptions of the judge propagate: the engine records and handles them.
     """
     broken = unverified(case.checks)
     if broken is not None:
@@ -92,38 +91,38 @@ def assess(case: JudgeCase, judge: Judge | None = None) -> Verdict | Evidence | 
 
 
 def by_asking(ask: Callable[[str], str]) -> Judge:
-    """A judge out of anything that answers a question in words: a model, a person."""
+    """Return a judge that sends a prompt to `ask` (a model, a person) and parses the answer."""
 
     def judge(case: JudgeCase) -> Verdict:
-        return verdict_in(ask(question(case)))
+        return verdict_in_text(ask(judge_prompt(case)))
 
     return judge
 
 
-def question(case: JudgeCase) -> str:
-    """What a model is asked."""
-    calls = "\n".join(f"- {call}" for call in case.calls) or "- none are known"
-    checks = "\n".join(f"- {check.claim}: {check.seen}" for check in case.checks) or "- none were made"
+def judge_prompt(case: JudgeCase) -> str:
+    """Return the prompt for a model that judges a case."""
+    calls = "\n".join(f"- {call}" for call in case.calls) or "- none recorded"
+    checks = "\n".join(f"- {check.claim}: {check.seen}" for check in case.checks) or "- none"
     return (
-        "You judge finished work. Judge only what is shown, not what is said about it: a claim without something "
-        "that shows it counts as nothing.\n\n"
-        f"The task:\n{case.task}\n\nWhat was done, the last {CALLS} calls at most:\n{calls}\n\n"
-        f"Checked independently:\n{checks}\n\nThe closing answer:\n{case.answer}\n\n"
-        f"Give four scores from 0 to {MAX_SCORE}: goal_alignment (is this what was asked for), action_completeness (was "
-        "all of it done), evidence_of_completion (does something shown above prove it), final_state_coherence (does "
-        "what is left behind fit together). Answer with one JSON object and nothing else: "
+        "You judge finished work. Judge only what is shown, not what is claimed: a claim without evidence counts as "
+        "nothing.\n\n"
+        f"The task:\n{case.task}\n\nThe calls that were made (at most the last {MAX_CALLS}):\n{calls}\n\n"
+        f"Independent checks:\n{checks}\n\nThe final answer:\n{case.answer}\n\n"
+        f"Give four scores from 0 to {MAX_SCORE}: goal_alignment (does the work address the task), action_completeness (is "
+        "all of it done), evidence_of_completion (does anything shown above prove it), final_state_coherence (is "
+        "the final state consistent). Answer with one JSON object and nothing else: "
         '{"goal_alignment": n, "action_completeness": n, "evidence_of_completion": n, "final_state_coherence": n, '
         '"confidence": 0 to 1, "reasons": "one or two sentences"}'
     )
 
 
-def verdict_in(text: str) -> Verdict:
-    """The verdict in a judge's answer: the last JSON object that has the four scores."""
-    text = clip(text, 4 * ANSWER)
-    found = find_json_object(text, _NEEDED)
-    if found is not None:
-        return parse_verdict(found)
+def verdict_in_text(text: str) -> Verdict:
+    """Parse a judge's answer: the last JSON object in it that has the four scores."""
+    text = clip(text, 4 * MAX_PART_CHARS)
+    scores = find_json_object(text, _REQUIRED_KEYS)
+    if scores is not None:
+        return parse_verdict(scores)
     raise ConfigError("verdict", clip(text, 200), "a JSON object with " + ", ".join(DIMENSIONS))
 
 
-_NEEDED: Final = frozenset({DIMENSIONS[0], "goalAlignment"})
+_REQUIRED_KEYS: Final = frozenset({DIMENSIONS[0], "goalAlignment"})

@@ -1,4 +1,4 @@
-"""What a loop watch is told to look for: thresholds, window, likeness, and what to leave alone."""
+"""Settings of loop detection: thresholds, window, similarity, and what to ignore."""
 
 from __future__ import annotations
 
@@ -26,39 +26,42 @@ from rung.detectors.loops.prefilter import COSMETIC
 
 RULES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "repeated-block": "one to five calls, with the same outcomes, over and over",
-        "stuck-call": "the same call with the same outcome, others between, and nothing between that could change it",
+        "repeated-block": "a block of one to five calls repeated with the same outcomes",
+        "stuck-call": "the same call with the same outcome, with no call in between that could change it",
         "same-error": "the same error from one tool, with changing arguments",
-        "same-outcome": "the same outcome from one tool, asked in other words",
+        "same-outcome": "the same outcome from one tool for a reworded request",
         "same-words": "turns without a call and with nearly the same text",
-        "chanting": "the same words over and over in one answer",
-        "no-progress": "calls for a long time, and nothing outside changes",
+        "chanting": "the same text repeated within one answer",
+        "no-progress": "many calls over a long time without an external change",
     }
 )
 
 LoopKey = Callable[[Any], "str | None"]
-_SHARE: Final = Type("more than 0, at most 1", lambda value: is_number(value) and 0 < value <= 1)
+_FRACTION: Final = Type("more than 0, at most 1", lambda value: is_number(value) and 0 < value <= 1)
 NO_KEYS: Final[Mapping[str, LoopKey]] = MappingProxyType({})
 
 
 @settings
 class LoopSettings:
-    """Settings of a loop watch: the `[loops]` table.
+    """Settings of loop detection: the `[loops]` table.
 
-    `loop_keys` maps a tool to a function from its arguments to what makes two of its calls the same; None: never a
-    loop. In a table it is `loop_key`: tool = [arguments], or false.
+    `loop_keys` maps a tool to a function that returns a key for the call's arguments: two calls with equal keys are
+    the same call, and None means that the call is never part of a loop. In a policy file this is `loop_key`: tool =
+    [arguments], or false.
     """
 
-    replan: int = setting(whole(2), "Repeats at which another approach is asked for.", default=3)
-    explore: int = setting(COUNT, "Repeats at which exploring is asked for.", default=5)
+    replan: int = setting(whole(2), "Repeats at which the agent is told to make a new plan.", default=3)
+    explore: int = setting(COUNT, "Repeats at which the agent is told to use a different method.", default=5)
     force_done: int = setting(COUNT, "Repeats at which the agent must finish.", default=8)
-    window: int = setting(COUNT, "How many calls back are compared.", default=50)
-    stuck_window: int = setting(COUNT, "How far apart equal calls may be and still count as stuck.", default=24)
+    window: int = setting(COUNT, "Number of previous calls that are compared.", default=50)
+    stuck_window: int = setting(
+        COUNT, "Maximum distance between equal calls, in calls, for the rule `stuck-call`.", default=24
+    )
     similarity: float = setting(
-        _SHARE, "Share of the words that must be equal for a call to be the same in other words.", default=0.75
+        _FRACTION, "Share of equal words at which two requests count as the same request reworded.", default=0.75
     )
     extra_repeats_when_waiting: int = setting(
-        WHOLE, "Extra repeats allowed to a call that waits for something.", default=5
+        WHOLE, "Extra repeats allowed for a call that waits for something.", default=5
     )
     off: bool = setting(FLAG, "Whether loops are ignored.", default=False)
     ignore_tools: frozenset[str] = setting(NAMES, "Tools whose calls are ignored.", default=frozenset())
@@ -67,8 +70,12 @@ class LoopSettings:
     mutating_tools: frozenset[str] = setting(
         NAMES, "Tools that change something although their name does not say so.", default=frozenset()
     )
-    progress_calls: int = setting(COUNT, "Calls without a change outside, before that counts.", default=30)
-    progress_seconds: float = setting(SECONDS, "Seconds without a change outside, before that counts.", default=900.0)
+    progress_calls: int = setting(
+        COUNT, "Calls without an external change before `no-progress` is reported.", default=30
+    )
+    progress_seconds: float = setting(
+        SECONDS, "Seconds without an external change before `no-progress` is reported.", default=900.0
+    )
     loop_keys: Mapping[str, LoopKey] = field(default_factory=lambda: NO_KEYS)
 
     def __post_init__(self) -> None:
@@ -81,7 +88,7 @@ class LoopSettings:
                 raise ConfigError("ignore_rules", name, "any of " + ", ".join(RULES))
 
     def stage(self, repeats: int) -> LoopStage | None:
-        """How far so many repeats have gone."""
+        """Return the escalation stage for this many repeats; None below the first threshold."""
         if repeats >= self.force_done:
             return LoopStage.FORCE_DONE
         if repeats >= self.explore:
@@ -89,31 +96,31 @@ class LoopSettings:
         return LoopStage.REPLAN if repeats >= self.replan else None
 
 
-def watching_from(table: object, where: str = "loops") -> LoopSettings:
-    """Settings from a table of a policy file; a tool's `loop_key` is there a list of the arguments that matter."""
+def loop_settings_from(table: object, where: str = "loops") -> LoopSettings:
+    """Parse the settings from a table of a policy file, where a `loop_key` is a list of argument names or false."""
     source = read_table(table, where)
     keys = source.pop("loop_key", {})
     if not isinstance(keys, Mapping):
         raise ConfigError(
             f"{where}.loop_key", keys, "a table: tool = [arguments], or false for a tool that never loops"
         )
-    loop_keys = {str(tool): _key(value, f"{where}.loop_key.{tool}") for tool, value in keys.items()}
+    loop_keys = {str(tool): _parse_loop_key(value, f"{where}.loop_key.{tool}") for tool, value in keys.items()}
     return read_settings(LoopSettings, source, where, loop_keys=loop_keys)
 
 
-def _key(value: object, where: str) -> LoopKey:
+def _parse_loop_key(value: object, where: str) -> LoopKey:
     if value is False:
-        return _never
-    return _Fields(tuple(sorted(NAMES.read(value, where))))
+        return _never_loops
+    return _ArgumentsKey(tuple(sorted(NAMES.read(value, where))))
 
 
-def _never(args: Any) -> None:  # the shape of every loop key
-    """This tool's calls are never the same."""
+def _never_loops(args: Any) -> None:  # the signature of `LoopKey`
+    """Return None: calls of this tool are never part of a loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Fields:
-    """A loop key made of some of the arguments."""
+class _ArgumentsKey:
+    """Loop key that consists of selected arguments."""
 
     names: tuple[str, ...]
 

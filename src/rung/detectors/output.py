@@ -1,4 +1,4 @@
-"""Output: an answer that came, and is cut off, empty, malformed, partial, given up, or “done” with nothing to show."""
+"""Check an agent's answer: truncated, empty, malformed, partial, given up, or “done” without evidence."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
-from rung.core.classify.phrases import phrases, shaped, words_of
+from rung.core.classify.phrases import normalized, parse_phrases, words_of
 from rung.core.domain.failures import Kind, Phase
 from rung.detectors.finding import Finding
-from rung.detectors.judging import without_thoughts
+from rung.detectors.judging import strip_thoughts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rung.detectors.claims import ClaimCheck
 
-_CUT: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_length", "incomplete"})
-_LOOKED_AT: Final = 4_000
-_GAVE_UP: Final = phrases(
+_LENGTH_STOP_REASONS: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_length", "incomplete"})
+_TAIL_CHARS: Final = 4_000
+_GAVE_UP: Final = parse_phrases(
     (
         "i was unable to complete/finish/solve/find",
         "i am/im unable to complete/finish/proceed/continue",
@@ -40,7 +40,7 @@ _GAVE_UP: Final = phrases(
         "no further progress",
     )
 )
-_DONE: Final = phrases(
+_CLAIMS_DONE: Final = parse_phrases(
     (
         "done", "all done", "task complete/completed", "is complete/completed/done/finished/fixed/implemented",
         "has/have been completed/implemented/fixed/done", "successfully completed/implemented/fixed", "all tests pass/passed/passing",
@@ -55,7 +55,7 @@ _PLACEHOLDER: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSpec:
-    """What an answer should be: JSON or not, the sections it must have (headings or keys), evidence with its “done”."""
+    """Requirements for an answer: JSON, required sections (headings or keys), evidence for a claim of completion."""
 
     json: bool = False
     sections: tuple[str, ...] = ()
@@ -64,41 +64,41 @@ class OutputSpec:
 
 def look_at(
     answer: str,
-    contract: OutputSpec | None = None,
+    spec: OutputSpec | None = None,
     *,
     stop_reason: str = "",
     checks: Sequence[ClaimCheck] | None = None,
     acted: bool | None = None,
 ) -> Finding | None:
-    """The first thing that is wrong with an answer; None when nothing is.
+    """Return the first problem of an answer; None if there is none.
 
-    `stop_reason` is why it ended, in the service's word. `checks` are claims looked into and `acted` says whether
-    any call was made: with neither a check nor a call, “done” shows nothing.
+    `stop_reason` is the provider's stop reason. `checks` are the checked claims, and `acted` says whether any call was
+    made: with neither a check nor a call, a claim of completion is unverified.
     """
-    contract = contract or OutputSpec()
-    text = without_thoughts(answer)
-    if stop_reason.lower() in _CUT:
-        return _finding("cut", Kind.OUTPUT_LIMIT, "the answer was cut at its length limit", answer)
+    spec = spec or OutputSpec()
+    text = strip_thoughts(answer)
+    if stop_reason.lower() in _LENGTH_STOP_REASONS:
+        return _finding("cut", Kind.OUTPUT_LIMIT, "the answer was truncated at its length limit", answer)
     if not text:
-        said = "the answer holds thoughts and nothing else" if answer.strip() else "the answer is empty"
-        return _finding("empty", Kind.MALFORMED_OUTPUT, said, answer)
+        problem = "the answer contains only thinking" if answer.strip() else "the answer is empty"
+        return _finding("empty", Kind.MALFORMED_OUTPUT, problem, answer)
     return (
-        _malformed(text, contract)
-        or _unclosed(text, contract)
-        or _partial(text, contract)
+        _malformed(text, spec)
+        or _unclosed(text, spec)
+        or _partial(text, spec)
         or _gave_up(text)
-        or _unproven(text, contract, checks, acted)
+        or _unproven(text, spec, checks, acted)
     )
 
 
-def _malformed(text: str, contract: OutputSpec) -> Finding | None:
-    if not contract.json:
+def _malformed(text: str, spec: OutputSpec) -> Finding | None:
+    if not spec.json:
         return None
     body = _unfenced(text)
     try:
         json.loads(body)
     except RecursionError:
-        return _finding("malformed", Kind.MALFORMED_OUTPUT, "the answer is JSON nested too deep", text)
+        return _finding("malformed", Kind.MALFORMED_OUTPUT, "the JSON of the answer is nested too deeply", text)
     except ValueError as error:
         if body[:1] in "{[" and _ends_early(error, body):
             return _finding("cut", Kind.OUTPUT_LIMIT, f"the JSON ends before it is complete: {error}", text)
@@ -117,9 +117,9 @@ def _ends_early(error: ValueError, body: str) -> bool:
     return error.pos >= len(body) - 1 or error.msg.startswith("Unterminated string")
 
 
-def _unclosed(text: str, contract: OutputSpec) -> Finding | None:
-    """A fence that was opened and never closed: the end is missing."""
-    if contract.json:
+def _unclosed(text: str, spec: OutputSpec) -> Finding | None:
+    """Detect a code fence that is never closed: the end of the answer is missing."""
+    if spec.json:
         return None
     fences = re.findall(r"^\s*(```|~~~)", text, re.MULTILINE)
     if len(fences) % 2:
@@ -127,8 +127,8 @@ def _unclosed(text: str, contract: OutputSpec) -> Finding | None:
     return None
 
 
-def _partial(text: str, contract: OutputSpec) -> Finding | None:
-    missing = tuple(section for section in contract.sections if not _has(text, section, contract))
+def _partial(text: str, spec: OutputSpec) -> Finding | None:
+    missing = tuple(section for section in spec.sections if not _has_section(text, section, spec))
     if missing:
         return _finding("sections", Kind.PARTIAL_OUTPUT, "missing: " + ", ".join(missing), text, missing)
     if _PLACEHOLDER.search(text):
@@ -136,8 +136,8 @@ def _partial(text: str, contract: OutputSpec) -> Finding | None:
     return None
 
 
-def _has(text: str, section: str, contract: OutputSpec) -> bool:
-    if contract.json:
+def _has_section(text: str, section: str, spec: OutputSpec) -> bool:
+    if spec.json:
         found = json.loads(_unfenced(text))
         return isinstance(found, dict) and section in found and found[section] not in (None, "", [], {})
     name = re.escape(section)
@@ -152,12 +152,12 @@ def _has(text: str, section: str, contract: OutputSpec) -> bool:
 
 
 def _gave_up(text: str) -> Finding | None:
-    flat = shaped(words_of(text[-_LOOKED_AT:]))
+    flat = normalized(words_of(text[-_TAIL_CHARS:]))
     if any(phrase.found_in(flat) for phrase in _GAVE_UP):
         return _finding(
             "gave-up",
             Kind.GAVE_UP,
-            "the answer says that it was given up: " + clip(" ".join(text[-300:].split()), 300),
+            "the answer says that the work was given up: " + clip(" ".join(text[-300:].split()), 300),
             text,
         )
     return None
@@ -165,15 +165,15 @@ def _gave_up(text: str) -> Finding | None:
 
 def _unproven(
     text: str,
-    contract: OutputSpec,
+    spec: OutputSpec,
     checks: Sequence[ClaimCheck] | None,
     acted: bool | None,  # noqa: FBT001
 ) -> Finding | None:
-    if not contract.evidence or checks or acted:
+    if not spec.evidence or checks or acted:
         return None
-    flat = shaped(words_of(text[-_LOOKED_AT:]))
-    if any(phrase.found_in(flat) for phrase in _DONE):
-        return _finding("done-unproven", Kind.UNVERIFIED, "it says that it is done, and nothing shows it", text)
+    flat = normalized(words_of(text[-_TAIL_CHARS:]))
+    if any(phrase.found_in(flat) for phrase in _CLAIMS_DONE):
+        return _finding("done-unproven", Kind.UNVERIFIED, "the answer claims completion without evidence", text)
     return None
 
 

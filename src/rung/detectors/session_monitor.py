@@ -1,4 +1,4 @@
-"""One session's watch over everything an agent does: its calls, its turns without one, its stream, its progress."""
+"""Run all loop detectors over one agent session: calls, turns without a call, streamed text, progress."""
 
 from __future__ import annotations
 
@@ -19,95 +19,104 @@ if TYPE_CHECKING:
     from rung.detectors.step import Step
 
 VERSION: Final = 1
-_TOOLS: Final = 256  # whose names are remembered
+_MAX_TOOLS: Final = 256  # bound of the cache of tool names
 
 
 class SessionMonitor:
-    """Told of a session as it happens; says at once what it has noticed."""
+    """Receives the steps of one session and returns a finding as soon as a rule matches."""
 
-    __slots__ = ("_probed", "_spoke", "_thoughts", "chanting", "loops", "progress", "turns", "watching")
+    __slots__ = (
+        "_has_idle_turn",
+        "_has_probe",
+        "_is_thought_tool",
+        "loops",
+        "progress",
+        "repetition",
+        "settings",
+        "turns",
+    )
 
-    def __init__(self, watching: LoopSettings | None = None) -> None:
-        self.watching = watching or LoopSettings()
-        self.loops = LoopDetector(self.watching)
-        self.turns = IdleTurnDetector(self.watching)
-        self.progress = ProgressDetector(self.watching)
-        self.chanting = RepetitionDetector(off=self._chanting_off)
-        self._thoughts: dict[str, bool] = {"": True}
-        self._spoke = self._probed = False  # since the last call; ever
+    def __init__(self, settings: LoopSettings | None = None) -> None:
+        self.settings = settings or LoopSettings()
+        self.loops = LoopDetector(self.settings)
+        self.turns = IdleTurnDetector(self.settings)
+        self.progress = ProgressDetector(self.settings)
+        self.repetition = RepetitionDetector(off=self._repetition_off)
+        self._is_thought_tool: dict[str, bool] = {"": True}
+        self._has_idle_turn = self._has_probe = False  # since the last call; since the start
 
     @property
-    def _chanting_off(self) -> bool:
-        return self.watching.off or "chanting" in self.watching.ignore_rules
+    def _repetition_off(self) -> bool:
+        return self.settings.off or "chanting" in self.settings.ignore_rules
 
     def check(self, step: Step) -> Finding | None:
-        """Take in a call and its outcome. A step without a tool is a turn; so is a tool that only holds a thought."""
-        thought = self._thoughts.get(step.tool)
+        """Record a call and its outcome. A step without a tool, or with a thinking tool, counts as an idle turn."""
+        thought = self._is_thought_tool.get(step.tool)
         if thought or (thought is None and self._is_thought(step.tool)):
             self.loops.count += 1
             return self.idle_turn(clipped(step.args) or clipped(step.result))
-        if self._spoke:
-            self._spoke = False
-            self.turns.acted()
-            self.chanting.restart()
-        found = self.loops.see(step)
-        if step.progress is None and not self._probed:
-            return found
-        self._probed = True
-        return self.progress.see(step.progress, step.at) or found
+        if self._has_idle_turn:
+            self._has_idle_turn = False
+            self.turns.reset()
+            self.repetition.restart()
+        finding = self.loops.check(step)
+        if step.progress is None and not self._has_probe:
+            return finding
+        self._has_probe = True
+        return self.progress.check(step.progress, step.at) or finding
 
     def record(self, step: Step) -> None:
-        """Take in a step of the past, which nobody needs to be told about any more."""
-        thought = self._thoughts.get(step.tool)
+        """Record a past step without reporting a loop."""
+        thought = self._is_thought_tool.get(step.tool)
         if thought or (thought is None and self._is_thought(step.tool)):
             self.check(step)
         else:
-            if self._spoke:
-                self._spoke = False
-                self.turns.acted()
-            self.loops.take(step)
+            if self._has_idle_turn:
+                self._has_idle_turn = False
+                self.turns.reset()
+            self.loops.record(step)
 
     def _is_thought(self, tool: str) -> bool:
-        if len(self._thoughts) >= _TOOLS:
-            self._thoughts = {"": True}
-        self._thoughts[tool] = thought = effect_of(tool, None) is Effect.NONE
+        if len(self._is_thought_tool) >= _MAX_TOOLS:
+            self._is_thought_tool = {"": True}
+        self._is_thought_tool[tool] = thought = effect_of(tool, None) is Effect.NONE
         return thought
 
     def idle_turn(self, text: str) -> Finding | None:
-        """Take in a turn without a call."""
-        self._spoke = True
-        return self.turns.say(text)
+        """Record a turn without a call."""
+        self._has_idle_turn = True
+        return self.turns.check(text)
 
     def stream(self, chunk: str) -> Finding | None:
-        """Take in a piece of an answer as it arrives."""
-        self._spoke = True
-        return self.chanting.stream(chunk)
+        """Record a chunk of a streamed answer."""
+        self._has_idle_turn = True
+        return self.repetition.stream(chunk)
 
     def reset_on_user(self) -> None:
-        """A person said something: every streak ends."""
-        self.loops.user_spoke()
-        self.turns.acted()
-        self.chanting.restart()
+        """End all streaks: the user sent a message."""
+        self.loops.reset_on_user()
+        self.turns.reset()
+        self.repetition.restart()
 
     def to_json(self) -> dict[str, Any]:
-        """All that is remembered, for the next process."""
+        """Return the state as JSON, for the next process."""
         return {
             "v": VERSION,
             "loops": self.loops.to_json(),
             "turns": self.turns.to_json(),
             "progress": self.progress.to_json(),
-            "chanting": self.chanting.to_json(),
+            "chanting": self.repetition.to_json(),
         }
 
     @classmethod
-    def from_json(cls, table: Any, watching: LoopSettings | None = None) -> SessionMonitor:
-        """The watch as it was; the settings are given anew."""
+    def from_json(cls, table: Any, settings: LoopSettings | None = None) -> SessionMonitor:
+        """Restore a monitor from its state; the settings are not part of it."""
         if not isinstance(table, Mapping) or table.get("v") != VERSION:
             raise ConfigError("watch.v", table.get("v") if isinstance(table, Mapping) else table, str(VERSION))
-        watch = cls(watching)
-        watch._spoke = watch._probed = True  # to ask once more does no harm
-        watch.loops = LoopDetector.from_json(table["loops"], watch.watching)
-        watch.turns = IdleTurnDetector.from_json(table["turns"], watch.watching)
-        watch.progress = ProgressDetector.from_json(table["progress"], watch.watching)
-        watch.chanting = RepetitionDetector.from_json(table["chanting"], off=watch._chanting_off)
-        return watch
+        monitor = cls(settings)
+        monitor._has_idle_turn = monitor._has_probe = True  # not stored; true is the safe assumption
+        monitor.loops = LoopDetector.from_json(table["loops"], monitor.settings)
+        monitor.turns = IdleTurnDetector.from_json(table["turns"], monitor.settings)
+        monitor.progress = ProgressDetector.from_json(table["progress"], monitor.settings)
+        monitor.repetition = RepetitionDetector.from_json(table["chanting"], off=monitor._repetition_off)
+        return monitor

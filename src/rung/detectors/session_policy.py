@@ -1,8 +1,8 @@
-"""Policy of a session that is only spoken to: a coding agent behind hooks, or an agent in a framework.
+"""Policy of a session that Rung influences only by messages: a coding agent behind hooks, or one in a framework.
 
-Nothing is retried and nobody is handed over to. The model is told what is wrong: a nudge for a failure, a new plan, a
-different method and an end for a loop. After the end, each further call is denied; after three denials the agent is
-stopped (a `Finish`).
+Nothing is retried and there is no fallback. The model is told what is wrong: a nudge for a failure; a new plan, a
+different method and a forced finish for a loop. After the forced finish every call is denied; after three denials the
+agent is stopped (a `Finish`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rung.detectors.loop_settings import LoopSettings
 MAX_NUDGES: Final = 2
 MAX_DENIALS: Final = 3
 _LOOPS: Final = frozenset({Kind.LOOP_DETECTED})
-_NO_CAP: Final = 1e9  # nobody waits here, so a server's hint closes no rung
+_NO_CAP: Final = 1e9  # a session never waits, so a Retry-After must not close a rung
 
 
 def session_policy(loops: LoopSettings | None = None, *, nudges: int = MAX_NUDGES, name: str = "session") -> Policy:
-    """Policy with these loop settings and so many nudges; the rungs' tries are its only limits."""
+    """Build the policy from loop settings and a number of nudges; its only limits are the rungs' tries."""
     loops = loops or LoopSettings()
     ladder = Ladder(
         name="session",
-        about="A coding agent's own session, spoken to through its hooks.",
+        about="A coding agent's own session, guided through its hooks.",
         rungs=(
             Rung(action=Action.NUDGE, tries=nudges, applies_to=frozenset(Kind) - _LOOPS),
             Rung(action=Action.REPLAN, tries=5, applies_to=_LOOPS),

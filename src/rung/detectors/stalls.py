@@ -1,4 +1,4 @@
-"""Stalls: in progress for longer than this kind of task usually takes, or silent for too long."""
+"""Detect stalls: a task that takes longer than usual for its kind, or is silent for too long."""
 
 from __future__ import annotations
 
@@ -14,98 +14,99 @@ from rung.detectors.finding import Finding
 if TYPE_CHECKING:
     from rung.core.domain.events import Event
 
-KEPT: Final = 200  # durations of one kind of task
-KINDS: Final = 100
+MAX_DURATIONS: Final = 200  # per kind of task
+MAX_KINDS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StallThresholds:
-    """How long is too long.
+    """Thresholds of stall detection.
 
-    factor        times the 95th percentile of what this kind of task took before
-    samples       fewer than so many say nothing yet: then `otherwise` seconds
-    least, most   bounds of what is worked out, in seconds
-    silence       seconds without any sign of life, whatever the task
+    factor            multiple of the 95th percentile of earlier durations of this kind of task
+    samples           minimum number of earlier durations; with fewer, the limit is `default_seconds`
+    min_seconds,
+    max_seconds       bounds of the computed limit
+    silence_seconds   time without activity, for any kind of task
     """
 
     factor: float = 2.0
     samples: int = 5
-    otherwise: float = 1800.0
-    least: float = 60.0
-    most: float = 14_400.0
-    silence: float = 300.0
+    default_seconds: float = 1800.0
+    min_seconds: float = 60.0
+    max_seconds: float = 14_400.0
+    silence_seconds: float = 300.0
 
     def __post_init__(self) -> None:
-        for name in ("factor", "otherwise", "least", "most", "silence"):
+        for name in ("factor", "default_seconds", "min_seconds", "max_seconds", "silence_seconds"):
             if not is_number(getattr(self, name)) or not getattr(self, name) > 0:
-                raise ConfigError(f"patience.{name}", getattr(self, name), "a number, more than 0")
+                raise ConfigError(f"stalls.{name}", getattr(self, name), "a number, more than 0")
         if not is_whole(self.samples, 1):
-            raise ConfigError("patience.samples", self.samples, "a whole number, 1 or more")
+            raise ConfigError("stalls.samples", self.samples, "a whole number, 1 or more")
 
     def limit(self, durations: Iterable[float]) -> float:
-        """How long this kind of task may take, by how long it took before."""
-        known = sorted(durations)
-        if len(known) < self.samples:
-            return self.otherwise
-        usual = known[min(len(known) - 1, int(0.95 * len(known)))]
-        return min(self.most, max(self.least, self.factor * usual))
+        """Return the time limit in seconds for a task, given earlier durations of its kind."""
+        ordered = sorted(durations)
+        if len(ordered) < self.samples:
+            return self.default_seconds
+        usual = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+        return min(self.max_seconds, max(self.min_seconds, self.factor * usual))
 
 
 class ToolDurations:
-    """How long tasks of each kind took: a fold over the journal, or over whatever else knows."""
+    """Durations of finished tasks by kind, folded from the journal or another source."""
 
-    __slots__ = ("_taken",)
+    __slots__ = ("_durations",)
 
     def __init__(self) -> None:
-        self._taken: dict[str, list[float]] = {}  # in the order they ended
+        self._durations: dict[str, list[float]] = {}  # in order of completion
 
-    def took(self, kind: str, seconds: float) -> None:
-        """A task of this kind ended well after so long."""
+    def record(self, kind: str, seconds: float) -> None:
+        """Record the duration of a successful task."""
         if not is_number(seconds):
             raise ConfigError("durations.seconds", seconds, "seconds, 0 or more")
-        taken = self._taken.pop(kind, [])
-        taken.append(float(seconds))
-        self._taken[kind] = taken[-KEPT:]
-        while len(self._taken) > KINDS:
-            del self._taken[next(iter(self._taken))]
+        durations = self._durations.pop(kind, [])
+        durations.append(float(seconds))
+        self._durations[kind] = durations[-MAX_DURATIONS:]
+        while len(self._durations) > MAX_KINDS:
+            del self._durations[next(iter(self._durations))]
 
     def of(self, kind: str) -> tuple[float, ...]:
-        """What tasks of this kind took, the latest last."""
-        return tuple(self._taken.get(kind, ()))
+        """Return the durations of this kind of task, the latest last."""
+        return tuple(self._durations.get(kind, ()))
 
     def to_json(self) -> dict[str, list[float]]:
-        """All that is remembered."""
-        return {kind: list(taken) for kind, taken in self._taken.items()}
+        """Return the state as JSON."""
+        return {kind: list(durations) for kind, durations in self._durations.items()}
 
     @classmethod
     def from_json(cls, table: Any) -> ToolDurations:
-        """What was remembered."""
+        """Restore the durations from their state."""
         if not isinstance(table, Mapping):
             raise ConfigError("durations", table, "an object: kind to seconds")
-        found = cls()
-        for kind, taken in table.items():
-            for seconds in taken:
-                found.took(str(kind), seconds)
-        return found
+        restored = cls()
+        for kind, durations in table.items():
+            for seconds in durations:
+                restored.record(str(kind), seconds)
+        return restored
 
 
 def kind_of_task(opened: Opened) -> str:
-    """What an incident's task is compared with: others of its project, its ladder and its agent."""
+    """Return the kind of an incident's task: its project, ladder and agent."""
     agent = opened.request.agent if opened.request is not None else ""
     return f"{opened.terms.project}/{opened.terms.ladder}/{agent}"
 
 
-def durations_of(stories: Iterable[Iterable[Event]], kind: Callable[[Opened], str] = kind_of_task) -> ToolDurations:
-    """How long attempts that went well took, by kind of task: a fold over the journal's own history."""
-    found = ToolDurations()
-    for story in stories:
+def durations_of(histories: Iterable[Iterable[Event]], kind: Callable[[Opened], str] = kind_of_task) -> ToolDurations:
+    """Return the durations of successful attempts by kind of task, from the events of incidents."""
+    durations = ToolDurations()
+    for history in histories:
         name = ""
-        for event in story:
+        for event in history:
             if isinstance(event, Opened):
                 name = kind(event)
             elif isinstance(event, AttemptSucceeded) and event.seconds >= 0:
-                found.took(name, event.seconds)
-    return found
+                durations.record(name, event.seconds)
+    return durations
 
 
 def stalled(
@@ -114,15 +115,15 @@ def stalled(
     began: float,
     last_sign: float | None = None,
     durations: Iterable[float] = (),
-    patience: StallThresholds | None = None,
+    thresholds: StallThresholds | None = None,
     what: str = "the task",
 ) -> Finding | None:
-    """Is this taking too long? Asked by whoever has a clock; `last_sign` is when it last did anything visible."""
-    patience = patience or StallThresholds()
+    """Return a finding if a task is overdue or silent; `last_sign` is the time of its last visible activity."""
+    thresholds = thresholds or StallThresholds()
     quiet = now - (began if last_sign is None else last_sign)
-    if quiet >= patience.silence:
-        return _finding("silent", f"{what} has shown no sign of life for {quiet:.0f} s")
-    limit = patience.limit(durations)
+    if quiet >= thresholds.silence_seconds:
+        return _finding("silent", f"{what} has shown no activity for {quiet:.0f} s")
+    limit = thresholds.limit(durations)
     if now - began >= limit:
         return _finding(
             "overdue", f"{what} has been in progress for {now - began:.0f} s; it should take at most {limit:.0f} s"

@@ -1,4 +1,4 @@
-"""One step of an agent, as a detector is told of it."""
+"""One step of an agent: the input of the detectors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ FIELDS: Final = ("tool", "args", "result", "error", "at", "progress")
 
 
 class Step(NamedTuple):
-    """A call and what came of it.
+    """A call and its outcome.
 
-    `args` is a mapping or a text; `error` is true, or the error's text, where the tool said it failed.
-    `at` is in seconds on any clock that only goes forward. `progress` is what an outside probe sees (a
-    tree's hash, tests passing, files touched): any text that changes when the work gets on.
+    `args` is a mapping or a text; `error` is true, or the error's text, if the tool reported a failure. `at` is the
+    time in seconds on any monotonic clock. `progress` is the result of an external probe (the hash of a tree, passing
+    tests, changed files): any text that changes when the work progresses.
     """
 
     tool: str
@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 
 def step_from(table: object) -> Step:
-    """The step in a JSON object; what it has beside a step's fields is passed over."""
+    """Parse a step from a JSON object; unknown fields are ignored."""
     if not isinstance(table, Mapping):
         raise ConfigError("step", table, "an object with " + ", ".join(FIELDS))
     tool = table.get("tool")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.detectors.finding import LoopStage
-from rung.detectors.loop_messages import loop_told
+from rung.detectors.loop_messages import loop_message
 from rung.detectors.loops.text_repetition import RepetitionDetector
 from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step
@@ -62,7 +62,7 @@ class LoopGuard:
         if self._mode == STOP and found.stage is LoopStage.FORCE_DONE:
             return DetectorResult(evidence=found.evidence, warning=warning)
         tell = self._mode != WARN and found.is_new_stage
-        return DetectorResult(warning=warning, nudge=loop_told(str(found.stage), found) if tell else "")
+        return DetectorResult(warning=warning, nudge=loop_message(str(found.stage), found) if tell else "")
 
 
 def _line(found: Finding) -> str:

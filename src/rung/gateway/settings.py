@@ -29,7 +29,7 @@ from rung.core.domain.settings_schema import (
 )
 from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
-from rung.detectors.loop_settings import LoopSettings, watching_from
+from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.wires.registry import ANTHROPIC, OPENAI
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def settings_from(
     try:
         return GatewaySettings(
             upstreams=_upstreams(source),
-            watching=watching_from({} if loops is None else loops),
+            watching=loop_settings_from({} if loops is None else loops),
             book=book_of(book or PolicyBook(default=parse_policy(POLICY), settings={})),
             **values,
         )

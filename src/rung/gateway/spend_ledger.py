@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of
 from rung.gateway.keys import RequestRejected
-from rung.store.queries.spend import charge_keys, spent_by_keys, spent_by_sessions, spent_in_month
+from rung.store.queries.spend import charge_keys, spend_limits, spent_by_keys, spent_by_sessions, spent_in_month
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

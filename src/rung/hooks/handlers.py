@@ -6,7 +6,7 @@ import os
 import time
 from zlib import crc32
 
-from rung.detectors.loops.prefilter import number_of
+from rung.detectors.loops.prefilter import outcome_checksum
 from rung.hooks import fast_json, spool
 from rung.hooks.agent_formats import EVENTS, HookEvent, HookResponse, format_response
 from rung.hooks.crash_log import log_crash, unread_crashes
@@ -59,13 +59,13 @@ def _load_settings(table: dict[str, Any], cwd: str) -> None:
     path = os.path.join(cwd, "rung.toml")  # noqa: PTH118
     if os.path.exists(path):  # noqa: PTH110
         from rung.core.policy.stop_settings import read_stop_settings
-        from rung.detectors.loop_settings import watching_from
+        from rung.detectors.loop_settings import loop_settings_from
         from rung.wiring.files import read_table
 
         try:
             settings = read_table(path)
             loops, stop = settings.get("loops", {}), read_stop_settings(settings.get("stop", {}))
-            watching_from(loops)
+            loop_settings_from(loops)
             table["loops"], table["stop"] = loops, stop
         except Exception as error:  # noqa: BLE001  # an invalid file is logged once, and the defaults apply
             log_crash(table["place"], "rung.toml", error)
@@ -153,7 +153,7 @@ def _is_repetitive(table: dict[str, Any], step: list[Any]) -> bool:
         counts.clear()
     threshold = table["loops"].get("replan", 3)
     highest = 0
-    for key in (str(number_of(output, args)), f"!{tool}" if error else ""):
+    for key in (str(outcome_checksum(output, args)), f"!{tool}" if error else ""):
         if key:
             counts[key] = counts.get(key, 0) + 1
             highest = max(highest, counts[key])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rung.detectors.loop_settings import watching_from
+from rung.detectors.loop_settings import loop_settings_from
 from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step
 from rung.hooks import spool
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def check_pending_steps(event: HookEvent, state: SessionState, now: float) -> str:
     """Run the loop detectors over the pending steps; return the message for the agent, empty if nothing new was found."""
     table = state.table
-    settings = watching_from(table["loops"])
+    settings = loop_settings_from(table["loops"])
     saved = table.get("watch")
     monitor = SessionMonitor(settings) if saved is None else SessionMonitor.from_json(saved, settings)
     worst: Finding | None = None

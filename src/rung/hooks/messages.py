@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING
 from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
 from rung.core.domain.failures import Kind
-from rung.detectors.loop_messages import ROOM, loop_told
+from rung.detectors.loop_messages import MAX_FACT_CHARS, loop_message
 
 if TYPE_CHECKING:
     from rung.detectors.finding import Finding
 
-loop = loop_told
+loop = loop_message
 
 
 def denied(fact: str, number: int) -> str:
     """Return why a tool call is denied after the last rung."""
     again = "" if number == 1 else f" This is denial {number}; describe the next steps, do not run them."
     return (
-        f"Denied by rung: the work is stuck in a loop ({clip(redacted(fact), ROOM)}) and ends here.{again} Write your final answer: "
+        f"Denied by rung: the work is stuck in a loop ({clip(redacted(fact), MAX_FACT_CHARS)}) and ends here.{again} Write your final answer: "
         "what is finished, what is not, what a person should do next."
     )
 
 
 def stopped(fact: str) -> str:
     """Return the notice for the user when an agent keeps calling tools after the last rung."""
-    return f"rung stopped the agent; the outcome is partial: {clip(redacted(fact), ROOM)}"
+    return f"rung stopped the agent; the outcome is partial: {clip(redacted(fact), MAX_FACT_CHARS)}"
 
 
 def unfinished(finding: Finding, blocks: int) -> str:
     """Return why the agent may not finish yet; each message of a session is different."""
-    fact = clip(redacted(finding.text), ROOM)
+    fact = clip(redacted(finding.text), MAX_FACT_CHARS)
     if finding.kind is Kind.GAVE_UP:
         ask = "Continue with what can still be done, in another way; if one part cannot be done, name it in one line and do the rest."
     elif finding.kind is Kind.GOAL_MISALIGNED:
@@ -50,4 +50,4 @@ def unfinished(finding: Finding, blocks: int) -> str:
 
 def unproven(finding: Finding) -> str:
     """Return the notice for the user when the agent finishes without evidence."""
-    return f"rung: finished without evidence, so the outcome is partial: {clip(redacted(finding.text), ROOM)}"
+    return f"rung: finished without evidence, so the outcome is partial: {clip(redacted(finding.text), MAX_FACT_CHARS)}"

@@ -8,7 +8,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Kind
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
-from rung.detectors.loop_settings import watching_from
+from rung.detectors.loop_settings import loop_settings_from
 from rung.detectors.session_policy import MAX_NUDGES, session_policy
 from rung.engine.external_loop import ExternalRecovery
 
@@ -39,7 +39,7 @@ def next_step(table: dict[str, Any], evidence: Evidence, now: float) -> tuple[ev
 
 def must_stop(table: dict[str, Any], now: float) -> bool:
     """Return whether an agent that calls tools after the last rung is stopped; otherwise the call is only denied."""
-    evidence = Evidence(finding=Kind.LOOP_DETECTED, repeats=watching_from(table["loops"]).force_done)
+    evidence = Evidence(finding=Kind.LOOP_DETECTED, repeats=loop_settings_from(table["loops"]).force_done)
     return isinstance(next_step(table, evidence, now)[0], ev.Finish)
 
 
@@ -49,4 +49,4 @@ def max_blocks(table: dict[str, Any]) -> int:
 
 
 def _policy(table: dict[str, Any]) -> Policy:
-    return session_policy(watching_from(table["loops"]), nudges=max_blocks(table), name=POLICY_NAME)
+    return session_policy(loop_settings_from(table["loops"]), nudges=max_blocks(table), name=POLICY_NAME)

@@ -45,9 +45,9 @@ def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[CommandHook, ..
 
 
 def _watching(table: dict[str, Any]) -> LoopSettings:
-    from rung.detectors.loop_settings import watching_from
+    from rung.detectors.loop_settings import loop_settings_from
 
-    return watching_from(table.get("loops", {}))
+    return loop_settings_from(table.get("loops", {}))
 
 
 def _hooks(table: dict[str, Any]) -> tuple[CommandHook, ...]:

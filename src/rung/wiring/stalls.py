@@ -39,7 +39,7 @@ def stalls(
             began=row.opened_at,
             last_sign=max(row.touched_at, row.due_at or 0.0),
             durations=durations.of(kind),
-            patience=patience,
+            thresholds=patience,
             what=row.id,
         )
         if finding is not None:
@@ -51,7 +51,7 @@ def history(journal: Journal) -> ToolDurations:
     """How long attempts that went well took, by project, ladder and agent."""
     found = ToolDurations()
     for project, ladder, agent, seconds in attempt_durations(journal, HISTORY):
-        found.took(_kind(project, ladder, agent), max(0.0, seconds))
+        found.record(_kind(project, ladder, agent), max(0.0, seconds))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Naming failures: the first rule that matches wins, and its id is kept."""
+"""Classification: the first matching rule wins, and its id is recorded."""
 
 from __future__ import annotations
 
@@ -125,13 +125,13 @@ FACTS = st.builds(
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_each_rule_finds_its_example(rule: ClassifyRule) -> None:
-    """Each rule's example is found by that rule and by none before it."""
+    """Each rule's example is matched by that rule and by none before it."""
     failure = classify(rule.example)
     assert (failure.rule, failure.kind, failure.retryable) == (rule.id, rule.kind, rule.retryable)
 
 
 def test_rules_are_in_order() -> None:
-    """No two rules share an id, each says why in a sentence, and none calls repeatable what never is."""
+    """Rule ids are unique, each rule has a reason, and none is retryable for a kind that never is."""
     assert len({rule.id for rule in RULES}) == len(RULES)
     assert all(rule.why.endswith(".") for rule in RULES)
     assert not [rule.id for rule in RULES if rule.retryable and rule.kind in NEVER_RETRYABLE]
@@ -139,7 +139,7 @@ def test_rules_are_in_order() -> None:
 
 @pytest.mark.parametrize(("trouble", "kind", "retryable"), SEEN, ids=[str(row[0])[:40] for row in SEEN])
 def test_what_is_seen_in_the_wild(trouble: Any, kind: Kind, retryable: bool) -> None:
-    """Errors as libraries, shells and providers really give them get the kind a person would give them."""
+    """Real errors of libraries, shells and providers get the expected kind."""
     failure = classify(trouble)
     assert (failure.kind, failure.retryable) == (kind, retryable)
     assert is_retryable(trouble) is retryable
@@ -155,26 +155,26 @@ def test_what_is_seen_in_the_wild(trouble: Any, kind: Kind, retryable: bool) -> 
     ],
 )
 def test_quoted_words_are_not_the_error(text: str) -> None:
-    """A text that only mentions an error somewhere inside is not taken for it."""
+    """A text that only mentions an error is not classified as that error."""
     assert classify(text).kind is Kind.UNKNOWN
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_finding_is_believed(kind: Kind) -> None:
-    """What whoever noticed already named keeps that name, and is repeatable only where a repeat may help."""
+    """A reported finding keeps its kind, and is retryable only where a retry may help."""
     failure = classify(Evidence(finding=kind, status=500, text="prompt is too long"))
     assert (failure.kind, failure.rule) == (kind, "finding")
     assert failure.retryable is (kind in TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR})
 
 
 def test_a_failure_is_named_already() -> None:
-    """A failure is returned as it is."""
+    """A failure is returned unchanged."""
     failure = Failure(kind=Kind.REFUSAL, retryable=False, rule="mine")
     assert classify(failure) is failure
 
 
 def test_the_evidence_is_kept() -> None:
-    """A failure carries its evidence, its message and the wait the server asked for."""
+    """A failure carries its evidence, its message and the requested wait."""
     failure = classify(HttpError(429, "slow down", {"retry-after": "12"}))
     assert (failure.message, failure.retry_after, failure.rule) == ("slow down", 12.0, "rate-limited")
     assert failure.evidence.status == 429
@@ -182,7 +182,7 @@ def test_the_evidence_is_kept() -> None:
 
 @given(FACTS)
 def test_any_evidence_has_a_name(evidence: Evidence) -> None:
-    """Any evidence gets a name; what never helps, or was repeated in vain further in, is not repeated; always alike."""
+    """Any evidence gets a kind, deterministically; exhausted and never-retryable failures are not retryable."""
     failure = classify(evidence)
     assert failure.evidence == evidence
     assert failure == classify(evidence)
@@ -203,7 +203,7 @@ def test_a_subclass_of_evidence_is_evidence() -> None:
 
 
 def test_what_was_seen_before_has_its_name() -> None:
-    """The same evidence is named once; other rules name it anew; other headers are other evidence."""
+    """Equal evidence is classified once; new rules and different headers are classified again."""
     clear_cache()
     one = classify({"status": 429, "message": "slow down", "headers": {"retry-after": "3"}})
     assert classify({"status": 429, "message": "slow down", "headers": {"retry-after": "3"}}) is one

@@ -1,4 +1,4 @@
-"""Reading facts off whatever Python hands us, however badly it behaves."""
+"""Extraction of evidence from any object, however badly it behaves."""
 
 from __future__ import annotations
 

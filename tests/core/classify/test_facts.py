@@ -1,4 +1,4 @@
-"""Reading: facts dug out of whatever they are wrapped in, the same from JSON, a repr, and what was cut off."""
+"""Facts are read from JSON, from a repr and from truncated text alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.classify.classifier import classify
-from rung.core.classify.read_facts import read
+from rung.core.classify.read_facts import read_facts
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ BODY = {"error": {"message": "out of seats", "type": "seat_error", "code": "no_s
 
 
 def facts_of(text: str, phase: Phase = Phase.CALL) -> Facts:
-    return read(Evidence(text=text, phase=phase))
+    return read_facts(Evidence(text=text, phase=phase))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_too_many_fields_are_not_all_read() -> None:
 )
 def test_classes_in_words(text: str, names: set[str]) -> None:
     """The name of a class at the place where errors have it."""
-    assert facts_of(text).names == names
+    assert facts_of(text).exception_names == names
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_an_exit_code_in_words(text: str, exit_code: int | None) -> None:
 
 def test_a_wrapper_does_not_overrule() -> None:
     """An exit code that is known stays."""
-    assert read(Evidence(text="<returncode>2</returncode>", phase=Phase.TOOL, exit_code=1)).exit_code == 1
+    assert read_facts(Evidence(text="<returncode>2</returncode>", phase=Phase.TOOL, exit_code=1)).exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -156,15 +156,15 @@ def test_a_wrapper_does_not_overrule() -> None:
 )
 def test_the_last_exception_of_a_program(text: str, name: str | None) -> None:
     """The class a program ended with."""
-    assert read(Evidence(text=text, phase=Phase.TOOL, exit_code=1)).names == ({name} if name else set())
+    assert read_facts(Evidence(text=text, phase=Phase.TOOL, exit_code=1)).exception_names == ({name} if name else set())
 
 
 def test_a_service_speaks_in_a_tool() -> None:
     """A tool that passes on what a service said: its fields and its wait count."""
     said = 'API Error: 529 {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}'
-    facts = read(Evidence(text=said, phase=Phase.TOOL, exit_code=1))
-    assert (facts.status, facts.said) == (529, " | overloaded | ")
-    assert read(Evidence(text=said, phase=Phase.TOOL, status=500)).status == 500
+    facts = read_facts(Evidence(text=said, phase=Phase.TOOL, exit_code=1))
+    assert (facts.status, facts.message_text) == (529, " | overloaded | ")
+    assert read_facts(Evidence(text=said, phase=Phase.TOOL, status=500)).status == 500
 
 
 @pytest.mark.parametrize("head", ["", "log: "])

@@ -1,4 +1,4 @@
-"""Phrases: one shape for every text, and looking for words in it."""
+"""Normalization of texts, and matching of phrases."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify.phrases import GAP, phrases, shaped, words_of
+from rung.core.classify.phrases import MAX_GAP_CHARS, normalized, parse_phrases, words_of
 
 
 def found(phrase: str, text: str) -> bool:
-    return any(one.found_in(shaped(words_of(text))) for one in phrases((phrase,)))
+    return any(one.found_in(normalized(words_of(text))) for one in parse_phrases((phrase,)))
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def found(phrase: str, text: str) -> bool:
     ],
 )
 def test_the_one_shape(text: str, shape: str) -> None:
-    """Small letters, single spaces, no punctuation, a mark at the ends of lines; signs without spaces stand alone."""
-    assert shaped(words_of(text)) == shape
+    """Lower case, single spaces, no punctuation, a mark at line ends; CJK characters are words."""
+    assert normalized(words_of(text)) == shape
     assert words_of(text) == shape.split()
 
 
@@ -49,7 +49,7 @@ def test_the_one_shape(text: str, shape: str) -> None:
     ],
 )
 def test_found(phrase: str, text: str) -> None:
-    """Words in their order, either of two, over a gap, at the ends of a line."""
+    """Words in order, alternatives, gaps and line ends match."""
     assert found(phrase, text)
 
 
@@ -57,7 +57,7 @@ def test_found(phrase: str, text: str) -> None:
     ("phrase", "text"),
     [
         ("rate limit", "rates limited"),
-        ("model * not found", "model" + " x" * GAP + " not found"),
+        ("model * not found", "model" + " x" * MAX_GAP_CHARS + " not found"),
         ("model * not found", "model found"),
         ("^fatal", "not fatal"),
         ("no such file$", "no such file or directory"),
@@ -66,19 +66,19 @@ def test_found(phrase: str, text: str) -> None:
     ],
 )
 def test_not_found(phrase: str, text: str) -> None:
-    """Parts of words, other orders, wider gaps and other places do not count."""
+    """Parts of words, other orders, wider gaps and other positions do not match."""
     assert not found(phrase, text)
 
 
 def test_a_gap_gives_up_after_some_tries() -> None:
-    """The first part of a phrase is tried a few times, however often it stands there."""
+    """The first part of a phrase is tried a bounded number of times."""
     assert found("model * gone", "model " + "x" * 300 + " model gone")
     assert not found("model * gone", ("model " + "x" * 300 + " ") * 20 + "model gone")
 
 
 @given(st.text())
 def test_any_text_has_a_shape(text: str) -> None:
-    """Whatever the text: it has a shape, with nothing but words and marks in it."""
+    """Any text normalizes to words and marks."""
     words = words_of(text)
     assert words[0] == words[-1] == "|"
     assert all(word.strip() == word and word == word.lower() for word in words) or not text.isascii()

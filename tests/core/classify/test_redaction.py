@@ -1,4 +1,4 @@
-"""No secret outlives redaction, whatever carries it; and nothing else is cut."""
+"""Secrets are redacted in any context, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits: what headers, bodies and sentences ask us to wait."""
+"""Waits requested by headers, bodies and sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.classify.retry_after import LONGEST, duration, wait_in_headers, wait_in_text
+from rung.core.classify.retry_after import MAX_WAIT_SECONDS, parse_duration, wait_in_headers, wait_in_text
 
 SENT = "Wed, 21 Oct 2026 07:28:00 GMT"
 
@@ -48,7 +48,7 @@ SENT = "Wed, 21 Oct 2026 07:28:00 GMT"
     ],
 )
 def test_headers(headers: dict[str, str], seconds: float | None) -> None:
-    """Seconds, milliseconds, dates from the response's own clock, and the longest of the spent limits."""
+    """Seconds, milliseconds, dates by the response's clock, and the longest exhausted window."""
     assert wait_in_headers(headers) == pytest.approx(seconds)
 
 
@@ -76,15 +76,15 @@ def test_headers(headers: dict[str, str], seconds: float | None) -> None:
     ],
 )
 def test_words(text: str, seconds: float | None) -> None:
-    """A field of the body, or a sentence that asks for it; what makes no sense is not believed."""
+    """A JSON field or a sentence gives the wait; implausible values are ignored."""
     assert wait_in_text(text) == (None if seconds is None else pytest.approx(seconds))
 
 
 @given(st.text())
 def test_a_wait_is_sane(text: str) -> None:
-    """Whatever the text: no wait, or one between nothing and a year."""
-    for wait in (duration(text), wait_in_text(text), wait_in_headers({"retry-after": text, "date": text})):
-        assert wait is None or 0 <= wait <= LONGEST
+    """Any text gives no wait, or one of at most a year."""
+    for wait in (parse_duration(text), wait_in_text(text), wait_in_headers({"retry-after": text, "date": text})):
+        assert wait is None or 0 <= wait <= MAX_WAIT_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_a_wait_is_sane(text: str) -> None:
     ],
 )
 def test_fields_that_tell_a_wait(text: str, seconds: float | None) -> None:
-    """How long it may take is a wait; how long was waited already is none."""
+    """An estimated time is a wait; the time already waited is not."""
     assert wait_in_text(text) == seconds

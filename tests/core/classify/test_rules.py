@@ -1,4 +1,4 @@
-"""The table: the index finds what asking every rule in turn would find; rules of one's own; what a rule asks."""
+"""The rule index finds what trying every rule in order finds; user rules; descriptions of rules."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core.classify.classifier import RULES, classify, rules, use_rules
-from rung.core.classify.phrases import phrases
-from rung.core.classify.read_facts import read
-from rung.core.classify.rule_index import SIGNS, ClassifyRule, RuleIndex, asked_by
+from rung.core.classify.phrases import parse_phrases
+from rung.core.classify.read_facts import read_facts
+from rung.core.classify.rule_index import SIGNS, ClassifyRule, RuleIndex, describe_conditions
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -27,18 +27,18 @@ def _ours_again() -> Iterator[None]:
 
 
 def plainly(rule: ClassifyRule, facts: Facts) -> bool:
-    """Does the rule match? By its own words, without any index."""
+    """Return whether the rule matches, without any index."""
     signs = (
         any(code.lower() in facts.codes for code in rule.code),
-        any(name in facts.names for name in rule.exception),
+        any(name in facts.exception_names for name in rule.exception),
         facts.errno in rule.errno,
         facts.exit_code in rule.exit_code,
-        any(phrase.found_in(facts.said) for phrase in phrases(rule.message_has)),
-        any(phrase.found_in(facts.output) for phrase in phrases(rule.output_has)),
+        any(phrase.found_in(facts.message_text) for phrase in parse_phrases(rule.message_has)),
+        any(phrase.found_in(facts.output) for phrase in parse_phrases(rule.output_has)),
     )
     if any(getattr(rule, sign) for sign in SIGNS) and not any(signs):
         return False
-    return RuleIndex((rule,)).first(facts) is rule
+    return RuleIndex((rule,)).first_match(facts) is rule
 
 
 TEXTS = st.lists(
@@ -47,7 +47,7 @@ TEXTS = st.lists(
             {
                 word
                 for rule in RULES
-                for phrase in phrases((*rule.message_has, *rule.output_has))
+                for phrase in parse_phrases((*rule.message_has, *rule.output_has))
                 for word in phrase.words
             }
         )
@@ -67,10 +67,10 @@ TEXTS = st.lists(
 def test_the_index_is_only_faster(
     text: str, status: int | None, code: str, phase: Phase, exit_code: int | None
 ) -> None:
-    """The rule the index finds is the first of those that match when each is asked."""
-    facts = read(Evidence(text=text, status=status, code=code, phase=phase, exit_code=exit_code))
+    """The index finds the first of the matching rules."""
+    facts = read_facts(Evidence(text=text, status=status, code=code, phase=phase, exit_code=exit_code))
     matching = [rule.id for rule in RULES if plainly(rule, facts)]
-    found = RuleIndex(RULES).first(facts)
+    found = RuleIndex(RULES).first_match(facts)
     assert (found and found.id) == (matching[0] if matching else None)
 
 
@@ -79,7 +79,7 @@ def own(**asks: object) -> ClassifyRule:
 
 
 def test_own_rules_before_and_after() -> None:
-    """A rule before ours is asked first, one after ours last; without any, all is as it was."""
+    """Rules before the built-in ones are tried first, rules after them last; a reset restores the defaults."""
     assert classify("proxy queue is full").kind is Kind.OVERLOADED
     use_rules(before=[own(message_has=("proxy queue is full",))])
     assert classify("proxy queue is full").rule == "own"
@@ -119,11 +119,15 @@ def test_own_rules_before_and_after() -> None:
     ],
 )
 def test_signs_and_conditions(asks: dict[str, object], evidence: Evidence, matches: bool) -> None:
-    """A rule matches when one of its signs is there and all of its conditions hold."""
-    assert (RuleIndex((own(**asks),)).first(read(evidence)) is not None) is matches
+    """A rule matches if one of its signs is present and all of its conditions hold."""
+    assert (RuleIndex((own(**asks),)).first_match(read_facts(evidence)) is not None) is matches
 
 
 def test_what_a_rule_asks_for() -> None:
-    """In words for people: runs of numbers drawn together, only what it asks."""
+    """Descriptions list only set conditions, with runs of numbers collapsed."""
     rule = own(code=("a", "b"), status=(None, 200, *range(500, 600), 7, 8), wait_over=5.0)
-    assert asked_by(rule) == {"code": ["a", "b"], "status": ["none", "7, 8", "200", "500 to 599"], "wait_over": ["5.0"]}
+    assert describe_conditions(rule) == {
+        "code": ["a", "b"],
+        "status": ["none", "7, 8", "200", "500 to 599"],
+        "wait_over": ["5.0"],
+    }

@@ -1,4 +1,4 @@
-"""Rules of one's own: read from tables, checked as a whole, every error names its key."""
+"""User rules are parsed from tables and validated; every error names its key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GOOD = {"id": "mine", "kind": "overloaded", "message_has": "queue is full"}
 
 
 def test_a_file() -> None:
-    """A policy file may hold rules; each stands before ours unless it says otherwise."""
+    """A policy file may contain rules; they come before the built-in ones by default."""
     book = parse_policy_file(
         tomllib.loads("""
             [[rules]]
@@ -42,7 +42,7 @@ def test_a_file() -> None:
     )
     (early,), (late,) = book.rules
     assert (early.id, early.kind, early.retryable, early.phase) == ("our-proxy", Kind.OVERLOADED, True, (Phase.CALL,))
-    assert (late.id, late.code, late.why) == ("late", ("E_ODD",), "A rule of one's own.")
+    assert (late.id, late.code, late.why) == ("late", ("E_ODD",), "User-defined rule.")
     try:
         use_rules(*book.rules)
         assert classify(early.example).rule == "our-proxy"
@@ -80,7 +80,7 @@ def test_no_rules() -> None:
     ],
 )
 def test_bad_rules(row: Any, key: str, allowed: str) -> None:
-    """What cannot be used is refused, with its key and what is allowed."""
+    """Invalid rules are rejected, with the key and the allowed values."""
     with pytest.raises(ConfigError) as caught:
         rules_from([row])
     assert caught.value.key == key
@@ -88,7 +88,7 @@ def test_bad_rules(row: Any, key: str, allowed: str) -> None:
 
 
 def test_bad_lists() -> None:
-    """Rules are a list of tables, and no two have the same id."""
+    """Rules are a list of tables with unique ids."""
     with pytest.raises(ConfigError, match="a list of tables"):
         rules_from({"id": "x"})
     with pytest.raises(ConfigError, match="no other rule"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rung.core.classify.evidence import attribute, lowered, read_exception, whole
+from rung.core.classify.evidence import attribute, diagnostic_headers, int_or_none, read_exception
 from rung.core.classify.retry_after import wait_in_headers
 from rung.core.domain.failures import Evidence, Phase
 
@@ -24,10 +24,10 @@ def read(obj: object) -> Evidence | None:
         return evidence
     code = _part(response, "Error").get("Code")
     metadata = _part(response, "ResponseMetadata")
-    headers = lowered(metadata.get("HTTPHeaders"))
+    headers = diagnostic_headers(metadata.get("HTTPHeaders"))
     return evidence._replace(  # Without a service code, `Code` holds the HTTP status as text.
         code=code if isinstance(code, str) and not code.isdecimal() else "",
-        status=whole(metadata.get("HTTPStatusCode")),
+        status=int_or_none(metadata.get("HTTPStatusCode")),
         headers=headers,
         retry_after=wait_in_headers(headers),
     )

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from rung.core.classify.evidence import attribute, read_exception, whole
-from rung.core.classify.retry_after import duration
+from rung.core.classify.evidence import attribute, int_or_none, read_exception
+from rung.core.classify.retry_after import parse_duration
 from rung.core.domain.failures import Evidence, Phase
 
 _DETAILS_LIMIT: Final = 20
@@ -49,9 +49,9 @@ def _delay(detail: object) -> float | None:
     """Return the seconds of a RetryInfo: "34.07s" in JSON, seconds and nanos in protobuf."""
     text = _field(detail, "retryDelay")
     if isinstance(text, str):
-        return duration(text)
+        return parse_duration(text)
     delay = _field(detail, "retry_delay")
-    seconds, nanos = whole(attribute(delay, "seconds")), whole(attribute(delay, "nanos"))
+    seconds, nanos = int_or_none(attribute(delay, "seconds")), int_or_none(attribute(delay, "nanos"))
     return None if seconds is None else seconds + (nanos or 0) / 1e9
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rung.core.classify.evidence import attribute, lowered, read_exception, status_of, text_of
+from rung.core.classify.evidence import attribute, diagnostic_headers, read_exception, status_of, text_of
 from rung.core.classify.retry_after import wait_in_headers
 from rung.core.domain.failures import Evidence, Phase
 
@@ -20,7 +20,7 @@ def read(obj: object) -> Evidence | None:
     body = attribute(obj, "body")
     evidence = read_exception(obj, provider=provider if isinstance(provider, str) else "")
     # litellm builds its own response object, mostly without headers; the received headers are in another attribute.
-    received = lowered(attribute(obj, "litellm_response_headers") or attribute(obj, "headers") or {})
+    received = diagnostic_headers(attribute(obj, "litellm_response_headers") or attribute(obj, "headers") or {})
     headers = received or evidence.headers
     evidence = evidence._replace(
         status=_status(obj, has_response=bool(received), body=body),

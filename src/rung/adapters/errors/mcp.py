@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from rung.core.classify.evidence import attribute, clip, read_exception, text_of, whole
+from rung.core.classify.evidence import attribute, clip, int_or_none, read_exception, text_of
 from rung.core.domain.failures import Evidence, Phase
 
 _BLOCKS_LIMIT: Final = 20
@@ -23,7 +23,7 @@ def read(obj: object) -> Evidence | None:
 def _of_error(error: Exception) -> Evidence:
     """Return evidence from `error`, which holds the JSON-RPC code, message and data. 1.x uses code 408 for a timeout."""
     inner = attribute(error, "error")
-    code = whole(attribute(inner, "code"))
+    code = int_or_none(attribute(inner, "code"))
     evidence = read_exception(error, body=attribute(inner, "data"), code="" if code is None else str(code))
     return evidence._replace(status=code if code is not None and code in range(400, 600) else None, phase=Phase.TOOL)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rung.core.classify.evidence import text_of, whole
+from rung.core.classify.evidence import int_or_none, text_of
 from rung.core.classify.retry_after import wait_in_text
 from rung.core.domain.failures import Evidence, Phase
 from rung.core.text.json_in_text import parse_json_object
@@ -52,7 +52,7 @@ def _evidence(error: object, around: Mapping[str, Any]) -> Evidence:
     kind = error.get("type")
     details = error.get("details")
     more = details.get("error_code") if isinstance(details, Mapping) else None
-    code = whole(error.get("code"))
+    code = int_or_none(error.get("code"))
     text = text_of(error.get("message") or error)
     return Evidence(
         text=text,

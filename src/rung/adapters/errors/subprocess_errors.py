@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from rung.core.classify.evidence import attribute, read_exception, text_of, whole
+from rung.core.classify.evidence import attribute, int_or_none, read_exception, text_of
 from rung.core.domain.failures import Evidence, Phase
 
 _MAX_TAIL_CHARACTERS: Final = 16_384  # characters of each stream: the error is at the end
@@ -14,7 +14,7 @@ _MAX_TAIL_CHARACTERS: Final = 16_384  # characters of each stream: the error is 
 def read(obj: object) -> Evidence | None:
     """Return evidence from a failed program, or None if it succeeded."""
     command = attribute(obj, "cmd") or attribute(obj, "args")
-    code = whole(attribute(obj, "returncode"))
+    code = int_or_none(attribute(obj, "returncode"))
     seconds = attribute(obj, "timeout")
     if code == 0 or (code is None and not isinstance(seconds, int | float)):
         return None

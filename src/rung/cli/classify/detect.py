@@ -128,7 +128,7 @@ def stalls(journal_at: str | None, project: str | None, *, silence: float, facto
     from rung.detectors.stalls import StallThresholds
     from rung.wiring.stalls import stalls as found_in
 
-    thresholds = StallThresholds(silence=silence, factor=factor)
+    thresholds = StallThresholds(silence_seconds=silence, factor=factor)
     with existing_journal(journal_at) as journal:
         found = found_in(journal, time.time(), thresholds, project)
     for row, finding in found:

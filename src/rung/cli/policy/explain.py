@@ -8,7 +8,7 @@ import click
 
 from rung.cli.output import json_option, paragraph, print_json, print_row
 from rung.core.classify.classifier import rules
-from rung.core.classify.rule_index import asked_by
+from rung.core.classify.rule_index import describe_conditions
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.settings_schema import suggest_names
@@ -91,7 +91,7 @@ def _rule_json(rule: ClassifyRule) -> dict[str, Any]:
         "kind": rule.kind.value,
         "why": rule.why,
         "retryable": rule.retryable,
-        "asks_for": asked_by(rule),
+        "asks_for": describe_conditions(rule),
         "example": evidence_fields(rule.example),
     }
 
@@ -138,6 +138,6 @@ def _show_rule(rule: ClassifyRule) -> None:
     click.echo(paragraph(rule.why) + "\n")
     print_row("kind", rule.kind)
     print_row("retryable", "yes" if rule.retryable else "no")
-    print_row("matches", [f"{name}: {', '.join(values)}" for name, values in asked_by(rule).items()])
+    print_row("matches", [f"{name}: {', '.join(values)}" for name, values in describe_conditions(rule).items()])
     facts = evidence_fields(rule.example).items()
     print_row("example", [f"{name}: {', '.join(v) if isinstance(v, tuple) else v}" for name, v in facts])

@@ -1,113 +1,112 @@
-"""Naming a failure: facts first, then one ordered table of rules, first match wins."""
+"""Classify an error into a `Failure`: read its facts, then take the first matching rule of one ordered table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.classify.evidence import evidence_of, without_secrets
-from rung.core.classify.read_facts import read
+from rung.core.classify.read_facts import read_facts
 from rung.core.classify.rule_index import ClassifyRule, RuleIndex
-from rung.core.classify.rules import provider as calls
-from rung.core.classify.rules import tools
+from rung.core.classify.rules import provider, tools
 from rung.core.domain.failures import TRANSIENT, Evidence, Failure, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# What is surest stands first: what we did ourselves, what the system numbers, how an answer ended; then what
-# the words mean, from the particular to the general; then the bare status, the class, the exit code.
+# The most reliable rules come first: the engine's own time-outs, errno values, stop reasons. Text rules follow, from
+# specific to general. The bare HTTP status, the exception class and the exit code come last.
 RULES: Final[tuple[ClassifyRule, ...]] = (
-    *calls.OURS,
+    *provider.ENGINE,
     *tools.SYSTEM,
     *tools.TESTS,
-    *calls.ENDINGS,
-    *calls.LIMITS,
-    *calls.ACCESS,
-    *calls.TROUBLE,
-    *calls.REQUEST,
-    *calls.STATUSES,
-    *tools.WORDS,
-    *calls.CLASSES,
+    *provider.STOP_REASONS,
+    *provider.LIMITS,
+    *provider.ACCESS,
+    *provider.AVAILABILITY,
+    *provider.REQUEST,
+    *provider.HTTP_STATUSES,
+    *tools.TOOL_OUTPUT,
+    *provider.EXCEPTION_CLASSES,
 )
 
-_own: tuple[tuple[ClassifyRule, ...], tuple[ClassifyRule, ...]] = ((), ())
-_table: RuleIndex | None = None  # made when the first failure is named
-FAILURE_CACHE: Final[
-    dict[Any, Failure]
-] = {}  # what an engine remembers of names already given; other rules, other names
-_SEEN: Final[dict[tuple[Any, ...], Failure]] = {}  # the same evidence has the same name: what fails, fails again
-_SEEN_LIMIT: Final = 1_024
-_SHORT: Final = 4_096  # characters of an evidence that is remembered
+_user_rules: tuple[tuple[ClassifyRule, ...], tuple[ClassifyRule, ...]] = ((), ())
+_index: RuleIndex | None = None  # built when the first error is classified
+# Filled by the engine, keyed by exception type and message. It lives here because `use_rules` must clear it.
+FAILURE_CACHE: Final[dict[Any, Failure]] = {}
+_EVIDENCE_CACHE: Final[dict[tuple[Any, ...], Failure]] = {}  # equal evidence has equal failures
+_EVIDENCE_CACHE_LIMIT: Final = 1_024
+_MAX_CACHED_CHARS: Final = 4_096  # larger evidence is not cached
 
 
 def use_rules(before: Iterable[ClassifyRule] = (), after: Iterable[ClassifyRule] = ()) -> None:
-    """Put rules of one's own before and after ours, for the whole process; without any, ours alone again."""
-    global _own, _table  # one table for a process, as with logging: set once, when it starts
-    _own, _table = (tuple(before), tuple(after)), None
+    """Set the user rules before and after the built-in ones, for the whole process; call without arguments to reset."""
+    global _user_rules, _index  # process-wide, as in `logging`: set once at start-up
+    _user_rules, _index = (tuple(before), tuple(after)), None
     clear_cache()
 
 
 def clear_cache() -> None:
-    """Name everything anew: for who measures, or has other rules."""
+    """Clear both caches: needed after a change of rules, and in benchmarks."""
     FAILURE_CACHE.clear()
-    _SEEN.clear()
+    _EVIDENCE_CACHE.clear()
 
 
 def rules() -> tuple[ClassifyRule, ...]:
-    """The rules in use, in their order."""
-    before, after = _own
+    """Return the active rules in order of precedence."""
+    before, after = _user_rules
     return (*before, *RULES, *after)
 
 
-def _made() -> RuleIndex:
-    global _table  # noqa: PLW0603  # two threads may both make it: the same one
-    _table = RuleIndex(rules())
-    return _table
+def _build_index() -> RuleIndex:
+    global _index  # noqa: PLW0603  # a race is harmless: both threads build equal indexes
+    _index = RuleIndex(rules())
+    return _index
 
 
-def classify(trouble: object) -> Failure:
-    """Name what went wrong, from an exception, a response-like mapping, a text or evidence."""
-    if type(trouble) is not Evidence:
-        if isinstance(trouble, Failure):
-            return trouble
-        trouble = evidence_of(trouble)
-    if len(trouble.text) + len(trouble.output) + len(trouble.stack) > _SHORT:
-        return _classify(trouble)
-    key = (*trouble[:4], *trouble[5:], *trouble.headers.items()) if trouble.headers else (*trouble[:4], *trouble[5:])
+def classify(error: object) -> Failure:
+    """Classify an exception, a response-like mapping, a text or evidence."""
+    if type(error) is not Evidence:
+        if isinstance(error, Failure):
+            return error
+        error = evidence_of(error)
+    if len(error.text) + len(error.output) + len(error.stack) > _MAX_CACHED_CHARS:
+        return _classify(error)
+    key = (*error[:4], *error[5:], *error.headers.items()) if error.headers else (*error[:4], *error[5:])
     try:
-        known = _SEEN.get(key)
-    except TypeError:  # a fact that no type checker saw, and that cannot be looked up
-        return _classify(trouble)
-    if known is None:
-        known = _classify(trouble)
-        if len(_SEEN) >= _SEEN_LIMIT:
-            _SEEN.clear()
-        _SEEN[key] = known
-    return known
+        failure = _EVIDENCE_CACHE.get(key)
+    except TypeError:  # an unhashable value in the evidence
+        return _classify(error)
+    if failure is None:
+        failure = _classify(error)
+        if len(_EVIDENCE_CACHE) >= _EVIDENCE_CACHE_LIMIT:
+            _EVIDENCE_CACHE.clear()
+        _EVIDENCE_CACHE[key] = failure
+    return failure
 
 
-def _classify(trouble: Evidence) -> Failure:
-    evidence = without_secrets(trouble)
-    # What an inner ladder has already repeated in vain is not repeated again further out.
+def _classify(error: Evidence) -> Failure:
+    evidence = without_secrets(error)
+    # An outer ladder does not repeat what an inner ladder has already retried to exhaustion.
     may_repeat = not evidence.spent
     finding = evidence.finding
     if finding is not None:
-        retryable = may_repeat and finding in _WORTH_REPEATING
+        retryable = may_repeat and finding in _RETRYABLE_FINDINGS
         return Failure(finding, retryable, "finding", evidence.text, evidence.retry_after, evidence)
-    facts = read(evidence)
+    facts = read_facts(evidence)
     message = facts.message or evidence.text
-    rule = (_table or _made()).first(facts)
+    rule = (_index or _build_index()).first_match(facts)
     if rule is None:
         return Failure(Kind.UNKNOWN, False, "unknown", message, evidence.retry_after, evidence)
-    wait = facts.wait if rule.kind in _WAITED_FOR else evidence.retry_after
+    wait = facts.wait if rule.kind in _WAIT_KINDS else evidence.retry_after
     return Failure(rule.kind, rule.retryable and may_repeat, rule.id, message, wait, evidence)
 
 
-def is_retryable(trouble: object) -> bool:
-    """May the same call be made again, unchanged? Fits tenacity's and LangGraph's predicates."""
-    return classify(trouble).retryable
+def is_retryable(error: object) -> bool:
+    """Return whether the same call may be retried unchanged. Fits the predicates of tenacity and LangGraph."""
+    return classify(error).retryable
 
 
-# Where whoever noticed it has named it: a blip, a sample that did not parse, a tool that may work now.
-_WAITED_FOR: Final = TRANSIENT | {Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN}
-_WORTH_REPEATING: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
+# Kinds for which a wait that the error requests is meaningful.
+_WAIT_KINDS: Final = TRANSIENT | {Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN}
+# Kinds reported by a caller or detector (`finding`) that a retry may fix.
+_RETRYABLE_FINDINGS: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}

@@ -1,9 +1,8 @@
-"""Registry of error readers: functions that read evidence off the objects of one package.
+"""Registry of error readers: functions that extract evidence from the objects of one package.
 
-The core knows none by itself. `READERS` has, by top-level package, the function that looks first at objects whose
-class, or a base of it, comes from there; or its `module:name`, imported when the first such object is seen. A reader
-reports what is in the object itself, not in its causes; None: nothing. `import rung` loads this module, so it imports
-nothing.
+`READERS` maps a top-level package to the reader for objects whose class, or a base class, comes from that package; or
+to the reader's `module:name`, imported on first use. A reader reads the object itself, not its causes, and returns
+None if it has no evidence. The core registers no reader. `import rung` loads this module, so it imports nothing.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ def register_table(target: str) -> None:
 
 
 def reader_for(package: str) -> Reader | None:
-    """Reader of a package's objects, imported if need be."""
+    """Return the reader for a package's objects; import it on first use."""
     if _TABLES:
         for target in _TABLES:
             for name, reader in _load(target).items():
                 READERS.setdefault(name, reader)
-        _TABLES.clear()  # after it is complete: another thread may be here too
+        _TABLES.clear()  # last, so that a concurrent lookup never sees an incomplete `READERS`
     reader = READERS.get(package)
     if not isinstance(reader, str):
         return reader
-    found: Reader = _load(reader)
-    READERS[package] = found
-    return found
+    loaded: Reader = _load(reader)
+    READERS[package] = loaded
+    return loaded
 
 
 def _load(target: str) -> Any:

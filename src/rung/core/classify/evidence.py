@@ -1,7 +1,7 @@
-"""Reading evidence off what Python hands us: exceptions, responses, mappings and plain text.
+"""Extract `Evidence` from exceptions, responses, mappings and plain text.
 
-What is read here is what any object may have (a status, headers, a body, a class, a cause). What only
-one package's objects have is read by its adapter, which registers a reader for that package's name.
+This module reads the attributes that any object may have (a status, headers, a body, a class, a cause). Attributes
+specific to one package are read by its adapter, which registers a reader under the name of that package.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from rung.core.classify.retry_after import wait_in_headers
 from rung.core.domain.errors import AttemptError, AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import NO_HEADERS, Evidence, Kind, Phase
 
-TEXT_LIMIT: Final = 65_536  # of a body, however large: its head and its tail
+TEXT_LIMIT: Final = 65_536  # characters kept of a body: its head and its tail
 CODE_LIMIT: Final = 200
 CHAIN_LIMIT: Final = 16
-_TEXTS_LIMIT: Final = 4  # of a chain of causes, how many are quoted
-_HEADERS_LIMIT: Final = 100
-_DUMP_DEPTH: Final = 24
-_DUMP_STRING: Final = 4_096
-_BYTES: Final = (bytes, bytearray)
-_DULL: Final = frozenset({object, BaseException, Exception})
-# Mistakes in a program. One that is made while another error is handled is the trouble, not the other one.
-_BUGS: Final = (TypeError, NameError, AttributeError, LookupError, ArithmeticError, AssertionError, SyntaxError)
+_MAX_CAUSE_TEXTS: Final = 4  # texts quoted from a chain of causes
+_MAX_HEADERS: Final = 100
+_MAX_DUMP_DEPTH: Final = 24
+_MAX_DUMP_STRING: Final = 4_096
+_BYTE_TYPES: Final = (bytes, bytearray)
+_GENERIC_BASES: Final = frozenset({object, BaseException, Exception})
+# Programming errors. One raised while another error is handled is the root cause; the handled error is ignored.
+_BUG_TYPES: Final = (TypeError, NameError, AttributeError, LookupError, ArithmeticError, AssertionError, SyntaxError)
 
 
-def evidence_of(trouble: object) -> Evidence:
-    """The facts in an exception, an HTTP-like mapping, a text, or evidence itself."""
-    if type(trouble) is dict:
-        return _of_mapping(trouble)
-    if isinstance(trouble, Evidence):
-        return trouble
-    if isinstance(trouble, str):
-        return Evidence(text=clip(trouble))
-    if isinstance(trouble, BaseException):
-        return _of_exception(trouble)
-    if isinstance(trouble, Mapping):
-        return _of_mapping(trouble)
-    return _read_by_adapter(trouble) or Evidence(text=text_of(trouble))
+def evidence_of(error: object) -> Evidence:
+    """Return the evidence in an exception, a response-like mapping, a text, or evidence itself."""
+    if type(error) is dict:
+        return _from_mapping(error)
+    if isinstance(error, Evidence):
+        return error
+    if isinstance(error, str):
+        return Evidence(text=clip(error))
+    if isinstance(error, BaseException):
+        return _from_exception(error)
+    if isinstance(error, Mapping):
+        return _from_mapping(error)
+    return _read_by_adapter(error) or Evidence(text=text_of(error))
 
 
 def without_secrets(evidence: Evidence) -> Evidence:
-    """The evidence as it may be kept, shown and told to a model; the same one if there is no secret in it."""
+    """Return the evidence with its secrets redacted; the same object if it contains none."""
     text = redacted(evidence.text)
     if text is evidence.text and not (evidence.code or evidence.headers or evidence.stack):
-        return evidence  # mostly
+        return evidence  # the common case
     stack = redacted(evidence.stack) if evidence.stack else evidence.stack
     code = redacted(evidence.code) if evidence.code else evidence.code
     headers = redacted_headers(evidence.headers) if evidence.headers else evidence.headers
@@ -61,7 +61,7 @@ def without_secrets(evidence: Evidence) -> Evidence:
 
 
 def clip(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Head and tail of a text: the first lines say what was done, the last ones what went wrong."""
+    """Return the head and tail of a text: the first lines show the operation, the last ones the error."""
     if len(text) <= limit:
         return text
     mark = f"\n… {len(text) - limit} characters left out …\n"
@@ -74,22 +74,22 @@ def clip(text: str, limit: int = TEXT_LIMIT) -> str:
 # -- exceptions ---------------------------------------------------------------------------------------
 
 
-def _of_exception(error: BaseException) -> Evidence:
+def _from_exception(error: BaseException) -> Evidence:
     carried = carried_evidence(error)
     if carried is not None:
         return carried
-    links = _chain(error)
-    first = _of_link(error)
+    links = _cause_chain(error)
+    first = _from_link(error)
     if len(links) == 1:
         return first
-    return _merged([first, *(_of_link(link) for link in links[1:])])
+    return _merge_chain([first, *(_from_link(link) for link in links[1:])])
 
 
-def _merged(links: list[Evidence]) -> Evidence:
-    """One evidence for a chain of causes: the outermost that knows a fact says it."""
+def _merge_chain(links: list[Evidence]) -> Evidence:
+    """Merge the evidence of a chain of causes; each field comes from the outermost link that has it."""
     texts: list[str] = []
     for link in links:
-        if link.text and len(texts) < _TEXTS_LIMIT and not any(link.text in text for text in texts):
+        if link.text and len(texts) < _MAX_CAUSE_TEXTS and not any(link.text in text for text in texts):
             texts.append(link.text)
     return Evidence(
         text=clip("\ncaused by: ".join(texts)),
@@ -110,8 +110,8 @@ def _merged(links: list[Evidence]) -> Evidence:
     )
 
 
-def _of_link(error: BaseException) -> Evidence:
-    """What one exception says, without its causes."""
+def _from_link(error: BaseException) -> Evidence:
+    """Return the evidence of one exception, without its causes."""
     return carried_evidence(error) or _read_by_adapter(error) or read_exception(error)
 
 
@@ -119,11 +119,11 @@ def _read_by_adapter(thing: object) -> Evidence | None:
     for base in type(thing).__mro__:
         try:
             reader = reader_for(base.__module__.partition(".")[0])
-            found = None if reader is None else reader(thing)
-        except Exception:  # an adapter that breaks must not cost us the failure
+            evidence = None if reader is None else reader(thing)
+        except Exception:  # a crashing adapter must not hide the failure
             return None
-        if found is not None:
-            return found
+        if evidence is not None:
+            return evidence
     return None
 
 
@@ -134,18 +134,18 @@ def read_exception(
     code: str = "",
     provider: str = "",
 ) -> Evidence:
-    """What any exception may say: class, status, headers, errno, and a body where it has one.
+    """Return the evidence that any exception may have: class, status, headers, errno and body.
 
-    An adapter that knows where its package keeps the body or the code passes them in.
+    An adapter that knows where its package stores the body or the code passes them in.
     """
     response = attribute(error, "response")
     headers = headers_of(response, error)
     text = text_of(error) or type(error).__name__
     body = attribute(error, "body") if body is None else body
     if body is not None:
-        told = text_of(body)
-        if told and told not in text:
-            text = clip(f"{text}\n{told}")
+        body_text = text_of(body)
+        if body_text and body_text not in text:
+            text = clip(f"{text}\n{body_text}")
     return Evidence(
         text=text,
         status=status_of(error, response),
@@ -153,14 +153,14 @@ def read_exception(
         provider=provider,
         headers=headers,
         exceptions=tuple(_class_names(type(error))),
-        errno=whole(attribute(error, "errno")) if isinstance(error, OSError) else None,
+        errno=int_or_none(attribute(error, "errno")) if isinstance(error, OSError) else None,
         retry_after=wait_in_headers(headers) if headers else None,
     )
 
 
 def carried_evidence(error: BaseException) -> Evidence | None:
-    """Evidence the exception was given by whoever raised it, rather than read off its class."""
-    attached = attribute(error, "__rung_evidence__")  # by an inner recovery: it knows more than the attempt did
+    """Return the evidence that the raiser attached to the exception, if any."""
+    attached = attribute(error, "__rung_evidence__")  # set by an inner recovery, which has more facts than the attempt
     if attached is None and isinstance(error, AttemptError):
         attached = attribute(error, "evidence")
     if isinstance(attached, Evidence):
@@ -172,8 +172,8 @@ def carried_evidence(error: BaseException) -> Evidence | None:
     return None
 
 
-def _chain(error: BaseException) -> list[BaseException]:
-    """The exception and what caused it, outermost first; cycles and endless chains end."""
+def _cause_chain(error: BaseException) -> list[BaseException]:
+    """Return the exception and its causes, outermost first; cycles and overlong chains are cut."""
     chain: list[BaseException] = []
     seen: set[int] = set()
     left: list[BaseException] = [error]
@@ -183,40 +183,40 @@ def _chain(error: BaseException) -> list[BaseException]:
             continue
         seen.add(id(link))
         chain.append(link)
-        left.extend(_behind(link))
+        left.extend(_causes_of(link))
     return chain
 
 
-def _behind(link: BaseException) -> tuple[BaseException, ...]:
-    """What an exception stands for: the members of a group, else its cause, else what was being handled."""
+def _causes_of(link: BaseException) -> tuple[BaseException, ...]:
+    """Return the members of an exception group, else the cause, else the context."""
     try:
         if isinstance(link, BaseExceptionGroup):
             return tuple(link.exceptions[:CHAIN_LIMIT])
         if link.__cause__ is not None:
             return (link.__cause__,)
-        if link.__context__ is None or link.__suppress_context__ or isinstance(link, _BUGS):
+        if link.__context__ is None or link.__suppress_context__ or isinstance(link, _BUG_TYPES):
             return ()
         return (link.__context__,)
-    except Exception:  # a foreign attribute may do anything
+    except Exception:  # a third-party attribute may raise anything
         return ()
 
 
-_NAMES: Final[dict[type, list[str]]] = {}
-_NAMES_LIMIT: Final = 1_000
+_CLASS_NAME_CACHE: Final[dict[type, list[str]]] = {}
+_CLASS_NAME_CACHE_LIMIT: Final = 1_000
 
 
 def _class_names(cls: type) -> list[str]:
-    """The names of a class and its bases, the builtin ones bare: what kind of exception it is."""
-    names = _NAMES.get(cls)
+    """Return the qualified names of a class and its bases; builtins without their module."""
+    names = _CLASS_NAME_CACHE.get(cls)
     if names is None:
         names = [
             base.__name__ if base.__module__ == "builtins" else f"{base.__module__}.{base.__name__}"
             for base in cls.__mro__
-            if base not in _DULL
+            if base not in _GENERIC_BASES
         ] or [cls.__name__]
-        if len(_NAMES) >= _NAMES_LIMIT:
-            _NAMES.clear()
-        _NAMES[cls] = names
+        if len(_CLASS_NAME_CACHE) >= _CLASS_NAME_CACHE_LIMIT:
+            _CLASS_NAME_CACHE.clear()
+        _CLASS_NAME_CACHE[cls] = names
     return names
 
 
@@ -225,99 +225,100 @@ def _class_names(cls: type) -> list[str]:
 _PHASES: Final = {"tool": Phase.TOOL, "output": Phase.RESULT}
 
 
-def _of_mapping(facts: Mapping[object, object]) -> Evidence:
-    """A response-like mapping: status, headers, body or message, exception_type, exit_code."""
-    get = facts.get if type(facts) is dict else partial(_item, facts)
+def _from_mapping(facts: Mapping[object, object]) -> Evidence:
+    """Read a response-like mapping: status, headers, body or message, exception_type, exit_code."""
+    get = facts.get if type(facts) is dict else partial(_get_item, facts)
     status, code, provider, raised = get("status"), get("code"), get("provider"), get("exception_type")
     exit_code, form, tool, headers = get("exit_code"), get("form"), get("tool"), get("headers")
-    kept = NO_HEADERS if headers is None or (type(headers) is dict and not headers) else lowered(headers)
+    has_headers = headers is not None and not (type(headers) is dict and not headers)
+    kept_headers = diagnostic_headers(headers) if has_headers else NO_HEADERS
     return Evidence(
-        _known_text(get("body")) or _known_text(get("message")),
-        status if type(status) is int else whole(status),
+        _field_text(get("body")) or _field_text(get("message")),
+        status if type(status) is int else int_or_none(status),
         code[:CODE_LIMIT] if isinstance(code, str) else "",
         provider[:CODE_LIMIT] if isinstance(provider, str) else "",
-        kept,
+        kept_headers,
         (raised[:CODE_LIMIT],) if isinstance(raised, str) and raised else (),
-        exit_code=exit_code if type(exit_code) is int else whole(exit_code),
+        exit_code=exit_code if type(exit_code) is int else int_or_none(exit_code),
         phase=_PHASES.get(form, Phase.CALL) if isinstance(form, str) else Phase.CALL,
-        retry_after=wait_in_headers(kept) if kept else None,
+        retry_after=wait_in_headers(kept_headers) if kept_headers else None,
         tool=tool[:CODE_LIMIT] if isinstance(tool, str) else "",
     )
 
 
-def _item(facts: Mapping[object, object], name: str) -> object:
+def _get_item(facts: Mapping[object, object], name: str) -> object:
     try:
         return facts.get(name)
-    except Exception:  # a foreign mapping may do anything
+    except Exception:  # a third-party mapping may raise anything
         return None
 
 
-def _known_text(value: object) -> str:
+def _field_text(value: object) -> str:
     if type(value) is str and len(value) <= TEXT_LIMIT:
         return value
     return "" if value is None else text_of(value)
 
 
-# -- what adapters use too ----------------------------------------------------------------------------
+# -- helpers, also used by adapters ----------------------------------------------------------------------------
 
 
 def attribute(holder: object, name: str) -> Any:
-    """An attribute; None where there is none, or where reading it breaks."""
+    """Return an attribute; None if it does not exist or reading it raises."""
     try:
         return getattr(holder, name, None)
-    except Exception:  # a foreign property may do anything
+    except Exception:  # a third-party property may raise anything
         return None
 
 
-def whole(value: object) -> int | None:
-    """An integer that is one, else None."""
+def int_or_none(value: object) -> int | None:
+    """Return an integer as `int`; None for any other type and for bool."""
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def text_of(value: object, limit: int = TEXT_LIMIT) -> str:
-    """The text of anything, cut to head and tail before it is copied; of what has none, the name of its class."""
+    """Return the text of any value, clipped before it is copied; the class name if `str()` raises."""
     try:
         if isinstance(value, str):
             return clip(value, limit)
-        if isinstance(value, _BYTES):
-            return _decoded(value, limit)
+        if isinstance(value, _BYTE_TYPES):
+            return _decode(value, limit)
         if isinstance(value, (Mapping, list, tuple)):
-            return _dumped(value, [limit], 0)
+            return _dump_json(value, [limit], 0)
         return clip(str(value), limit)
-    except Exception:  # a foreign __str__ may do anything
+    except Exception:  # a third-party __str__ may raise anything
         return type(value).__name__
 
 
-def _decoded(value: bytes | bytearray, limit: int) -> str:
+def _decode(value: bytes | bytearray, limit: int) -> str:
     if len(value) <= limit:
         return value.decode("utf-8", "replace")
     half = limit // 2
     return clip(value[:half].decode("utf-8", "replace") + "\n…\n" + value[-half:].decode("utf-8", "replace"), limit)
 
 
-def _dumped(value: object, room: list[int], depth: int) -> str:
-    """JSON of a value as far as there is room: of whatever size and depth it is, only so much is looked at."""
-    room[0] -= 8
+def _dump_json(value: object, budget: list[int], depth: int) -> str:
+    """Return a value as JSON, truncated when the shared character budget is used up or it is nested too deep."""
+    budget[0] -= 8
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
         return repr(value)[:40]
-    if isinstance(value, Mapping) and depth < _DUMP_DEPTH:
+    if isinstance(value, Mapping) and depth < _MAX_DUMP_DEPTH:
         items = []
         for name, item in value.items():
-            if room[0] <= 0:
+            if budget[0] <= 0:
                 break
-            items.append(f"{quoted(str(name)[:CODE_LIMIT])}: {_dumped(item, room, depth + 1)}")
+            items.append(f"{quoted(str(name)[:CODE_LIMIT])}: {_dump_json(item, budget, depth + 1)}")
         return "{" + ", ".join(items) + "}"
-    if isinstance(value, list | tuple) and depth < _DUMP_DEPTH:
+    if isinstance(value, list | tuple) and depth < _MAX_DUMP_DEPTH:
         parts = []
         for item in value:
-            if room[0] <= 0:
+            if budget[0] <= 0:
                 break
-            parts.append(_dumped(item, room, depth + 1))
+            parts.append(_dump_json(item, budget, depth + 1))
         return "[" + ", ".join(parts) + "]"
-    text = text_of(value, _DUMP_STRING) if not isinstance(value, Mapping | list | tuple) else "…"
-    room[0] -= len(text)
+    text = text_of(value, _MAX_DUMP_STRING) if not isinstance(value, Mapping | list | tuple) else "…"
+    budget[0] -= len(text)
     return quoted(text)
 
 
@@ -327,14 +328,14 @@ def _text_attribute(link: BaseException, name: str) -> str:
 
 
 def status_of(*holders: object) -> int | None:
-    """The HTTP status the first of these has."""
+    """Return the HTTP status of the first object that has one."""
     for holder in holders:
         if holder is None:
             continue
         for name in ("status_code", "status", "code"):
             try:
                 value = getattr(holder, name, None)
-            except Exception:  # noqa: S112  # as in attribute(), without the cost of a call for each
+            except Exception:  # noqa: S112  # inlined `attribute()`: this runs for every exception
                 continue
             if isinstance(value, int) and 100 <= value <= 599:
                 return int(value)
@@ -342,23 +343,23 @@ def status_of(*holders: object) -> int | None:
 
 
 def headers_of(*holders: object) -> Mapping[str, str]:
-    """The harmless headers of the first of these that has any."""
+    """Return the diagnostic headers of the first object that has any."""
     for holder in holders:
-        found = None if holder is None else attribute(holder, "headers")
-        headers = NO_HEADERS if found is None else lowered(found)
+        raw = None if holder is None else attribute(holder, "headers")
+        headers = NO_HEADERS if raw is None else diagnostic_headers(raw)
         if headers:
             return headers
     return NO_HEADERS
 
 
-# What helps to name a failure or to wait for it; cookies and keys do not, and must not be written down.
-_KEPT: Final = re.compile(r"retry|ratelimit|rate-limit|content-type|request-id|^date$|^server$").search
+# Headers that help to classify a failure or to time its retry. Cookies and keys must never be stored.
+_is_diagnostic: Final = re.compile(r"retry|ratelimit|rate-limit|content-type|request-id|^date$|^server$").search
 
 
-def lowered(headers: Any) -> Mapping[str, str]:
-    """Headers with small names, those alone that help to name a failure."""
+def diagnostic_headers(headers: Any) -> Mapping[str, str]:
+    """Return the diagnostic headers, with lower-case names."""
     try:
-        named = ((str(name).lower(), value) for name, value in islice(headers.items(), _HEADERS_LIMIT))
-        return {name: str(value)[:200] for name, value in named if _KEPT(name)}
-    except Exception:  # no mapping, or one that breaks when it is read
+        named = ((str(name).lower(), value) for name, value in islice(headers.items(), _MAX_HEADERS))
+        return {name: str(value)[:200] for name, value in named if _is_diagnostic(name)}
+    except Exception:  # not a mapping, or one that raises
         return NO_HEADERS

@@ -1,10 +1,10 @@
-"""Facts about a failure: what the rules match against."""
+"""Facts about an error: the values that classification rules match against."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rung.core.classify.phrases import shaped
+from rung.core.classify.phrases import normalized
 from rung.core.classify.retry_after import wait_in_text
 
 if TYPE_CHECKING:
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 class Facts:
-    """The fields of an evidence, and what its text says; long parts are computed when a rule asks for them."""
+    """The fields of an `Evidence` and of its text; expensive ones are computed on first use."""
 
     __slots__ = (
+        "_message_text",
         "_output",
-        "_said",
         "_wait",
-        "_waited",
+        "_wait_resolved",
+        "all_words",
         "codes",
         "errno",
+        "exception_names",
         "exit_code",
         "message",
-        "names",
+        "message_words",
         "phase",
         "provider",
         "raw",
-        "said_words",
         "status",
-        "there",
         "words",
     )
 
@@ -43,38 +43,38 @@ class Facts:
         self.provider = evidence.provider.lower()
         self._wait = evidence.retry_after
         self.codes: set[str] = set(evidence.code.lower().split()) if evidence.code else set()
-        self.names: set[str] = (
+        self.exception_names: set[str] = (
             {name.rpartition(".")[2] for name in evidence.exceptions} if evidence.exceptions else set()
         )
         self.raw = evidence.text
-        self.message = ""  # what the machine said, as it said it
-        self.words: Sequence[str] = ()  # of the text
-        self.said_words: Sequence[str] = ()  # of the part of it in which a service speaks of itself: mostly all of it
-        self.there: set[str] = set()  # every word of both
+        self.message = ""  # the error message, as reported
+        self.words: Sequence[str] = ()  # normalized words of the text
+        self.message_words: Sequence[str] = ()  # of the service's own message; usually the whole text
+        self.all_words: set[str] = set()  # every word of both
         self._output: str | None = None
-        self._said: str | None = None
-        self._waited = self._wait is not None
+        self._message_text: str | None = None
+        self._wait_resolved = self._wait is not None
 
     @property
     def output(self) -> str:
-        """The text in the one shape; made when a phrase has to be looked for in it."""
+        """Normalized text, in which `output_has` phrases are searched."""
         if self._output is None:
-            self._output = shaped(self.words)
+            self._output = normalized(self.words)
         return self._output
 
     @property
-    def said(self) -> str:
-        """That part of it in which a service speaks of itself."""
-        if self.said_words is self.words:
+    def message_text(self) -> str:
+        """Normalized message of the service, in which `message_has` phrases are searched."""
+        if self.message_words is self.words:
             return self.output
-        if self._said is None:
-            self._said = shaped(self.said_words)
-        return self._said
+        if self._message_text is None:
+            self._message_text = normalized(self.message_words)
+        return self._message_text
 
     @property
     def wait(self) -> float | None:
-        """Seconds we are asked to wait, in headers or in words; looked for when a rule wants to know."""
-        if not self._waited:
-            self._waited = True
+        """Seconds that the server asks to wait, from the headers or the text."""
+        if not self._wait_resolved:
+            self._wait_resolved = True
             self._wait = wait_in_text(self.raw)
         return self._wait

@@ -1,8 +1,8 @@
-"""Fields: what an error's JSON says of itself, found where it stands.
+"""Extract codes, statuses and messages from the JSON in an error's text.
 
-Errors arrive wrapped: a provider's JSON inside a gateway's JSON inside an SDK's sentence inside a log line,
-as JSON, as a Python repr, escaped, cut off. So where a text is no JSON its fields are found without parsing what
-is around them: nothing that is nested, broken or endless can do more than be looked at once.
+Errors arrive wrapped: a provider's JSON inside a gateway's JSON inside an SDK's sentence inside a log line, as JSON,
+as a Python repr, escaped or truncated. A text that is not valid JSON is scanned for fields without parsing the
+surrounding structure, in a single pass, so nested, broken or very long input cannot take more than linear time.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from itertools import islice
 from json import JSONDecoder
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.classify.lazy_regex import Pattern
+from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.status_text import http_status
 
 if TYPE_CHECKING:
     from rung.core.classify.facts import Facts
 
-MESSAGE: Final = 2_000
+MAX_MESSAGE_CHARS: Final = 2_000
 
-# Where errors say what they are. Of the rest of a body (inputs, prompts, generations) nothing is believed.
-_CODE, _WORDS, _RESULT, _FLAG, _STATUS, _NAME = range(6)
-_ROLES: Final = {
+# Fields that describe the error. All other fields (inputs, prompts, generations) are ignored.
+_CODE, _MESSAGE, _RESULT, _FLAG, _STATUS, _NAME = range(6)
+_FIELD_ROLES: Final = {
     **dict.fromkeys(
         (
             "type", "code", "status", "reason", "error_code", "errorCode", "error_type", "errorType", "__type", "subtype", "Code",
@@ -34,96 +34,102 @@ _ROLES: Final = {
             "message", "error", "detail", "msg", "raw", "description", "error_message", "errorMessage", "error_description",
             "title", "Message",
         ),
-        _WORDS,
+        _MESSAGE,
     ),
     "result": _RESULT,
-    "param": _STATUS,  # where a gateway puts the status of the one behind it
+    "param": _STATUS,  # some gateways put the upstream's status here
     **dict.fromkeys(("statusCode", "status_code", "httpStatusCode", "http_status"), _STATUS),
     "name": _NAME,
     "is_error": _FLAG,
 }  # fmt: skip
-# Searched for from quote to quote: a text has fewer of them than letters.
-_FIELD: Final = Pattern(r"[\"'](\w{3,20})(\\*[\"'])\s?:\s*")
-_FIELDS_LIMIT: Final = 200
-_DEPTH: Final = 50
+# Starts with a quote: a text has fewer quotes than letters, so the search is fast.
+_FIELD: Final = LazyPattern(r"[\"'](\w{3,20})(\\*[\"'])\s?:\s*")
+_MAX_FIELDS: Final = 200
+_MAX_DEPTH: Final = 50
 _STATUS_FIELDS: Final = frozenset({"code", "status", "statusCode", "status_code", "httpStatusCode", "http_status"})
-_CLASSES: Final = ("Exception", "Error")  # so is named what was raised; a tool or a person is not
-_FAILED: Final = 300  # a status below it is not that of the failure inside
-_CODE_LIMIT: Final = 80
+_EXCEPTION_SUFFIXES: Final = ("Exception", "Error")  # `name` is an exception class only with such a suffix
+_MIN_FAILURE_STATUS: Final = 300  # a lower status belongs to the wrapper, not to the failure
+_MAX_CODE_CHARS: Final = 80
 _QUOTES: Final = ("'", '"')
 _decode: Final = JSONDecoder().raw_decode
 
 
 def has_fields(text: str) -> bool:
-    """Is there anything like a field in it?"""
-    return ('"' in text and '":' in text) or ("'" in text and "':" in text)  # a single sign is found ten times faster
+    """Return whether the text contains anything that looks like a JSON field."""
+    return ('"' in text and '":' in text) or (
+        "'" in text and "':" in text
+    )  # a one-character search is ten times faster
 
 
-def messages(facts: Facts, text: str) -> list[str]:
-    """The messages in a text that has fields, innermost only; its codes and status go to the facts."""
+def extract_messages(facts: Facts, text: str) -> list[str]:
+    """Return the innermost messages in a text with fields; add its codes and status to the facts."""
     if text[0] == "{":
         try:
             body, end = _decode(text)
         except (ValueError, RecursionError):
-            return dig(facts, text)  # cut off, not quite JSON, or made to hurt
+            return scan_fields(facts, text)  # truncated, not quite JSON, or hostile
         if end < len(text) and not text[end:].isspace():
-            return dig(facts, text)
-        found: list[str] = []
-        _walk(facts, body, found, 0)
+            return scan_fields(facts, text)
+        messages: list[str] = []
+        _walk_object(facts, body, messages, 0)
         if body.get("is_error") is True and isinstance(body.get("result"), str):
             return [body["result"]]
-        return found
-    return dig(facts, text)
+        return messages
+    return scan_fields(facts, text)
 
 
-def _walk(facts: Facts, value: dict[str, Any], found: list[str], depth: int) -> None:
+def _walk_object(facts: Facts, value: dict[str, Any], messages: list[str], depth: int) -> None:
     for name, item in value.items():
         if type(item) is dict:
-            if depth < _DEPTH:
-                _walk(facts, item, found, depth + 1)
+            if depth < _MAX_DEPTH:
+                _walk_object(facts, item, messages, depth + 1)
         elif type(item) is list:
             for part in item:
-                if type(part) is dict and depth < _DEPTH:
-                    _walk(facts, part, found, depth + 1)
-        elif item and name in _ROLES:
+                if type(part) is dict and depth < _MAX_DEPTH:
+                    _walk_object(facts, part, messages, depth + 1)
+        elif item and name in _FIELD_ROLES:
             if type(item) is str:
-                _take(facts, name, item, found)
-            elif type(item) is int and name in _STATUS_FIELDS and (facts.status is None or facts.status < _FAILED):
+                _read_field(facts, name, item, messages)
+            elif (
+                type(item) is int
+                and name in _STATUS_FIELDS
+                and (facts.status is None or facts.status < _MIN_FAILURE_STATUS)
+            ):
                 facts.status = http_status(str(item)) or facts.status
 
 
-def _take(facts: Facts, name: str, text: str, found: list[str]) -> None:
-    """What a field that holds a text says: a code, a status, or a message, which may hold fields of its own."""
-    role = _ROLES[name]
-    if role is _WORDS:
-        if len(found) < _FIELDS_LIMIT:
-            inner = dig(facts, text) if '":' in text or "':" in text else None
-            found.extend(inner or (text[:MESSAGE],))
+def _read_field(facts: Facts, name: str, text: str, messages: list[str]) -> None:
+    """Read a string field: a code, a status, or a message, which may contain JSON of its own."""
+    role = _FIELD_ROLES[name]
+    if role is _MESSAGE:
+        if len(messages) < _MAX_FIELDS:
+            inner = scan_fields(facts, text) if '":' in text or "':" in text else None
+            messages.extend(inner or (text[:MAX_MESSAGE_CHARS],))
     elif role is _CODE:
-        _take_code(facts, name, text)
+        _read_code(facts, name, text)
     elif role is _STATUS:
         facts.status = facts.status or http_status(text)
-    elif role is _NAME and text.endswith(_CLASSES):
-        facts.names.add(text)
+    elif role is _NAME and text.endswith(_EXCEPTION_SUFFIXES):
+        facts.exception_names.add(text)
 
 
-def _take_code(facts: Facts, name: str, value: str) -> None:
+def _read_code(facts: Facts, name: str, value: str) -> None:
     if name == "blockReason":
-        facts.codes.add("content_filter")  # whatever the reason: it was blocked
-    if len(value) <= _CODE_LIMIT:
+        facts.codes.add("content_filter")  # any block reason means that the content was blocked
+    if len(value) <= _MAX_CODE_CHARS:
         facts.codes.add(value.lower())
         if facts.status is None and name in _STATUS_FIELDS:
             facts.status = http_status(value)
 
 
-def dig(facts: Facts, text: str) -> list[str]:
-    """The same, where the text is no JSON but holds some, in whatever wrapping."""
-    found: list[tuple[int, str]] = []  # where a message ends, and the message
+def scan_fields(facts: Facts, text: str) -> list[str]:
+    """Return the innermost messages in a text that contains JSON in any wrapping; add codes and status to the facts."""
+    messages: list[tuple[int, str]] = []  # end position and text
     failed = False
     result = ""
-    for field in islice(_FIELD.finditer(text), _FIELDS_LIMIT):
+    for field in islice(_FIELD.finditer(text), _MAX_FIELDS):
         name, closing = field.groups()
-        role = _ROLES.get(name)
+        role = _FIELD_ROLES.get(name)
         if role is None or not text.startswith(closing, field.start(1) - len(closing)):
             continue
         begin = field.end()
@@ -131,27 +137,27 @@ def dig(facts: Facts, text: str) -> list[str]:
         if opening[-1:] not in _QUOTES:
             if role is _FLAG:
                 failed = failed or opening[:1] == "t"
-            elif name in _STATUS_FIELDS and (facts.status is None or facts.status < _FAILED):
+            elif name in _STATUS_FIELDS and (facts.status is None or facts.status < _MIN_FAILURE_STATUS):
                 facts.status = http_status(text[begin : begin + 4]) or facts.status
             continue
         begin += len(opening)
-        value, end = _string(text, begin, opening)
-        if role is _WORDS:
-            while found and found[-1][0] > begin:
-                found.pop()  # it only quotes this one
+        value, end = _read_string(text, begin, opening)
+        if role is _MESSAGE:
+            while messages and messages[-1][0] > begin:
+                messages.pop()  # the outer message only wraps this one
             if value:
-                found.append((end, value))
+                messages.append((end, value))
         elif role is _RESULT:
             result = result or value
         else:
-            _take(facts, name, value, [])
-    return [result] if failed and result else [message for _, message in found]
+            _read_field(facts, name, value, [])
+    return [result] if failed and result else [message for _, message in messages]
 
 
-def _string(text: str, begin: int, opening: str) -> tuple[str, int]:
-    """The string that starts here: up to the same quote with as many backslashes before it, or the end."""
+def _read_string(text: str, begin: int, opening: str) -> tuple[str, int]:
+    """Return the string that starts at `begin` and its end: up to the matching quote with equal escaping, or the limit."""
     at = begin
-    limit = min(len(text), begin + MESSAGE)
+    limit = min(len(text), begin + MAX_MESSAGE_CHARS)
     while True:
         at = text.find(opening, at, limit)
         if at < 0:

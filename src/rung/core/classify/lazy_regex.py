@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first asked: who names one error should not wait for all of them."""
+"""Regular expressions that are compiled on first use: one error needs only a few of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Pattern(Generic[AnyStr]):
-    """As `re.Pattern`; a method that was asked for once is the compiled pattern's own."""
+class LazyPattern(Generic[AnyStr]):
+    """A lazily compiled `re.Pattern`; after its first use, a method is that of the compiled pattern."""
 
     match: Callable[..., re.Match[AnyStr] | None]
     search: Callable[..., re.Match[AnyStr] | None]

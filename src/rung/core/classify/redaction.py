@@ -1,4 +1,4 @@
-"""Redaction: secrets are cut out of a text before it is stored. Keys, tokens, passwords, cookies, private keys.
+"""Redact secrets in a text before it is stored: keys, tokens, passwords, cookies, private keys.
 
     text                                           result
     rate limit reached for gpt-4o in 20 s          unchanged, the same object
@@ -11,17 +11,17 @@
     AKIAIOSFODNN7EXAMPLE                           <secret:aws-key-id>
     sk-ant-api03-…                                 <secret:anthropic-key>
 
-It runs on every failure, so a cheap prefilter decides whether the patterns run at all. The prefilter asks two
-questions of the whole text, each answered by one `bytes.translate` in C and one search:
+Redaction runs on every failure, so a cheap prefilter decides whether the patterns run at all. The prefilter makes two
+tests on the whole text, each with one `bytes.translate` in C and one search:
 
 1. Does a name that takes a secret value occur (`key=`, `token:`, `password`, `--flag`, `user:password@host`)?
    Letters become classes and common letters are dropped, so `api_key=abcd` leaves `xxkaxcdx`, in which `ka` is
-   "the k of key, then an assignment". See `_NAMES`.
-2. Does an unbroken run of 24 or more key characters occur that is no harmless name, id or hash? See `_RUNS`.
+   "the k of key, then an assignment". See `_NAME_CLASSES`.
+2. Does an unbroken run of 24 or more key characters occur that is not a harmless name, id or hash? See `_RUN_CLASSES`.
 
-With two answers of no, the text is returned as it is. All patterns take linear time on any text: what they repeat
-is possessive or bounded, and no part repeats over another's characters. They read the text as ASCII, one character
-for each, so that a match has the same position in both.
+If neither test succeeds, the text is returned unchanged. All patterns take linear time on any text: their quantifiers
+are possessive or bounded, and no two adjacent quantifiers match the same characters. The patterns run on an ASCII copy
+of the text with one character for each original character, so match positions are valid in both.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.classify.lazy_regex import Pattern
+from rung.core.classify.lazy_regex import LazyPattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    _Span = tuple[int, int, str]  # from, to, kind
+    _Span = tuple[int, int, str]  # start, end, kind
 
-# After so many secrets of one kind the rest of the text goes too: a wall of bait must not cost more.
-_MANY: Final = 500
+# After this many secrets of one kind the rest of the text is redacted too: hostile input must not cost more.
+_MAX_MATCHES: Final = 500
 
 
 def redacted(text: str) -> str:
-    """The text with `<secret:what>` for each secret in it; the very same object if there is none."""
+    """Return the text with each secret replaced by `<secret:kind>`; the same object if there is none."""
     flat = text.encode("ascii", "replace")
-    names = flat.translate(_NAMES, _DROPPED).decode()
-    if _sign(names):
-        return _cut(text, flat)
-    runs = flat.translate(_RUNS).decode()
-    return _cut(text, flat) if _RUN in runs and _has_strange_run(flat, runs) else text
+    names = flat.translate(_NAME_CLASSES, _DROPPED).decode()
+    if _has_secret_name(names):
+        return _replace_secrets(text, flat)
+    runs = flat.translate(_RUN_CLASSES).decode()
+    return _replace_secrets(text, flat) if _LONG_RUN in runs and _has_suspicious_run(flat, runs) else text
 
 
 def redacted_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers without their secrets: by name the whole value, else as in text; the same object if unchanged."""
-    told = "\n".join(headers.values())
-    if redacted(told) is told and not any(map(_names_a_secret, headers)):
-        return headers  # mostly: looked at once, not one by one
-    cut = {name: "<secret:header>" if _names_a_secret(name) else redacted(value) for name, value in headers.items()}
-    return cut if any(cut[name] != value for name, value in headers.items()) else headers
+    """Return the headers redacted, by header name and by value; the same object if nothing changed."""
+    values = "\n".join(headers.values())
+    if redacted(values) is values and not any(map(_is_secret_header, headers)):
+        return headers  # the common case: one check for all values
+    clean = {name: "<secret:header>" if _is_secret_header(name) else redacted(value) for name, value in headers.items()}
+    return clean if any(clean[name] != value for name, value in headers.items()) else headers
 
 
 _SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "apikey"})
 _SECRET_ENDINGS: Final = ("-token", "-secret", "-key", "-password", "-authorization", "-signature", "-credential")
 
 
-@lru_cache(maxsize=512)  # the same few names come with every response
-def _names_a_secret(name: str) -> bool:
+@lru_cache(maxsize=512)  # responses share a small set of header names
+def _is_secret_header(name: str) -> bool:
     name = f"-{name}".lower().replace("_", "-")
     return name[1:] in _SECRET_HEADERS or name.endswith(_SECRET_ENDINGS)
 
 
-# The two fingerprints. Each is one translation of the bytes, in C.
+# -- prefilter: two fingerprints, each one translation of the bytes in C
 
 
 def _table(others: str, **classes: str) -> bytes:
-    """A table for bytes.translate: the characters of each class become the first letter of its name."""
+    """Build a table for `bytes.translate` that maps the characters of each class to the first letter of its name."""
     table = bytearray(others.encode() * 256)
     for name, members in classes.items():
         for member in members:
@@ -82,26 +82,26 @@ def _table(others: str, **classes: str) -> bytes:
     return bytes(table)
 
 
-# First: a name that takes a value. Each such name has a rare letter in it, and after that only letters dropped
-# here: [k]ey, to[k]en, coo[k]ie leave "ka" (key, assign), COO[K]IE "kia", [s]e[c]ret leaves "sca", authori[z]ation "za" or, in
+# Test 1: a name that takes a value. Each such name has a rare letter that is followed only by letters dropped here:
+# [k]ey, to[k]en, coo[k]ie leave "ka" (key, assign), COO[K]IE "kia", [s]e[c]ret "sca", authori[z]ation "za" or, in
 # capitals, "zBia", pass[w]or[d] and p[w][d] "wda". Quotes, backslashes and blanks are dropped too, so JSON, escaped
-# JSON and `key = value` look alike. AKIA and ASIA, the only shapes too short for a run, leave "BkiB" and "BsiB";
-# "--" (a flag, the line around a private key) "ff", user:password@host and ?a=b&sig=c a "u".
-_NAMES: Final = _table(
+# JSON and `key = value` leave the same letters. AKIA and ASIA, the only key shapes too short for test 2, leave "BkiB"
+# and "BsiB"; "--" (a flag, the line around a private key) leaves "ff"; user:password@host and ?a=b&sig=c leave "u".
+_NAME_CLASSES: Final = _table(
     "x", key="kK", cred="cC", z="zZ", s="sS", B="A", i="I", d="dD", w="wW", assign=":=%", flag="-", u="@&"
 )
 _DROPPED: Final = b"eynirtaoEYNRTO\"'\\ \t"
-_sign: Final = re.compile("ki?a|z(?:Bi)?a|sca|wda|ff|u|B[ks]iB").search
+_has_secret_name: Final = re.compile("ki?a|z(?:Bi)?a|sca|wda|ff|u|B[ks]iB").search
 
-# Second: a long unbroken run. No other key that is known by its shape is shorter.
-_WORD: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-_RUNS: Final = _table(" ", run=_WORD)
-_RUN: Final = "r" * 24
+# Test 2: a long unbroken run. No other key in `_KEY_SHAPES` is shorter.
+_RUN_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_RUN_CLASSES: Final = _table(" ", run=_RUN_CHARS)
+_LONG_RUN: Final = "r" * 24
 
-# A run that is no secret: words and numbers (a model, an error code, a header, a file), a NAME_IN_CAPITALS, a
-# ClassOrMethod (humps of three letters and more: nothing random looks so), a line drawn, an id, a UUID, a hash.
-# Not after "Bearer": there it may be one.
-_HARMLESS: Final = Pattern(
+# A run that is not a secret: words and numbers (a model, an error code, a header, a file), a NAME_IN_CAPITALS, a
+# ClassOrMethod (humps of three or more letters do not occur in random keys), a ruled line, an id, a UUID, a hash.
+# Not after "Bearer", where any of these may be a token.
+_HARMLESS: Final = LazyPattern(
     rb"(?<!earer )(?:"
     rb"(?:req|msg|toolu|call|chatcmpl|resp|run|batch|file|gen|org|user|rs|fc)[_-][0-9A-Za-z]{16,64}+"
     rb"|(?:[a-z]{1,16}+[0-9]{0,4}+|[0-9]{1,8}+)(?:[_-]{1,2}+(?:[a-z]{1,16}+[0-9]{0,4}+|[0-9]{1,8}+))*+"
@@ -112,14 +112,14 @@ _HARMLESS: Final = Pattern(
     rb"|[0-9a-f]{24,64}+"
     rb")(?![0-9A-Za-z_-])"
 )
-_HARMLESS_RUNS: Final = 8  # are looked at; with more, the patterns are the cheaper way
+_MAX_HARMLESS_RUNS: Final = 8  # runs that are checked; with more, running the patterns is cheaper
 
 
-def _has_strange_run(flat: bytes, runs: str) -> bool:
-    """Is any long run none of the harmless?"""
+def _has_suspicious_run(flat: bytes, runs: str) -> bool:
+    """Return whether any long run is not known to be harmless."""
     end = 0
-    for _ in range(_HARMLESS_RUNS):
-        at = runs.find(_RUN, end)
+    for _ in range(_MAX_HARMLESS_RUNS):
+        at = runs.find(_LONG_RUN, end)
         if at < 0:
             return False
         harmless = _HARMLESS.match(flat, at)
@@ -129,17 +129,17 @@ def _has_strange_run(flat: bytes, runs: str) -> bool:
     return True
 
 
-# The patterns: keys that are known by their shape.
+# -- patterns: keys recognised by their shape
 #
-# A key is found by a rare character in it, not by its first: a search that stops at every s or g would be
-# five times slower. So each row has what stands before that character, and the pattern from it on. "+" before
-# the head: the head is too common to be found inside a word (task-…), so it must begin one.
+# A key is searched by a rare character in it, not by its first one: a search that stops at every s or g is five times
+# slower. So each row has the head before that character, and the pattern from the character on. A "+" before the head
+# means that the head is too common inside words (task-…) and must start a word.
 
-_KEYS: Final = (
+_KEY_SHAPES: Final = (
     ("anthropic-key", "s", r"k-ant-[\w-]{10,}+"),
     ("openrouter-key", "+s", r"k-or-[\w-]{16,}+"),
     ("langfuse-key", "+[sp]", r"k-lf-[\w-]{16,}+"),
-    # OpenAI, with all who copied its shape. Not words joined by dashes.
+    # OpenAI, and all providers that copied its format. Not words joined by dashes.
     ("openai-key", "+s", r"k-(?!(?:[a-z]{1,16}[_-]){0,8}[a-z]{1,16}(?![\w-]))[\w-]{20,}+"),
     ("cerebras-key", "+cs", r"k-[a-z0-9]{20,}+"),
     ("groq-key", "gs", r"k_[A-Za-z0-9]{20,}+"),
@@ -155,7 +155,7 @@ _KEYS: Final = (
     ("google-secret", "GOCSP", r"X-[\w-]{20,}+"),
     ("aws-key-id", "AK", r"IA[A-Z0-9]{16}"),
     ("aws-key-id", "AS", r"IA[A-Z0-9]{16}"),
-    # Also what is left of one that was cut off, and JSON in base64, which may hold anything.
+    # Also a truncated token, and any JSON in base64, which may contain secrets.
     ("jwt", "ey", r"J[\w-]{16,}+(?:\.[\w-]++){0,4}+"),
     ("twilio-key", "+S", r"K[0-9a-f]{32}"),
     ("sendgrid-key", "+S", r"G\.[\w-]{16,}+\.[\w-]{16,}+"),
@@ -165,7 +165,7 @@ _KEYS: Final = (
     ("gitlab-token", "gl", r"pat-[\w.-]{20,}+"),
     ("tavily-key", "tvl", r"y-[\w-]{20,}+"),
     ("mailgun-key", "+ke", r"y-[0-9a-f]{32}"),
-    # What stands before is the bot's name; it may stay.
+    # The digits before the colon are the bot's id, which is not secret.
     ("telegram-token", "", r":(?<=[0-9]{8}:)[\w-]{35}(?![\w-])"),
     ("discord-token", "", r"\.(?<=[\w-]{24}\.)[\w-]{6}\.[\w-]{27,}+"),
     ("vault-token", "+hvs", r"\.[\w-]{20,}+"),
@@ -191,92 +191,94 @@ _KEYS: Final = (
 )
 
 
-class _Keys(NamedTuple):
+class _KeyPattern(NamedTuple):
     pattern: re.Pattern[str]
-    kinds: tuple[str, ...]  # by the number of the group that matched
-    heads: tuple[int, ...]  # how much of the key stands before the match
+    kinds: tuple[str, ...]  # by index of the matching group
+    heads: tuple[int, ...]  # characters of the key before the match
 
 
-# What all keys with this rare character have in common: so that snake_case is passed over quickly.
-_FIRST: Final = {"_": "(?=[A-Za-z0-9]{10})", "k": "(?<=[spr]k)"}
+# A cheap guard shared by all keys with this rare character, so that snake_case is skipped quickly.
+_RARE_CHAR_GUARD: Final = {"_": "(?=[A-Za-z0-9]{10})", "k": "(?<=[spr]k)"}
 
 
-@lru_cache(maxsize=1)  # made when the first strange run is seen: compiling takes longer than starting
-def _all_keys() -> tuple[_Keys, ...]:
-    return tuple(_keys())
+@lru_cache(maxsize=1)  # lazy: compiling takes longer than starting the process
+def _key_patterns() -> tuple[_KeyPattern, ...]:
+    return tuple(_build_key_patterns())
 
 
-def _keys() -> Iterator[_Keys]:
-    """One pattern for each rare character."""
+def _build_key_patterns() -> Iterator[_KeyPattern]:
+    """Build one pattern for each rare character."""
     rows: dict[str, list[tuple[str, int, str]]] = {}
-    for kind, marked, tail in _KEYS:
+    for kind, marked, tail in _KEY_SHAPES:
         head = marked.removeprefix("+")
         rare = tail[:2] if tail[0] == "\\" else tail[0]
         word = re.sub(r"[^\w-].*", "", tail.removeprefix(rare))
-        # What is cheap to refuse comes first: the rest of the word, then what stands before it.
-        found = f"{word}(?<={head}{rare}{word})"
-        if head != marked:  # after no letter or digit, but for one that ends an escape: \n, %20
+        # Cheap checks come first: the rest of the word, then the head.
+        pattern = f"{word}(?<={head}{rare}{word})"
+        if head != marked:  # not after a letter or digit, unless that ends an escape such as \n or %20
             before = f"{head}{rare}{word}"
-            found += rf"(?:(?<![A-Za-z0-9]{before})|(?<=\\[nrtbf]{before})|(?<=%[0-9A-Fa-f]{{2}}{before}))"
+            pattern += rf"(?:(?<![A-Za-z0-9]{before})|(?<=\\[nrtbf]{before})|(?<=%[0-9A-Fa-f]{{2}}{before}))"
         width = len(re.sub(r"\[.*?\]", "x", head))
-        rows.setdefault(rare, []).append((kind, width, f"{found}({tail.removeprefix(rare + word)})"))
+        rows.setdefault(rare, []).append((kind, width, f"{pattern}({tail.removeprefix(rare + word)})"))
     for rare, group in rows.items():
         kinds, heads, patterns = zip(*group, strict=True)
-        yield _Keys(re.compile(f"{rare}{_FIRST.get(rare, '')}(?:{'|'.join(patterns)})", re.ASCII), kinds, heads)
+        yield _KeyPattern(
+            re.compile(f"{rare}{_RARE_CHAR_GUARD.get(rare, '')}(?:{'|'.join(patterns)})", re.ASCII), kinds, heads
+        )
 
 
-# The patterns: secrets that are known by their name. They read the text in small letters, and `v` is the secret.
+# -- patterns: secrets recognised by their name. They run on the lower-case text; the group `v` is the secret.
 
-_QUOTE: Final = r"\\{0,8}+[\"']"  # in escaped JSON with its backslashes
+_QUOTE: Final = r"\\{0,8}+[\"']"  # with the backslashes of escaped JSON
 _BLANK: Final = r"[ \t]{0,4}+"
-# `=`, `=>`, `: `, `": "`, `: str = `, `%3D`. `t`: no bare colon, which prose has too ("invalid token: identifier").
+# `=`, `=>`, `: `, `": "`, `: str = `, `%3D`. `t`: not a bare colon, which prose has too ("invalid token: identifier").
 _ASSIGN: Final = (
     rf"(?:(?P<t>{_QUOTE}{_BLANK}[:=]|{_BLANK}(?:: ?str ?)?+=|%3[ad])|{_BLANK}:)>?{_BLANK}[\[(]?+(?:b(?=[\"']))?+"
 )
-# Or the comma between the name and the value of a header in a list; but it may be a list of names.
+# Or the comma between the name and the value of a header in a list (which may also be a list of names).
 _LISTED: Final = rf"(?:{_ASSIGN}|{_QUOTE}, ?(?:b(?=[\"']))?+)"
 _CHAR: Final = r"[^\s\"'\\&,;<>(){}\[\]|]"
-# No word of prose: with a digit in it, or very long
+# Not a word of prose: contains a digit, or is very long.
 _RANDOM: Final = rf"(?:(?={_CHAR}{{8}})[^\s\"'\\&,;<>(){{}}\[\]|0-9]{{0,39}}+[0-9]|{_CHAR}{{16}})"
-# After "Bearer" there is more prose
+# Stricter, because prose often follows "Bearer".
 _BEARER: Final = r"(?:(?=[a-z._~+/-]{0,39}+[0-9=])[a-z0-9._~+/=-]{8}|[a-z0-9._~+/=-]{24})[a-z0-9._~+/=-]*+"
-# What stands for no value, or for one that is elsewhere: the whole of it, not the beginning of a password
-_NOTHING: Final = (
+# Excludes placeholders and references to a value elsewhere; the whole value must match, not the start of a password.
+_NOT_A_PLACEHOLDER: Final = (
     r"(?!<secret:|\$[{(]|\{\{|(?:\*++|none|null|nil|true|false|required|missing|invalid|incorrect|must|is|not|empty"
     r"|str|string|unset|os|self|settings|config|env|args|getenv)(?(q)\\*+[\"']|(?:[\s\"'\\,;.)}\]]|$)))"
 )
-# To the closing quote, over others within and escaped ones; JSON and repr have no line break in a string.
+# Up to the closing quote, across other and escaped quotes; a JSON or repr string contains no line break.
 _QUOTED: Final = r"(?:[^\\\"'\n]++|(?!(?P=q))(?:\\++[\"']?|[\"']))*+"
 
 
 def _value(bare: str, check: str = "") -> str:
-    return rf"(?P<q>{_QUOTE})?+{check}{_NOTHING}(?P<v>(?(q){_QUOTED}|(?:{bare})))"
+    return rf"(?P<q>{_QUOTE})?+{check}{_NOT_A_PLACEHOLDER}(?P<v>(?(q){_QUOTED}|(?:{bare})))"
 
 
-# What stands before "key" when it opens something (api, access, secret, private, auth, account, subscription,
-# signing, master, license, admin, client, service), and not when it is a column's or a cache's.
-_OPENS: Final = "(?:api|ess|ret|ate|uth|unt|ion|ing|ter|nse|min|ent|ice)"
-_NEVER: Final = "(?P<s>(?!))?"
-# Names of secrets by their marks, and (not `s`) names that are often harmless: then the value must look like a secret.
-_NAME: Final = {
-    "key": rf"key(?=[\"'\\ \t:=%])(?:(?P<s>(?<={_OPENS}key)|(?<={_OPENS}[_ .-]key))|(?<=[?&;]key)|(?<=u0026key))",
+# The letters before "key" where it is a credential (api, access, secret, private, auth, account, subscription, signing,
+# master, license, admin, client, service), as opposed to a primary key or a cache key.
+_BEFORE_KEY: Final = "(?:api|ess|ret|ate|uth|unt|ion|ing|ter|nse|min|ent|ice)"
+_NEVER_SURE: Final = "(?P<s>(?!))?"
+# Secret names by marker. Without the group `s` the name is often harmless, and the value must look like a secret.
+_SECRET_NAMES: Final = {
+    "key": rf"key(?=[\"'\\ \t:=%])(?:(?P<s>(?<={_BEFORE_KEY}key)|(?<={_BEFORE_KEY}[_ .-]key))|(?<=[?&;]key)|(?<=u0026key))",
     "token": "token(?P<s>(?<=[a-z0-9_-]token))?",
     "secret": "secret(?<!<secret)(?P<s>)",
-    "sig": f"sig(?:nature)?+{_NEVER}",
-    "credential": f"credential(?<=[_-]credential)s?+{_NEVER}",
+    "sig": f"sig(?:nature)?+{_NEVER_SURE}",
+    "credential": f"credential(?<=[_-]credential)s?+{_NEVER_SURE}",
 }
-# A variable that is passed on is none: `token=self.token`, in the source lines of a traceback.
-_CHECK: Final = (
+# Excludes a passed variable, such as `token=self.token` in the source lines of a traceback.
+_VALUE_CHECK: Final = (
     rf"(?(t)(?(s)(?={_CHAR}{{6}})|(?={_RANDOM}))|(?={_RANDOM}))"
     r"(?!(?:[a-z]{1,24}[_.]){0,4}(?:key|token|secret)(?![a-z0-9=]))"
 )
 _SCHEMES: Final = "bearer|basic|token|apikey|key|negotiate"
-_PARTED: Final = "digest|oauth|hawk|aws4-hmac-sha256"  # schemes with many parts after them
+_MULTIPART_SCHEMES: Final = "digest|oauth|hawk|aws4-hmac-sha256"  # authorization schemes with several parameters
 
 
-class _Row(NamedTuple):
+class _NamedSecret(NamedTuple):
     kind: str
-    mark: str  # the pattern runs only on a text with it, and begins with letters: those C looks for by itself
+    mark: str  # the pattern runs only on a text that contains this substring
     pattern: str
 
 
@@ -285,39 +287,42 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-_ROWS: Final = (
-    # The body goes with it; to the end of the text if that was cut off.
-    _Row(
+_NAMED_SECRETS: Final = (
+    # With its body; up to the end of the text if that is truncated.
+    _NamedSecret(
         "private-key",
         "private",
         r"(?P<v>-----begin [a-z0-9 ]{0,40}private key[a-z ]{0,8}-----"
         r"(?:[^-]++|-(?!----end ))*+(?:-----end [a-z0-9 ]{0,60}-----)?)",
     ),
-    # Of an address, only the password: user and host say what was tried.
-    _Row("password", "@", r":\\?/\\?/[^\s/?#@:\"'<>\\]{0,128}:(?P<v>[^\s/?#@\"'<>\\]{1,1024})@"),
-    _Row(
+    # Only the password of a URL: user and host are useful for diagnosis.
+    _NamedSecret("password", "@", r":\\?/\\?/[^\s/?#@:\"'<>\\]{0,128}:(?P<v>[^\s/?#@\"'<>\\]{1,1024})@"),
+    _NamedSecret(
         "authorization",
         "authorization",
         rf"authorization{_LISTED}"
         + _value(
-            rf"(?:{_PARTED}) [^\r\n\\]++|(?:(?:{_SCHEMES}) {{1,4}})?+{_CHAR}++",
-            rf"(?=(?:{_PARTED}) |(?:{_SCHEMES}) {{1,4}}{_CHAR}{{6}}|{_RANDOM})",
+            rf"(?:{_MULTIPART_SCHEMES}) [^\r\n\\]++|(?:(?:{_SCHEMES}) {{1,4}})?+{_CHAR}++",
+            rf"(?=(?:{_MULTIPART_SCHEMES}) |(?:{_SCHEMES}) {{1,4}}{_CHAR}{{6}}|{_RANDOM})",
         ),
     ),
-    _Row(
+    _NamedSecret(
         "cookie",
         "cookie",
         rf"cookie{_LISTED}(?=(?:{_QUOTE})?[^\s\"'\\=]{{1,80}}=)" + _value(r"(?:=\"[^\"\r\n]*+\"|[^\r\n\"'\\])*+"),
     ),
-    _Row("bearer", "bearer", rf"bearer(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
-    _Row("basic", "basic", rf"basic(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
+    _NamedSecret("bearer", "bearer", rf"bearer(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
+    _NamedSecret("basic", "basic", rf"basic(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
     *(
-        _Row("password", name, rf"{name}{_ASSIGN}" + _value(r"[^\s\"'\\]++"))
+        _NamedSecret("password", name, rf"{name}{_ASSIGN}" + _value(r"[^\s\"'\\]++"))
         for name in ("password", "passwd", "passphrase", "pwd")
     ),
-    *(_Row("named", mark, name + _LISTED + _value(f"{_CHAR}++", _CHECK)) for mark, name in _NAME.items()),
-    # --password hunter2, also as a list of arguments. Not a word of prose: "use --token instead".
-    _Row(
+    *(
+        _NamedSecret("named", mark, name + _LISTED + _value(f"{_CHAR}++", _VALUE_CHECK))
+        for mark, name in _SECRET_NAMES.items()
+    ),
+    # --password hunter2, also in an argument list. Not prose such as "use --token instead".
+    _NamedSecret(
         "argument",
         "--",
         r"--[a-z0-9]++(?:-[a-z0-9]++)*+"
@@ -328,13 +333,13 @@ _ROWS: Final = (
 )
 
 
-def _cut(text: str, flat: bytes) -> str:
-    spans = _found(flat)
+def _replace_secrets(text: str, flat: bytes) -> str:
+    spans = _secret_spans(flat)
     if not spans:
         return text
     parts: list[str] = []
     at = 0
-    # Of two that begin together the longer; of two alike the one that was found by its shape, which says more.
+    # Of two spans with equal start the longer wins; of two equal ones the key shape, which is more specific.
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if end > max(start, at):
             parts += (text[at:start], f"<secret:{kind}>")
@@ -342,24 +347,24 @@ def _cut(text: str, flat: bytes) -> str:
     return "".join((*parts, text[at:]))
 
 
-def _found(flat: bytes) -> list[_Span]:
-    """Where secrets stand in the text, and of what kind."""
+def _secret_spans(flat: bytes) -> list[_Span]:
+    """Return the position and kind of each secret in the text."""
     spans: list[_Span] = []
     plain = flat.decode()
-    if "AKIA" in plain or "ASIA" in plain or _has_strange_run(flat, flat.translate(_RUNS).decode()):
-        for pattern, kinds, heads in _all_keys():
+    if "AKIA" in plain or "ASIA" in plain or _has_suspicious_run(flat, flat.translate(_RUN_CLASSES).decode()):
+        for pattern, kinds, heads in _key_patterns():
             for count, match in enumerate(pattern.finditer(plain)):
-                if count == _MANY:
+                if count == _MAX_MATCHES:
                     spans.append((match.start(), len(plain), "rest"))
                     break
                 row = (match.lastindex or 0) - 1
                 spans.append((match.start() - heads[row], match.end(), kinds[row]))
-    small = plain.lower()
-    for kind, mark, pattern_text in _ROWS:
-        if mark in small:
-            for count, match in enumerate(_compiled(pattern_text).finditer(small)):
-                if count == _MANY:
-                    spans.append((match.start(), len(small), "rest"))
+    lowered = plain.lower()
+    for kind, mark, pattern_text in _NAMED_SECRETS:
+        if mark in lowered:
+            for count, match in enumerate(_compiled(pattern_text).finditer(lowered)):
+                if count == _MAX_MATCHES:
+                    spans.append((match.start(), len(lowered), "rest"))
                     break
                 spans.append((*match.span("v"), kind))
     return spans

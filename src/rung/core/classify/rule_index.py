@@ -1,4 +1,4 @@
-"""What a rule is, and the table that finds the first one that matches without trying them all."""
+"""Classification rules, and an index that finds the first matching rule without trying all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.classify.phrases import Phrase, phrases
+from rung.core.classify.phrases import Phrase, parse_phrases
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifyRule:
-    """One way of recognising a kind: its id, why it holds, an example, its signs and its conditions.
+    """One rule that recognises a kind: its id, reason, example, signs and conditions.
 
-    It matches when at least one of its signs is there and all of its conditions hold. Signs: `code`, `exception`
-    (a class of an exception, without its module), `errno`, `exit_code`, `message_has` (phrases in what a service says
-    of itself), `output_has` (phrases in any text, also in what a tool printed). A rule without signs matches on its
-    conditions alone: `status`, `phase`, `provider`, `contains` (text that must be there, as it is written, in
-    small letters), `wait_over` and `wait_under` (seconds we are asked to wait), `over_limit` (its own
-    numbers say that it asks for more than the limit), `except_if` (phrases that speak against it).
+    A rule matches when at least one of its signs is present and all of its conditions hold. A rule without signs
+    matches on its conditions alone.
+
+    Signs: `code`, `exception` (class name without its module), `errno`, `exit_code`, `message_has` (phrases in the
+    service's own message), `output_has` (phrases in any text, the output of tools included).
+
+    Conditions: `status`, `phase`, `provider`, `contains` (one of these lower-case substrings), `wait_over` and
+    `wait_under` (bounds of the requested wait, in seconds), `over_limit` (the message's numbers request more than the
+    limit), `except_if` (none of these phrases).
     """
 
     id: str
@@ -48,30 +51,30 @@ class ClassifyRule:
     over_limit: bool = False
 
 
-def asked_by(rule: ClassifyRule) -> dict[str, list[str]]:
-    """What a rule asks for, by name, in words for people: only what it asks."""
-    asked = {name: getattr(rule, name) for name in (*SIGNS, *_CONDITIONS)}
-    words: dict[str, list[str]] = {}
-    for name, wanted in asked.items():
+def describe_conditions(rule: ClassifyRule) -> dict[str, list[str]]:
+    """Return the signs and conditions that a rule sets, by name, as readable texts."""
+    described: dict[str, list[str]] = {}
+    for name in (*SIGNS, *_CONDITIONS):
+        wanted = getattr(rule, name)
         if name in {"status", "exit_code"} and wanted:
-            words[name] = _spans(wanted)
+            described[name] = _format_ranges(wanted)
         elif isinstance(wanted, tuple) and wanted:
-            words[name] = [str(value) for value in wanted]
+            described[name] = [str(value) for value in wanted]
         elif wanted:
-            words[name] = [str(wanted)]
-    return words
+            described[name] = [str(wanted)]
+    return described
 
 
-def _spans(numbers: Collection[int | None]) -> list[str]:
-    """Numbers with runs of them drawn together: "none, 200, 500 to 599"."""
-    spans: list[list[int]] = []
+def _format_ranges(numbers: Collection[int | None]) -> list[str]:
+    """Return numbers as texts, with runs collapsed: "none, 200, 500 to 599"."""
+    runs: list[list[int]] = []
     for number in sorted(number for number in numbers if number is not None):
-        if spans and number == spans[-1][-1] + 1:
-            spans[-1].append(number)
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
         else:
-            spans.append([number])
-    words = [f"{span[0]} to {span[-1]}" if span[2:] else ", ".join(map(str, span)) for span in spans]
-    return ["none", *words] if None in numbers else words
+            runs.append([number])
+    texts = [f"{run[0]} to {run[-1]}" if run[2:] else ", ".join(map(str, run)) for run in runs]
+    return ["none", *texts] if None in numbers else texts
 
 
 _CONDITIONS: Final = ("status", "phase", "provider", "contains", "wait_over", "wait_under", "over_limit", "except_if")
@@ -79,7 +82,7 @@ SIGNS: Final = ("code", "exception", "errno", "exit_code", "message_has", "outpu
 
 
 class _Conditions:
-    """A rule's conditions, made ready to be asked."""
+    """The conditions of a rule, prepared for matching."""
 
     __slots__ = ("_contains", "_except_if", "_over_limit", "_phase", "_provider", "_status", "_wait")
 
@@ -92,13 +95,14 @@ class _Conditions:
             self._wait = (rule.wait_over or 0.0, float("inf") if rule.wait_under is None else rule.wait_under)
         self._over_limit = rule.over_limit
         self._contains = rule.contains
-        self._except_if = tuple((phrase.parts[0].strip(), phrase) for phrase in phrases(rule.except_if))
+        self._except_if = tuple((phrase.parts[0].strip(), phrase) for phrase in parse_phrases(rule.except_if))
 
-    def any(self) -> bool:
-        """Is there anything to ask?"""
+    def has_any(self) -> bool:
+        """Return whether the rule sets any condition."""
         return any(getattr(self, name) for name in self.__slots__)
 
-    def hold(self, facts: Facts) -> bool:
+    def are_met(self, facts: Facts) -> bool:
+        """Return whether all conditions hold."""
         if self._status and facts.status not in self._status:
             return False
         if self._phase and facts.phase not in self._phase:
@@ -110,150 +114,154 @@ class _Conditions:
         if self._over_limit and not _over_limit(facts.message):
             return False
         if self._contains:
-            small = facts.raw.lower()
-            if not any(part in small for part in self._contains):
+            lowered = facts.raw.lower()
+            if not any(part in lowered for part in self._contains):
                 return False
-        return not (self._except_if and _any_in(self._except_if, facts.output))
+        return not (self._except_if and _contains_any(self._except_if, facts.output))
 
 
 def _over_limit(message: str) -> bool:
-    from rung.core.domain.token_counts import exceeds_rate_limit  # two large patterns, for few messages
+    from rung.core.domain.token_counts import (
+        exceeds_rate_limit,  # lazy: it compiles two large patterns, which few errors need
+    )
 
     return exceeds_rate_limit(message)
 
 
-def _any_in(wanted: tuple[tuple[str, Phrase], ...], text: str) -> bool:
-    for bare, phrase in wanted:  # noqa: SIM110  # a generator costs more than what it looks for
+def _contains_any(wanted: tuple[tuple[str, Phrase], ...], text: str) -> bool:
+    for bare, phrase in wanted:  # noqa: SIM110  # a generator expression costs more than the search
         if bare in text and phrase.found_in(text):
             return True
     return False
 
 
-# Words that every second error has: poor to search by.
-_EVERYDAY_TEXT: Final = (
+# Words that most errors contain: poor index keys.
+_COMMON_WORDS_TEXT: Final = (
     "a an and api are at be been before by can cannot code could did do does error failed file for from had has have "
     "i if in is it key limit limits max maximum message model models more must no not of on or please request "
     "requests response should that the this to token tokens try used use using was were when with you your 1 2 3 4 5 "
     "again exceeded exceeds found reached requested organization available access provided invalid command input "
     "output length context rate quota prompt size version server directory type id line usage number current |"
 )
-_EVERYDAY: Final = frozenset(_EVERYDAY_TEXT.split())
+_COMMON_WORDS: Final = frozenset(_COMMON_WORDS_TEXT.split())
 
 
 class _RuleMatcher(NamedTuple):
-    """A phrase to look for once its rarest word was seen, and the rule whose sign it is."""
+    """A phrase, tried when its rarest word occurs in the text, and the rule that it is a sign of."""
 
-    place: int
-    other: str  # its next rarest word: mostly not there, and then nothing has to be searched for
-    in_said: bool
-    first: str  # its first part
-    gapped: Phrase | None  # the phrase, where there is more to it than its first part
+    position: int  # of the rule
+    second_word: str  # its second rarest word: usually absent, which saves the search
+    in_message: bool  # search the service's message instead of the whole text
+    first_part: str
+    gapped: Phrase | None  # the whole phrase, if it has more than one part
 
 
 class RuleIndex:
-    """Rules in their order, indexed by their signs: only those with a sign that is there are asked.
+    """Rules in order of precedence, indexed by their signs.
 
-    The place of the best rule yet bounds the search: whatever stands after it is not even looked for.
+    Only rules with a sign that is present are checked. The position of the best match so far bounds the search: rules
+    after it are skipped.
     """
 
     def __init__(self, rules: Iterable[ClassifyRule]) -> None:
         self.rules: tuple[ClassifyRule, ...] = tuple(rules)
         conditions = [_Conditions(rule) for rule in self.rules]
-        self._conditions = tuple(asked if asked.any() else None for asked in conditions)
-        # Each from a sign to the places of the rules that have it, in their order.
+        self._conditions = tuple(each if each.has_any() else None for each in conditions)
+        # Each maps a sign to the ascending positions of the rules that have it.
         self._codes: dict[str, list[int]] = {}
         self._names: dict[str, list[int]] = {}
         self._errnos: dict[int | None, list[int]] = {}
         self._exits: dict[int | None, list[int]] = {}
         self._statuses: dict[int | None, list[int]] = {}
         self._phases: dict[Phase, list[int]] = {}
-        for place, rule in enumerate(self.rules):
-            self._add(place, rule)
-        self._looks: dict[str, list[_RuleMatcher]] = {}
-        self._add_phrases()
-        self._known_words = frozenset(self._looks)
+        for position, rule in enumerate(self.rules):
+            self._index_fields(position, rule)
+        self._matchers: dict[str, list[_RuleMatcher]] = {}
+        self._index_phrases()
+        self._indexed_words = frozenset(self._matchers)
 
-    def _add(self, place: int, rule: ClassifyRule) -> None:
+    def _index_fields(self, position: int, rule: ClassifyRule) -> None:
         for code in rule.code:
-            self._codes.setdefault(code.lower(), []).append(place)
+            self._codes.setdefault(code.lower(), []).append(position)
         for name in rule.exception:
-            self._names.setdefault(name, []).append(place)
+            self._names.setdefault(name, []).append(position)
         for number in rule.errno:
-            self._errnos.setdefault(number, []).append(place)
+            self._errnos.setdefault(number, []).append(position)
         for number in rule.exit_code:
-            self._exits.setdefault(number, []).append(place)
+            self._exits.setdefault(number, []).append(position)
         if any(getattr(rule, sign) for sign in SIGNS):
             return
         if rule.status:
             for status in rule.status:
-                self._statuses.setdefault(status, []).append(place)
+                self._statuses.setdefault(status, []).append(position)
         else:
             for phase in rule.phase or Phase:
-                self._phases.setdefault(phase, []).append(place)
+                self._phases.setdefault(phase, []).append(position)
 
-    def _add_phrases(self) -> None:
-        """Each phrase under that word of it which the fewest phrases share."""
-        looked_for = [
-            (place, in_said, phrase)
-            for place, rule in enumerate(self.rules)
-            for in_said, written in ((True, rule.message_has), (False, rule.output_has))
-            for phrase in phrases(written)
+    def _index_phrases(self) -> None:
+        """Index each phrase under the one of its words that the fewest phrases share."""
+        entries = [
+            (position, in_message, phrase)
+            for position, rule in enumerate(self.rules)
+            for in_message, texts in ((True, rule.message_has), (False, rule.output_has))
+            for phrase in parse_phrases(texts)
         ]
-        common = Counter(word for _, _, phrase in looked_for for word in phrase.words)
-        rank = {word: (word in _EVERYDAY, count, -len(word)) for word, count in common.items()}
-        for place, in_said, phrase in looked_for:
+        counts = Counter(word for _, _, phrase in entries for word in phrase.words)
+        rank = {word: (word in _COMMON_WORDS, count, -len(word)) for word, count in counts.items()}
+        for position, in_message, phrase in entries:
             rarest = sorted(phrase.words, key=rank.__getitem__)
             first, *more = phrase.parts
-            look = _RuleMatcher(place, rarest[min(1, len(rarest) - 1)], in_said, first, phrase if more else None)
-            self._looks.setdefault(rarest[0], []).append(look)
+            second = rarest[min(1, len(rarest) - 1)]
+            matcher = _RuleMatcher(position, second, in_message, first, phrase if more else None)
+            self._matchers.setdefault(rarest[0], []).append(matcher)
 
-    def first(self, facts: Facts) -> ClassifyRule | None:
-        """The first rule that matches."""
-        best = self._by_words(facts, self._by_facts(facts))
+    def first_match(self, facts: Facts) -> ClassifyRule | None:
+        """Return the first rule that matches; None if none does."""
+        best = self._match_phrases(facts, self._match_fields(facts))
         return self.rules[best] if best < len(self.rules) else None
 
-    def _by_facts(self, facts: Facts) -> int:
-        """The place of the first rule with a sign that is no words."""
+    def _match_fields(self, facts: Facts) -> int:
+        """Return the position of the first rule that matches by status, exit code, errno, code, class or phase."""
         best = len(self.rules)
-        for number, places in (
+        for number, positions in (
             (facts.status, self._statuses),
             (facts.exit_code, self._exits),
             (facts.errno, self._errnos),
         ):
-            if number in places:
-                best = self._earlier(places[number], best, facts)
+            if number in positions:
+                best = self._first_met(positions[number], best, facts)
         for code in facts.codes:
             if code in self._codes:
-                best = self._earlier(self._codes[code], best, facts)
-        for name in facts.names:
+                best = self._first_met(self._codes[code], best, facts)
+        for name in facts.exception_names:
             if name in self._names:
-                best = self._earlier(self._names[name], best, facts)
+                best = self._first_met(self._names[name], best, facts)
         if facts.phase in self._phases:
-            best = self._earlier(self._phases[facts.phase], best, facts)
+            best = self._first_met(self._phases[facts.phase], best, facts)
         return best
 
-    def _earlier(self, places: list[int], best: int, facts: Facts) -> int:
-        """The first of these places whose rule's conditions hold, if it is before the best one yet."""
-        for place in places:
-            if place >= best:
+    def _first_met(self, positions: list[int], best: int, facts: Facts) -> int:
+        """Return the first of these positions whose conditions hold, if it is before `best`; else `best`."""
+        for position in positions:
+            if position >= best:
                 break
-            conditions = self._conditions[place]
-            if conditions is None or conditions.hold(facts):
-                return place
+            conditions = self._conditions[position]
+            if conditions is None or conditions.are_met(facts):
+                return position
         return best
 
-    def _by_words(self, facts: Facts, best: int) -> int:
-        """The place of the first rule of which a phrase is there, if it is before the best one yet."""
-        there = facts.there
-        for word in there & self._known_words:
-            for place, other, in_said, first, gapped in self._looks[word]:
-                if place >= best:
+    def _match_phrases(self, facts: Facts, best: int) -> int:
+        """Return the position of the first rule with a phrase in the text, if it is before `best`; else `best`."""
+        all_words = facts.all_words
+        for word in all_words & self._indexed_words:
+            for position, second, in_message, first, gapped in self._matchers[word]:
+                if position >= best:
                     break
-                if other in there:
-                    text = facts.said if in_said else facts.output
+                if second in all_words:
+                    text = facts.message_text if in_message else facts.output
                     if first in text and (gapped is None or gapped.found_in(text)):
-                        conditions = self._conditions[place]
-                        if conditions is None or conditions.hold(facts):
-                            best = place
+                        conditions = self._conditions[position]
+                        if conditions is None or conditions.are_met(facts):
+                            best = position
                             break
         return best

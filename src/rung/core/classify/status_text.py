@@ -1,35 +1,35 @@
-"""A status, an exit code and the classes of exceptions, as sentences tell them."""
+"""Find an HTTP status, an exit code and exception classes in plain text."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from rung.core.classify.lazy_regex import Pattern
+from rung.core.classify.lazy_regex import LazyPattern
 
-# A number is a status where the words before it say so.
-_NUMBER: Final = Pattern(
+# A number is a status only if the words before it announce one.
+_STATUS_NUMBER: Final = LazyPattern(
     r"[45]\d\d(?<![\w.,$-][45]\d\d)(?!\w|[.,]\d| ?(?:tests?|ms|seconds|tokens|bytes|files|lines)\b)"
 )
-_BEFORE: Final = (
+_STATUS_PREFIXES: Final = (
     "http", "http code", "status", "status code", "status_code", "error", "error code", "error response", "returned", "rejected", "responded with",
 )  # fmt: skip
-_JOINED: Final = (" of", " was", " is")
-_BEFORE_LIMIT: Final = 50
-_JOINTS: Final = " :=("
-_JOINTS_LIMIT: Final = 3
-_PROTOCOL: Final = Pattern(r"http/[\d.]+(?: code)?\Z")
-_SAID: Final = Pattern(r"api error: [\w ]{0,30}\Z")
-# At the start of a text a number is a status only if what follows is how a status is told.
-_LEADING: Final = Pattern(
+_LINKING_WORDS: Final = (" of", " was", " is")
+_PREFIX_CHARS: Final = 50
+_SEPARATORS: Final = " :=("
+_MAX_SEPARATORS: Final = 3
+_HTTP_VERSION: Final = LazyPattern(r"http/[\d.]+(?: code)?\Z")
+_API_ERROR_PREFIX: Final = LazyPattern(r"api error: [\w ]{0,30}\Z")
+# At the start of a text, a number is a status only if a typical reason phrase or separator follows.
+_LEADING_STATUS: Final = LazyPattern(
     r"[\[\s]*(?:[\w.]+(?:Error|Exception|Exhausted|Unavailable|[a-z]{3}): )?\[?(\d{3})(?= - |:|\]| ?\{| [A-Z_]{6,}\b| <"
     r"| (?:Client|Server) Error| (?:Too Many|Unauthori|Forbidden|Not Found|Bad (?:Request|Gateway)|Internal|Service"
     r"|Gateway|Payment|Request|Conflict|Unprocess|Overloaded|Resource|Invalid|status code|You exceeded))"
 )
-_BRACKETED: Final = Pattern(r"\[\d{3} [A-Z][a-z]+")
+_BRACKETED_STATUS: Final = LazyPattern(r"\[\d{3} [A-Z][a-z]+")
 
 
 def http_status(digits: str) -> int | None:
-    """A status that tells of a failure, at the start of a text that has no fourth digit."""
+    """Return the error status (400 to 599) at the start of the digits; None if there is a fourth digit."""
     return (
         int(digits[:3])
         if digits[:3].isdecimal() and "400" <= digits[:3] <= "599" and not digits[3:4].isdigit()
@@ -38,80 +38,82 @@ def http_status(digits: str) -> int | None:
 
 
 def status_in(head: str) -> int | None:
-    """The status that the beginning of a text tells."""
-    number = _NUMBER.search(head)
+    """Return the HTTP status that the beginning of a text reports."""
+    number = _STATUS_NUMBER.search(head)
     if number is None:
         return None
-    leading = _LEADING.match(head)
+    leading = _LEADING_STATUS.match(head)
     if leading is not None:
         return http_status(leading[1])
     while number is not None:
         start = number.start()
         if (
-            head.startswith("| ", max(0, start - 2))  # the title of a proxy's page
-            or _BRACKETED.match(head, start - 1)
-            or _announced(head[max(0, start - _BEFORE_LIMIT) : start])
+            head.startswith("| ", max(0, start - 2))  # the title of a proxy's error page
+            or _BRACKETED_STATUS.match(head, start - 1)
+            or _precedes_status(head[max(0, start - _PREFIX_CHARS) : start])
         ):
             return int(number[0])
-        number = _NUMBER.search(head, number.end())
+        number = _STATUS_NUMBER.search(head, number.end())
     return None
 
 
-def _announced(before: str) -> bool:
-    """Do these words say that a status follows?"""
-    words = before.lower().rstrip(_JOINTS)
-    if not 0 < len(before) - len(words) <= _JOINTS_LIMIT:
+def _precedes_status(before: str) -> bool:
+    """Return whether these words announce a status."""
+    words = before.lower().rstrip(_SEPARATORS)
+    if not 0 < len(before) - len(words) <= _MAX_SEPARATORS:
         return False
-    for joined in _JOINED:
+    for joined in _LINKING_WORDS:
         words = words.removesuffix(joined)
-    if words.endswith(_BEFORE):
+    if words.endswith(_STATUS_PREFIXES):
         return True
-    return _PROTOCOL.search(words) is not None if "http/" in words else _SAID.search(words) is not None
+    return _HTTP_VERSION.search(words) is not None if "http/" in words else _API_ERROR_PREFIX.search(words) is not None
 
 
-_CLASS: Final = Pattern(
+_CLASS_NAME: Final = LazyPattern(
     r"[A-Z](?<![A-Za-z0-9_][A-Z])\w*(?:Error|Exception|Timeout|Exhausted|Exceeded|Unavailable)(?=[:\])]| -|$)"
 )
 
 
 def classes_in(head: str) -> list[str]:
-    """The names in the beginning of a text that look like an exception's class."""
-    return _CLASS.findall(head)
+    """Return the names at the beginning of a text that look like exception classes."""
+    return _CLASS_NAME.findall(head)
 
 
-# By letters that C can look for: "exit code: 2", "exit=2"; "exited with code 2", "failed with exit code 2".
-_EXIT: Final = Pattern(r"xit(?<=[Ee]xit)(?:[ _]?(?:code|status))?(?:=|: ?| )(-?\d{1,3})\b")
-_ENDED: Final = Pattern(
+# Each pattern starts with literal letters, which `re` searches in C: "exit code: 2", "exit=2"; "exited with code 2", "failed with exit code 2".
+_EXIT_CODE: Final = LazyPattern(r"xit(?<=[Ee]xit)(?:[ _]?(?:code|status))?(?:=|: ?| )(-?\d{1,3})\b")
+_EXITED_WITH: Final = LazyPattern(
     r" with (?:(?<=exited with )|(?<=exit with )|(?<=failed with ))(?:exit )?(?:code|status):? (-?\d{1,3})\b"
 )
 
 
 def exit_code_in(text: str) -> int | None:
-    """The exit code that a text tells."""
-    told = (_EXIT.search(text) if "xit" in text else None) or (_ENDED.search(text) if " with " in text else None)
-    return None if told is None else int(told[1])
+    """Return the exit code that a text reports."""
+    match = (_EXIT_CODE.search(text) if "xit" in text else None) or (
+        _EXITED_WITH.search(text) if " with " in text else None
+    )
+    return None if match is None else int(match[1])
 
 
-_RAISED: Final = Pattern(
+_EXCEPTION_LINE: Final = LazyPattern(
     r"(?:Uncaught |Unhandled |\[?cause\]?: |E   )?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Timeout|Exceeded|Conflicted))(?::|$)"
 )
-_ENDINGS: Final = ("Error", "Exception", "Interrupt", "Timeout", "Exceeded", "Conflicted")
-_TRIES: Final = 5
+_EXCEPTION_SUFFIXES: Final = ("Error", "Exception", "Interrupt", "Timeout", "Exceeded", "Conflicted")
+_MAX_TRIES: Final = 5
 
 
 def last_raised(text: str) -> tuple[str, int] | None:
-    """The class and place of the last exception a program ended with."""
-    found = None
-    for ending in _ENDINGS:
+    """Return the class and position of the last exception in a program's output."""
+    last = None
+    for ending in _EXCEPTION_SUFFIXES:
         if ending not in text:
             continue
         at = len(text)
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             at = text.rfind(ending, 0, at)
             if at < 0:
                 break
-            match = _RAISED.match(text, text.rfind("\n", 0, at) + 1)
+            match = _EXCEPTION_LINE.match(text, text.rfind("\n", 0, at) + 1)
             if match is not None:
-                found = match if found is None or match.start() > found.start() else found
+                last = match if last is None or match.start() > last.start() else last
                 break
-    return None if found is None else (found[1], found.start(1))
+    return None if last is None else (last[1], last.start(1))

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Loop detection: repeated calls, errors and texts in the steps of an agent."""

@@ -1,8 +1,7 @@
-"""Calls and outcomes in the one form in which they are compared.
+"""Normalize calls and outcomes for comparison.
 
-What an agent means is in a call's arguments, not in their order, spacing or the words it gives as its reason;
-what came of it is in a result, not in the time of day printed there. Of a result, however large, the head and
-the tail are looked at.
+Order, spacing and explanatory arguments do not distinguish two calls; ids and times do not distinguish two outcomes.
+Of a large result only the head and the tail are compared.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from zlib import crc32
 
 from rung.detectors.loops.prefilter import COSMETIC
 
-HEAD: Final = 1_500
+HEAD: Final = 1_500  # characters
 TAIL: Final = 500
 LIMIT: Final = HEAD + TAIL
-DEPTH: Final = 6
-ITEMS: Final = 50
+MAX_DEPTH: Final = 6
+MAX_ITEMS: Final = 50
 
-# A word with a digit in it, each looked at once; and what in one has no meaning for whether two things are the
-# same: ids, times of day, how long it took.
-_NUMBERED: Final = re.compile(
+# A word that contains a digit, matched in one pass; below, the parts of it that do not distinguish two outcomes: ids,
+# times of day, durations.
+_WORD_WITH_DIGIT: Final = re.compile(
     r"(?<!\w)[^\W\d]*+\d[\w:.,+-]*+(?: ?(?:s|ms|us|sec|secs|seconds?|minutes?|hours?|milliseconds?)\b)?"
 )
 _TIME: Final = (
@@ -37,24 +36,24 @@ _ID: Final = (
 )
 _IS_TIME: Final = re.compile(_TIME, re.IGNORECASE).fullmatch
 _IS_VOLATILE: Final = re.compile(f"{_TIME}|{_ID}", re.IGNORECASE).fullmatch
-_TEMPORARY: Final = "/tmp/"  # noqa: S108  # looked for in a text, never opened
-# What a tool says of the process it ran in, and of its own bookkeeping.
+_TEMPORARY: Final = "/tmp/"  # noqa: S108  # searched for in a text, never opened
+# Process ids and similar bookkeeping in a tool's output.
 _NAMED_IDS: Final = re.compile(
     r"\b(p?pid|pgid|(?:process|chunk|request|trace|run|job) id|process group(?: pgid)?)\b[ :=#]*(?=[0-9a-f-]*\d)[0-9a-f-]+\b",
     re.IGNORECASE,
 )
-_AGO: Final = re.compile(r"\d (?:seconds?|minutes?|hours?) ago").search
+_has_relative_time: Final = re.compile(r"\d (?:seconds?|minutes?|hours?) ago").search
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
-_LONG: Final = re.compile(r"\d{5,}")
+_LONG_NUMBER: Final = re.compile(r"\d{5,}")
 
 
 def digest(text: str) -> str:
-    """Eight hex digits and the length: equal for equal texts, on every machine; a window of some dozen is all it is for."""
+    """Return a CRC-32 and the length as text: stable across machines, and sufficient for a window of a few dozen steps."""
     return f"{crc32(text.encode('utf-8', 'surrogatepass')):08x}{len(text):x}"
 
 
 def clipped(value: Any, limit: int = LIMIT) -> str:
-    """The text of a result, its head and its tail; a large one is never copied whole."""
+    """Return the head and tail of a result as text; a large result is never copied as a whole."""
     if type(value) is str:
         if len(value) <= limit:
             return value
@@ -66,15 +65,15 @@ def clipped(value: Any, limit: int = LIMIT) -> str:
         return cut.decode("utf-8", "replace")
     if isinstance(value, str):
         return clipped(str(value), limit)
-    return json.dumps(small(value), sort_keys=True, ensure_ascii=False, default=_named)
+    return json.dumps(truncated(value), sort_keys=True, ensure_ascii=False, default=_type_name)
 
 
-def _named(value: object) -> str:
+def _type_name(value: object) -> str:
     return type(value).__name__
 
 
-def small(value: Any, depth: int = DEPTH) -> Any:
-    """A value cut to a size that can be written down: long texts clipped, long lists at both ends, depth bounded."""
+def truncated(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """Return a value with long texts clipped, long collections shortened and its depth bounded."""
     if isinstance(value, str):
         return clipped(value)
     if value is None or isinstance(value, bool | int | float):
@@ -84,123 +83,123 @@ def small(value: Any, depth: int = DEPTH) -> Any:
     if depth <= 0:
         return "…"
     if isinstance(value, Mapping):
-        names = list(value) if len(value) <= ITEMS else [*value][:ITEMS]
-        return {str(name)[:LIMIT]: small(value[name], depth - 1) for name in names}
+        names = list(value) if len(value) <= MAX_ITEMS else [*value][:MAX_ITEMS]
+        return {str(name)[:LIMIT]: truncated(value[name], depth - 1) for name in names}
     if isinstance(value, list | tuple):
-        kept = value if len(value) <= ITEMS else [*value[: ITEMS // 2], len(value), *value[-ITEMS // 2 :]]
-        return [small(item, depth - 1) for item in kept]
-    return _named(value)
+        items = value if len(value) <= MAX_ITEMS else [*value[: MAX_ITEMS // 2], len(value), *value[-MAX_ITEMS // 2 :]]
+        return [truncated(item, depth - 1) for item in items]
+    return _type_name(value)
 
 
 def bounded(value: Any) -> Any:
-    """A value cut down to what is kept of it: small, and where even that is much, the text of it."""
-    cut = small(value)
-    text = json.dumps(cut, sort_keys=True, ensure_ascii=False, default=_named)
+    """Return a truncated value; if that is still large, its clipped text."""
+    cut = truncated(value)
+    text = json.dumps(cut, sort_keys=True, ensure_ascii=False, default=_type_name)
     return cut if len(text) <= 4 * LIMIT else clipped(text)
 
 
-def arguments(args: Any) -> Any:
-    """A call's arguments: a mapping where they are one, also where it is written as JSON; else a text."""
+def parsed_arguments(args: Any) -> Any:
+    """Return a call's arguments; a JSON object in a text is parsed."""
     if isinstance(args, str) and args[:1] == "{" and len(args) <= LIMIT:
         try:
-            found = json.loads(args)
+            parsed = json.loads(args)
         except (ValueError, RecursionError):
             return args
-        return found if isinstance(found, dict) else args
+        return parsed if isinstance(parsed, dict) else args
     return args
 
 
-def meaning(args: Any, cosmetic: frozenset[str] = COSMETIC) -> Any:
-    """Arguments without what does not matter: cosmetic and empty fields, spacing, times."""
+def significant_arguments(args: Any, cosmetic: frozenset[str] = COSMETIC) -> Any:
+    """Return the arguments without cosmetic and empty fields, spacing and times."""
     if isinstance(args, Mapping):
         kept = {
             str(name): value
             for name, value in args.items()
             if not _is_empty(value) and str(name).lower() not in cosmetic
         }
-        if not kept:  # the reason is all there is: then it is what was meant
+        if not kept:  # only cosmetic fields: then they are significant
             kept = {str(name): value for name, value in args.items() if not _is_empty(value)}
-        return _plain(small(kept))
+        return _strip_times(truncated(kept))
     if args is None:
         return ""
-    return _plain(small(args))
+    return _strip_times(truncated(args))
 
 
 def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str | list | tuple | Mapping) and not value)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):  # an id in a call is what it is about: one record after another is no loop
-        return " ".join(_NUMBERED.sub(_without_times, value).split())
+def _strip_times(value: Any) -> Any:
+    if isinstance(value, str):  # ids stay: calls for different records are not a loop
+        return " ".join(_WORD_WITH_DIGIT.sub(_without_times, value).split())
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: _strip_times(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_strip_times(item) for item in value]
     return value
 
 
-def unvarying(text: str) -> str:
-    """An outcome's text without spacing, ids and times."""
-    if " ago" in text:  # a line that says when is about nothing else
-        text = "\n".join(line for line in text.split("\n") if not _AGO(line))
+def without_volatile_parts(text: str) -> str:
+    """Return the text of an outcome without spacing, ids and times."""
+    if " ago" in text:  # such a line changes with every call
+        text = "\n".join(line for line in text.split("\n") if not _has_relative_time(line))
     text = _NAMED_IDS.sub(r"\1 <>", text)
-    return " ".join(_NUMBERED.sub(_without_ids, text).split())
+    return " ".join(_WORD_WITH_DIGIT.sub(_without_ids, text).split())
 
 
-def _without_ids(found: re.Match[str]) -> str:
-    return "<>" if _varies(found, _IS_VOLATILE) else found[0]
+def _without_ids(match: re.Match[str]) -> str:
+    return "<>" if _is_volatile(match, _IS_VOLATILE) else match[0]
 
 
-def _without_times(found: re.Match[str]) -> str:
-    return "<>" if _varies(found, _IS_TIME) else found[0]
+def _without_times(match: re.Match[str]) -> str:
+    return "<>" if _is_volatile(match, _IS_TIME) else match[0]
 
 
-def _varies(found: re.Match[str], volatile: Callable[[str], object]) -> bool:
-    word = found[0]
-    if len(word) < _SHORTEST or (word.isdigit() and len(word) < _EPOCH):
+def _is_volatile(match: re.Match[str], volatile: Callable[[str], object]) -> bool:
+    word = match[0]
+    if len(word) < _MIN_VOLATILE_CHARS or (word.isdigit() and len(word) < _EPOCH_DIGITS):
         return False
-    start = found.start()
-    return bool(volatile(word)) or found.string[max(0, start - len(_TEMPORARY)) : start] == _TEMPORARY
+    start = match.start()
+    return bool(volatile(word)) or match.string[max(0, start - len(_TEMPORARY)) : start] == _TEMPORARY
 
 
-_SHORTEST: Final = 2
-_EPOCH: Final = 10  # digits of a time in seconds
+_MIN_VOLATILE_CHARS: Final = 2
+_EPOCH_DIGITS: Final = 10  # digits of a time in seconds
 
 
-def call_form(tool: str, meant: Any) -> str:
-    """The one form of a call."""
-    return tool + "\x1f" + json.dumps(meant, sort_keys=True, ensure_ascii=False, default=_named)
+def normalized_call(tool: str, significant: Any) -> str:
+    """Return a call in normalized form."""
+    return tool + "\x1f" + json.dumps(significant, sort_keys=True, ensure_ascii=False, default=_type_name)
 
 
-def fault_form(text: str, call: str = "") -> str:
-    """The one form of an error: its words, long numbers masked, and what it only gives back of the call left out.
+def normalized_error(text: str, call: str = "") -> str:
+    """Return an error in normalized form: its words, without long numbers and without words that echo the call.
 
-    Of a traceback the last line, which says what it was. A short number is part of what is said: where it
-    changes with the arguments, something was got on with.
+    Of a traceback only the last line counts. Short numbers stay: a number that changes with the arguments may show
+    progress.
     """
     if "Traceback (most recent call last)" in text:
         lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("<")]
         text = lines[-1] if lines else text
-    given = set(_WORD.findall(call.lower()))
-    said = _WORD.findall(_LONG.sub("0", unvarying(text)).lower())[:120]
-    return " ".join(word for word in said if word not in given)
+    call_words = set(_WORD.findall(call.lower()))
+    error_words = _WORD.findall(_LONG_NUMBER.sub("0", without_volatile_parts(text)).lower())[:120]
+    return " ".join(word for word in error_words if word not in call_words)
 
 
-def says_only(text: str, call: str) -> bool:
-    """Does an outcome only give back its call, or say that it was done?"""
-    if len(text) > _ACKNOWLEDGED:
+def is_acknowledgement(text: str, call: str) -> bool:
+    """Return whether an outcome only echoes its call or reports success."""
+    if len(text) > _MAX_ACKNOWLEDGEMENT_CHARS:
         return False
-    given = {word[:_STEM] for word in _WORD.findall(call.lower())}
-    said = {word[:_STEM] for word in _WORD.findall(text.lower())}
-    return len(said - given - _DONE) <= _NEW_WORDS
+    call_stems = {word[:_STEM_CHARS] for word in _WORD.findall(call.lower())}
+    text_stems = {word[:_STEM_CHARS] for word in _WORD.findall(text.lower())}
+    return len(text_stems - call_stems - _ACKNOWLEDGEMENT_STEMS) <= _MAX_NEW_WORDS
 
 
-_ACKNOWLEDGED: Final = 200  # characters: who says more says something
-_STEM: Final = 5  # letters: clicked and click
-_NEW_WORDS: Final = 2
-_DONE: Final = frozenset(
-    word[:_STEM]
+_MAX_ACKNOWLEDGEMENT_CHARS: Final = 200  # a longer outcome carries information
+_STEM_CHARS: Final = 5  # so that “clicked” equals “click”
+_MAX_NEW_WORDS: Final = 2
+_ACKNOWLEDGEMENT_STEMS: Final = frozenset(
+    word[:_STEM_CHARS]
     for word in _WORD.findall(
         "ok okay done success successful successfully true null none no output result completed complete executed returncode 0 "
         "the a an to of in into at by on is was has have been with and for from you your it this command action "
@@ -209,8 +208,8 @@ _DONE: Final = frozenset(
 )
 
 
-def words(text: str) -> frozenset[int]:
-    """The words of a text as numbers: what is said stays with whoever said it."""
+def word_hashes(text: str) -> frozenset[int]:
+    """Return the hashes of a text's words, so that no text is stored."""
     return frozenset(crc32(word.encode()) for word in set(_WORD.findall(text.lower())))
 
 
@@ -223,30 +222,30 @@ _FILLERS: Final = frozenset(
 )
 
 
-def content(text: str) -> frozenset[int]:
-    """The words of a request that say what is asked for."""
+def content_words(text: str) -> frozenset[int]:
+    """Return the hashes of a request's words, without filler words."""
     return frozenset(crc32(word.encode()) for word in set(_WORD.findall(text.lower())) - _FILLERS)
 
 
-def alike(one: frozenset[int], other: frozenset[int]) -> float:
-    """How much of the smaller set of words is in the other: 0 to 1."""
-    least = min(len(one), len(other))
-    return len(one & other) / least if least else 0.0
+def overlap(one: frozenset[int], other: frozenset[int]) -> float:
+    """Return the share of the smaller set that is in the other one, 0 to 1."""
+    smaller = min(len(one), len(other))
+    return len(one & other) / smaller if smaller else 0.0
 
 
-_RULE: Final = re.compile(r"\n\s*\n|\n[=\-*_#]{3,}")
-_BLOCK: Final = 400
+_BLOCK_END: Final = re.compile(r"\n\s*\n|\n[=\-*_#]{3,}")
+_MAX_BLOCK_CHARS: Final = 400
 
 
-def opening(text: str) -> str:
-    """The first block of an outcome: there a tool says where it is (address, title, position, status)."""
-    start = text.lstrip()[: 2 * _BLOCK]
-    cut = _RULE.search(start)
-    return unvarying((start[: cut.start()] if cut else start)[:_BLOCK])
+def first_block(text: str) -> str:
+    """Return the first block of an outcome, where tools report the location (address, title, position, status)."""
+    start = text.lstrip()[: 2 * _MAX_BLOCK_CHARS]
+    end = _BLOCK_END.search(start)
+    return without_volatile_parts((start[: end.start()] if end else start)[:_MAX_BLOCK_CHARS])
 
 
-def held(args: Any) -> Any:
-    """Arguments as they are kept: a mapping of small values as a copy, anything larger cut down."""
+def bounded_arguments(args: Any) -> Any:
+    """Return the arguments to store: a copy of a mapping with small values, otherwise a truncated form."""
     if type(args) is dict:
         for value in args.values():
             if type(value) is str:
@@ -255,7 +254,7 @@ def held(args: Any) -> Any:
             elif value is not None and type(value) not in _SCALARS:
                 break
         else:
-            return dict(args) if len(args) <= ITEMS else bounded(args)
+            return dict(args) if len(args) <= MAX_ITEMS else bounded(args)
     elif args is None or type(args) in _SCALARS:
         return args
     return bounded(args)

@@ -1,17 +1,18 @@
-"""A step at first sight: a number that says whether any before it was like it, made of very little.
+"""Cheap checksums of steps: they tell whether a similar step may have occurred before.
 
-Nearly all steps are like none before them. Whoever has only milliseconds looks closely when the number has come often.
+Most steps differ from all previous ones. Hooks, which have only milliseconds, analyse a step in full only when its
+checksum has occurred often enough.
 """
 
 from __future__ import annotations
 
 from zlib import crc32
 
-TYPE_CHECKING = False  # importing typing costs more than all of this
+TYPE_CHECKING = False  # importing typing takes longer than this module's work
 if TYPE_CHECKING:
     from typing import Any, Final
 
-# What a model writes beside the call for whoever reads along.
+# Arguments that explain or identify a call but do not change its effect.
 COSMETIC: Final = frozenset(
     {
         "description", "explanation", "reason", "reasoning", "rationale", "thought", "thoughts", "justification",
@@ -21,41 +22,41 @@ COSMETIC: Final = frozenset(
     }
 )  # fmt: skip
 
-# Left out at first sight: what ids, times and numbers are made of.
-DROPPED: Final = b"0123456789abcdefABCDEF \t\r\n.:-"
-SHORT: Final = 24  # bytes of shape: an outcome this short is looked at together with its call
+# Dropped before the checksum: the characters of ids, times and numbers.
+DROPPED_BYTES: Final = b"0123456789abcdefABCDEF \t\r\n.:-"
+SHORT_BYTES: Final = 24  # for a shorter outcome, the checksum includes the arguments
 
 
-def gist(args: Any) -> bytes:
-    """What a call is roughly about: looked at where its outcome says next to nothing."""
+def arguments_shape(args: Any) -> bytes:
+    """Return the arguments without cosmetic fields, ids, times and numbers."""
     if type(args) is dict:
-        kept = [value if type(value) is str else repr(value) for name, value in args.items() if name not in COSMETIC]
-        args = "".join(sorted(kept))
-    return str(args).encode("utf-8", "replace").translate(None, DROPPED)
+        values = [value if type(value) is str else repr(value) for name, value in args.items() if name not in COSMETIC]
+        args = "".join(sorted(values))
+    return str(args).encode("utf-8", "replace").translate(None, DROPPED_BYTES)
 
 
-def number_of(said: str, args: Any) -> int:
-    """The number of an outcome's shape: the same for outcomes that differ in ids, times and numbers alone."""
-    shape = said.encode("utf-8", "surrogatepass").translate(None, DROPPED)
-    return crc32(shape) if len(shape) > SHORT else crc32(gist(args), crc32(shape))
+def outcome_checksum(result: str, args: Any) -> int:
+    """Return a checksum that is equal for outcomes that differ only in ids, times and numbers."""
+    shape = result.encode("utf-8", "surrogatepass").translate(None, DROPPED_BYTES)
+    return crc32(shape) if len(shape) > SHORT_BYTES else crc32(arguments_shape(args), crc32(shape))
 
 
-def given_number(args: Any) -> int:
-    """A number for arguments, the same for equal ones on every machine."""
+def arguments_checksum(args: Any) -> int:
+    """Return a checksum of arguments that is stable across processes and machines."""
     if isinstance(args, ArgumentsDigest):
-        return args.number
+        return args.checksum
     return crc32(repr(sorted(args.items()) if type(args) is dict else args).encode("utf-8", "replace"))
 
 
 class ArgumentsDigest:
-    """Arguments of which only a number outlived a restart."""
+    """Stands for arguments of which only the checksum was stored; equal to arguments with that checksum."""
 
-    __slots__ = ("number",)
+    __slots__ = ("checksum",)
 
     def __init__(self, number: int) -> None:
-        self.number = number
+        self.checksum = number
 
     def __eq__(self, other: object) -> bool:
-        return self.number == given_number(other)
+        return self.checksum == arguments_checksum(other)
 
-    __hash__ = None  # type: ignore[assignment]  # compared, never looked up
+    __hash__ = None  # type: ignore[assignment]  # compared, never hashed

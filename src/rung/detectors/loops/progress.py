@@ -1,4 +1,4 @@
-"""No outside progress: calls for a long time, and nothing that a probe can see has changed."""
+"""Detect a lack of progress: many calls over a long time without a change that an external probe can see."""
 
 from __future__ import annotations
 
@@ -13,63 +13,68 @@ from rung.detectors.loops.normalize import digest
 
 
 class ProgressDetector:
-    """Counts calls since the mark last changed; the mark is a tree's hash, tests passing, files touched."""
+    """Counts calls since the probe's result (the hash of a tree, passing tests, changed files) last changed."""
 
-    __slots__ = ("_calls", "_mark", "_since", "_told", "watching")
+    __slots__ = ("_calls", "_changed_at", "_marker", "_reported_periods", "settings")
 
-    def __init__(self, watching: LoopSettings | None = None) -> None:
-        self.watching = watching or LoopSettings()
-        self._mark = ""
-        self._since: float | None = None
+    def __init__(self, settings: LoopSettings | None = None) -> None:
+        self.settings = settings or LoopSettings()
+        self._marker = ""
+        self._changed_at: float | None = None
         self._calls = 0
-        self._told = 0
+        self._reported_periods = 0
 
-    def see(self, mark: str | None, at: float | None) -> Finding | None:
-        """Take in a call: what the probe saw after it (None: it did not look), and when."""
-        watching = self.watching
-        if watching.off or "no-progress" in watching.ignore_rules:
+    def check(self, mark: str | None, at: float | None) -> Finding | None:
+        """Record a call: the probe's result after it (None if it did not run), and the time."""
+        settings = self.settings
+        if settings.off or "no-progress" in settings.ignore_rules:
             return None
-        if mark is None and not self._mark:
+        if mark is None and not self._marker:
             return None  # no probe
-        if mark is not None and digest(mark) != self._mark:
-            self._mark, self._since, self._calls, self._told = digest(mark), at, 0, 0
+        if mark is not None and digest(mark) != self._marker:
+            self._marker, self._changed_at, self._calls, self._reported_periods = digest(mark), at, 0, 0
             return None
         self._calls += 1
-        if self._since is None or at is None:
+        if self._changed_at is None or at is None:
             return None
-        waited = at - self._since
+        waited = at - self._changed_at
         periods = min(
-            self._calls // watching.progress_calls,
-            int(waited / watching.progress_seconds) if watching.progress_seconds else self._calls,
+            self._calls // settings.progress_calls,
+            int(waited / settings.progress_seconds) if settings.progress_seconds else self._calls,
             len(_STAGES),
         )
         if periods < 1:
             return None
-        news, self._told = periods > self._told, max(periods, self._told)
-        repeats = getattr(watching, _STAGES[periods - 1])
+        is_new, self._reported_periods = periods > self._reported_periods, max(periods, self._reported_periods)
+        repeats = getattr(settings, _STAGES[periods - 1])
         return Finding(
             rule="no-progress",
             kind=Kind.LOOP_DETECTED,
-            text=f"{self._calls} calls in {waited:.0f} s, and nothing outside has changed: no file, no test, no record",
+            text=f"{self._calls} calls in {waited:.0f} s without an external change: no file, no test, no record",
             count=self._calls,
             repeats=repeats,
-            stage=watching.stage(repeats),
-            is_new_stage=news,
+            stage=settings.stage(repeats),
+            is_new_stage=is_new,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What is remembered."""
-        return {"mark": self._mark, "since": self._since, "calls": self._calls, "told": self._told}
+        """Return the state as JSON."""
+        return {
+            "mark": self._marker,
+            "since": self._changed_at,
+            "calls": self._calls,
+            "reported_periods": self._reported_periods,
+        }
 
     @classmethod
-    def from_json(cls, table: Any, watching: LoopSettings | None = None) -> ProgressDetector:
-        """The watch as it was."""
+    def from_json(cls, table: Any, settings: LoopSettings | None = None) -> ProgressDetector:
+        """Restore a detector from its state."""
         if not isinstance(table, Mapping) or not is_whole(table.get("calls")):
-            raise ConfigError("progress", table, "an object with mark, since, calls, told")
-        watch = cls(watching)
-        watch._mark, watch._since = table["mark"], table["since"]
-        watch._calls, watch._told = table["calls"], table["told"]
-        return watch
+            raise ConfigError("progress", table, "an object with mark, since, calls, reported_periods")
+        detector = cls(settings)
+        detector._marker, detector._changed_at = table["mark"], table["since"]
+        detector._calls, detector._reported_periods = table["calls"], table["reported_periods"]
+        return detector
 
 
-_STAGES: Final = ("replan", "explore", "force_done")  # one for each time that all of it passed again
+_STAGES: Final = ("replan", "explore", "force_done")  # by number of periods without progress

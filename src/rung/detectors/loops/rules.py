@@ -1,4 +1,4 @@
-"""The rules of a loop: how often the last step has now happened, and by which rule. Each looks at the window alone."""
+"""Loop rules: each counts how often the last step has occurred in the window."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from rung.detectors.loop_settings import LoopSettings
     from rung.detectors.loops.observed_step import ObservedStep
 
-BLOCKS: Final = range(1, 6)
+BLOCK_SIZES: Final = range(1, 6)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopMatch:
-    """What a rule counted; `slack` is what a weaker sign needs more."""
+    """Result of a rule; `threshold_bonus` is the number of extra repeats that weaker evidence needs."""
 
     rule: str
     count: int
@@ -29,64 +29,64 @@ class LoopMatch:
 
     @property
     def repeats(self) -> int:
-        """The count as the ladders know it."""
+        """The count that ladders use."""
         return self.count - self.threshold_bonus
 
 
-def same(one: ObservedStep, other: ObservedStep) -> bool:
-    """The same call with the same outcome."""
+def is_same(one: ObservedStep, other: ObservedStep) -> bool:
+    """Return whether both steps have the same call and the same outcome."""
     return one.call == other.call and one.outcome == other.outcome
 
 
-def nearly(one: ObservedStep, other: ObservedStep, likeness: float) -> bool:
-    """The same call, and an outcome that begins the same and says much the same: the page that did not change."""
+def is_nearly_same(one: ObservedStep, other: ObservedStep, similarity: float) -> bool:
+    """Return whether both have the same call and a nearly equal outcome, such as a page that did not change."""
     if one.call != other.call or one.failed != other.failed:
         return False
     if one.outcome == other.outcome:
         return True
-    if not one.settled or opening_of(one) != opening_of(other):
+    if not one.expects_new_result or opening_of(one) != opening_of(other):
         return False
-    return normalize.alike(words_of(one), words_of(other)) >= likeness
+    return normalize.overlap(words_of(one), words_of(other)) >= similarity
 
 
-def repeated_block(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMatch | None:
-    """The last k calls and outcomes, over and over."""
+def repeated_block(window: Sequence[ObservedStep], settings: LoopSettings) -> LoopMatch | None:
+    """Match a block of one to five calls that repeats with the same outcomes."""
     best: LoopMatch | None = None
-    for size in BLOCKS:
+    for size in BLOCK_SIZES:
         matched, at = 0, len(window) - 1
-        while at - size >= 0 and _matches(window[at], window[at - size], size, watching):
+        while at - size >= 0 and _matches(window[at], window[at - size], size, settings):
             matched += 1
             at -= 1
         count = 1 + matched // size
-        if count >= watching.replan and (best is None or count > best.count):
-            best = LoopMatch("repeated-block", count, _unseen(window[-size:], watching), size)
+        if count >= settings.replan and (best is None or count > best.count):
+            best = LoopMatch("repeated-block", count, _block_bonus(window[-size:], settings), size)
     return best
 
 
-def _matches(one: ObservedStep, other: ObservedStep, size: int, watching: LoopSettings) -> bool:
-    return nearly(one, other, watching.similarity) if size == 1 else same(one, other)
+def _matches(one: ObservedStep, other: ObservedStep, size: int, settings: LoopSettings) -> bool:
+    return is_nearly_same(one, other, settings.similarity) if size == 1 else is_same(one, other)
 
 
-def _patience(one: ObservedStep, watching: LoopSettings) -> int:
-    return watching.extra_repeats_when_waiting if one.waits or one.mute else 0
+def _wait_bonus(one: ObservedStep, settings: LoopSettings) -> int:
+    return settings.extra_repeats_when_waiting if one.waits or one.uninformative else 0
 
 
-def _unseen(block: Sequence[ObservedStep], watching: LoopSettings) -> int:
-    """More is needed where nothing in a block shows whether it gets on, or it looks again after a pause."""
+def _block_bonus(block: Sequence[ObservedStep], settings: LoopSettings) -> int:
+    """Return the bonus for a block that waits, or whose outcomes do not show progress."""
     waits = any(one.waits or one.effect is Effect.WAIT for one in block)
-    return watching.extra_repeats_when_waiting if waits or all(one.mute for one in block) else 0
+    return settings.extra_repeats_when_waiting if waits or all(one.uninformative for one in block) else 0
 
 
-def stuck_call(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMatch | None:
-    """The same call with the same outcome, whatever stood between, as long as none of it could change the outcome."""
+def stuck_call(window: Sequence[ObservedStep], settings: LoopSettings) -> LoopMatch | None:
+    """Match the same call and outcome, with no step in between that could change the outcome."""
     last = window[-1]
     count, changed = 1, False
     waited = between = False
     for at in range(len(window) - 2, -1, -1):
         one = window[at]
-        if last.index - one.index > watching.stuck_window:
+        if last.index - one.index > settings.stuck_window:
             break
-        if same(one, last):
+        if is_same(one, last):
             if changed:
                 break
             count += 1
@@ -94,38 +94,40 @@ def stuck_call(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMa
         else:
             between = between or one.effect is Effect.WAIT
             changed = changed or could_change(window, at, last)
-    slack = watching.extra_repeats_when_waiting if waited else _patience(last, watching)
-    return LoopMatch("stuck-call", count, slack) if count > 1 else None
+    bonus = settings.extra_repeats_when_waiting if waited else _wait_bonus(last, settings)
+    return LoopMatch("stuck-call", count, bonus) if count > 1 else None
 
 
 def could_change(window: Sequence[ObservedStep], at: int, last: ObservedStep) -> bool:
-    """Could the step at this place have changed what the last one came to? One that failed, or was made before, could not."""
+    """Return whether the step at `at` could have changed the outcome of `last`; a failed or repeated step could not."""
     one = window[at]
-    if one.failed or one.effect in _INERT:
+    if one.failed or one.effect in _NON_MUTATING:
         return False
-    if one.effect is not Effect.CHANGE and (last.failed or (last.anywhere and one.effect is not Effect.TALK)):
-        return False  # what moves about does not mend an error, nor change what is looked up
-    before = window[max(0, at - _BEFORE) : at]
-    if one.effect is Effect.MOVE and not one.many:
-        return not any(one.outcome == earlier.outcome for earlier in before)  # a place it has not been to
-    return not any(same(one, earlier) for earlier in before)
+    if one.effect is not Effect.CHANGE and (
+        last.failed or (last.location_independent and one.effect is not Effect.TALK)
+    ):
+        return False  # navigation neither fixes an error nor changes a lookup's result
+    earlier_steps = window[max(0, at - _LOOKBACK) : at]
+    if one.effect is Effect.MOVE and not one.generic_outcome:
+        return not any(one.outcome == earlier.outcome for earlier in earlier_steps)  # a new location
+    return not any(is_same(one, earlier) for earlier in earlier_steps)
 
 
-_INERT: Final = frozenset({Effect.READ, Effect.WAIT, Effect.NONE})
-_BEFORE: Final = 24
+_NON_MUTATING: Final = frozenset({Effect.READ, Effect.WAIT, Effect.NONE})
+_LOOKBACK: Final = 24
 
 
-def same_error(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMatch | None:
-    """The same error from one tool, whatever it was given; counted sooner where it was given much the same."""
+def same_error(window: Sequence[ObservedStep], settings: LoopSettings) -> LoopMatch | None:
+    """Match the same error from one tool with changing arguments; similar arguments need fewer repeats."""
     last = window[-1]
     if not last.failed or not last.fault:
         return None
     count = alike = 1
-    told = waited = between = False
+    user_involved = waited = between = False
     for at in range(len(window) - 2, -1, -1):
         one = window[at]
         if one.action != last.action:
-            told = told or one.effect is Effect.TALK  # other arguments may then be what was asked for
+            user_involved = user_involved or one.effect is Effect.TALK  # the user may have asked for other arguments
             between = between or one.effect is Effect.WAIT
             if one.effect is Effect.CHANGE and could_change(window, at, last):
                 break
@@ -133,17 +135,19 @@ def same_error(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMa
             break
         elif one.fault == last.fault:
             waited, between = waited or between, False
-            count += not told
-            alike += asks_the_same(one, last, watching) or (one.outcome == last.outcome and one.named and last.named)
-    return _stronger(
-        "same-error", count, alike, watching.extra_repeats_when_waiting if waited else _patience(last, watching)
+            count += not user_involved
+            alike += is_same_request(one, last, settings) or (
+                one.outcome == last.outcome and one.echoes_argument and last.echoes_argument
+            )
+    return _stronger_match(
+        "same-error", count, alike, settings.extra_repeats_when_waiting if waited else _wait_bonus(last, settings)
     )
 
 
-def same_outcome(window: Sequence[ObservedStep], watching: LoopSettings) -> LoopMatch | None:
-    """The same outcome from one tool, asked in other words."""
+def same_outcome(window: Sequence[ObservedStep], settings: LoopSettings) -> LoopMatch | None:
+    """Match the same outcome from one tool for a reworded request."""
     last = window[-1]
-    if last.many or last.waits or not (last.failed or last.effect in _ASKS):
+    if last.generic_outcome or last.waits or not (last.failed or last.effect in _ASKING):
         return None
     count = alike = 1
     calls = {last.call}
@@ -151,33 +155,33 @@ def same_outcome(window: Sequence[ObservedStep], watching: LoopSettings) -> Loop
         one = window[at]
         if one.tool == last.tool and one.outcome == last.outcome:
             count += 1
-            alike += asks_the_same(one, last, watching)
+            alike += is_same_request(one, last, settings)
             calls.add(one.call)
         elif one.effect is Effect.CHANGE and could_change(window, at, last):
             break
-    return _stronger("same-outcome", count, alike, 0) if len(calls) > 1 else None
+    return _stronger_match("same-outcome", count, alike, 0) if len(calls) > 1 else None
 
 
-_ASKS: Final = frozenset({Effect.READ, Effect.OTHER})  # clicking elsewhere is not the same in other words
+_ASKING: Final = frozenset({Effect.READ, Effect.OTHER})  # a click elsewhere is not a reworded request
 
 
-def asks_the_same(one: ObservedStep, other: ObservedStep, watching: LoopSettings) -> bool:
-    """The same call, or one in prose that asks for the same in other words."""
+def is_same_request(one: ObservedStep, other: ObservedStep, settings: LoopSettings) -> bool:
+    """Return whether both are the same call, or the same request in prose reworded."""
     if one.call == other.call:
         return True
-    if one.failed and other.failed and one.place and one.place == other.place:
-        return True  # one place that cannot be changed, whatever is tried
-    if len(one.content) < _ENOUGH or len(other.content) < _ENOUGH or one.shape != other.shape:
+    if one.failed and other.failed and one.target_file and one.target_file == other.target_file:
+        return True  # repeated failures to change the same file
+    if len(one.content) < _MIN_CONTENT_WORDS or len(other.content) < _MIN_CONTENT_WORDS or one.shape != other.shape:
         return False
-    return normalize.alike(one.content, other.content) >= watching.similarity
+    return normalize.overlap(one.content, other.content) >= settings.similarity
 
 
-_ENOUGH: Final = 3  # words
+_MIN_CONTENT_WORDS: Final = 3
 
 
-def _stronger(rule: str, count: int, alike: int, slack: int) -> LoopMatch | None:
-    hit = LoopMatch(rule, alike, slack) if alike >= count - 1 else LoopMatch(rule, count, slack + 1)
-    return hit if hit.count > 1 else None
+def _stronger_match(rule: str, count: int, alike: int, bonus: int) -> LoopMatch | None:
+    match = LoopMatch(rule, alike, bonus) if alike >= count - 1 else LoopMatch(rule, count, bonus + 1)
+    return match if match.count > 1 else None
 
 
 RULES: Final = {

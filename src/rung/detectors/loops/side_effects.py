@@ -1,4 +1,4 @@
-"""What a call may do to the world: whether the same call after it could have another outcome."""
+"""Side effects of a call, guessed from its tool name and arguments: could a repeat have another outcome?"""
 
 from __future__ import annotations
 
@@ -9,103 +9,103 @@ from typing import Any, Final
 
 
 class Effect(StrEnum):
-    """What a call may change."""
+    """Side effect of a call."""
 
-    NONE = "none"  # a thought, a note: neither a call nor an outcome
+    NONE = "none"  # a thought or a note, not a real call
     READ = "read"
-    WAIT = "wait"  # looks again after a while, on purpose
-    MOVE = "move"  # another page, another window: the next look is at something else
-    TALK = "talk"  # a person may have said something new
+    WAIT = "wait"  # polls or sleeps on purpose
+    MOVE = "move"  # another page or window: the next read has another target
+    TALK = "talk"  # a person may have given new information
     CHANGE = "change"  # files, records, a system
-    OTHER = "other"  # a tool whose name says nothing
+    OTHER = "other"  # the tool's name does not show it
 
 
-def _set(words: str) -> frozenset[str]:
+def _words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_NONE: Final = _set("think thinking thought reason reflect scratchpad")
-_WAIT: Final = _set("wait sleep poll monitor watch await")
-_READ: Final = _set(
+_THOUGHT_VERBS: Final = _words("think thinking thought reason reflect scratchpad")
+_WAIT_VERBS: Final = _words("wait sleep poll monitor watch await")
+_READ_VERBS: Final = _words(
     "read get list ls cat view show search find grep rg glob fetch query look lookup describe inspect check status "
     "calculate count diff log head tail tree info details stat validate verify explain retrieve test lint extract"
 )
-_MOVE: Final = _set(
+_MOVE_VERBS: Final = _words(
     "click scroll goto navigate visit open back forward page browse tab press hover next previous prev up down "
     "refresh reload zoom go clicked scrolled visited opened pressed navigated hovered screenshot snapshot typed type "
     "input browser refreshed selected select"
 )
-_TALK: Final = _set("reply respond message ask say user communicate human")
-_CHANGE: Final = _set(
+_TALK_VERBS: Final = _words("reply respond message ask say user communicate human")
+_CHANGE_VERBS: Final = _words(
     "write edit create update delete insert replace patch apply set add remove move rename copy install uninstall "
     "deploy commit push send book cancel submit save upload post put exec execute run start stop restart kill modify "
     "change fix build compile make mkdir rm mv cp touch transfer pay order buy purchase assign merge python code "
     "interpreter notebook register enable disable reset undo edited wrote"
 )
-_SHELLS: Final = _set("bash shell terminal sh zsh powershell cmd command console")
-_NAME: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_ACTIONS: Final = ("action", "command", "subcommand", "operation", "method", "cmd", "op", "mode")
-_SCRIPTS: Final = ("command", "cmd", "script", "code", "input")
-_TEXT: Final = 2_000
+_SHELL_NAMES: Final = _words("bash shell terminal sh zsh powershell cmd command console")
+_NAME_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_ACTION_ARGUMENTS: Final = ("action", "command", "subcommand", "operation", "method", "cmd", "op", "mode")
+_SCRIPT_ARGUMENTS: Final = ("command", "cmd", "script", "code", "input")
+_MAX_SCRIPT_CHARS: Final = 2_000
 
 
-def parts(name: str) -> list[str]:
-    """The words of a name, small: `getUserDetails` and `get_user_details` are the same three."""
-    return [word.lower() for word in _NAME.findall(name)]
+def name_words(name: str) -> list[str]:
+    """Split a name into lower-case words: `getUserDetails` and `get_user_details` give the same three."""
+    return [word.lower() for word in _NAME_WORD.findall(name)]
 
 
 def is_shell(tool: str) -> bool:
-    """Does this tool run commands of a shell?"""
-    return not _SHELLS.isdisjoint(parts(tool)) or tool.lower() in {"execute_bash", "run_shell_command"}
+    """Return whether the tool runs shell commands."""
+    return not _SHELL_NAMES.isdisjoint(name_words(tool)) or tool.lower() in {"execute_bash", "run_shell_command"}
 
 
-_CODE: Final = _set("python code interpreter notebook ipython jupyter cell javascript js sql")
+_CODE_TOOLS: Final = _words("python code interpreter notebook ipython jupyter cell javascript js sql")
 
 
 def is_code(tool: str) -> bool:
-    """Is this tool given a program rather than a request?"""
-    return is_shell(tool) or not _CODE.isdisjoint(parts(tool))
+    """Return whether the tool executes code."""
+    return is_shell(tool) or not _CODE_TOOLS.isdisjoint(name_words(tool))
 
 
-def only_text(args: Any) -> str | None:
-    """The text that a call is given, where that is all it is given: bare, or under whatever name."""
+def sole_text(args: Any) -> str | None:
+    """Return the text of a call whose only argument is a text; else None."""
     if isinstance(args, Mapping) and len(args) == 1:
         args = next(iter(args.values()))
     return args if isinstance(args, str) else None
 
 
 def script_of(tool: str, args: Any) -> str | None:
-    """The command a shell is given, or None where the tool is none."""
+    """Return the command for a shell tool; None for other tools."""
     if not is_shell(tool):
         return None
-    told = only_text(args)
-    if told is not None:
-        return None if is_prose(told) else told[:_TEXT]
+    text = sole_text(args)
+    if text is not None:
+        return None if is_prose(text) else text[:_MAX_SCRIPT_CHARS]
     if isinstance(args, Mapping):
-        for key in _SCRIPTS:
+        for key in _SCRIPT_ARGUMENTS:
             value = args.get(key)
             if isinstance(value, str):
-                return value[:_TEXT]
+                return value[:_MAX_SCRIPT_CHARS]
             if isinstance(value, list | tuple):
-                return " ".join(str(word) for word in value)[:_TEXT]
+                return " ".join(str(word) for word in value)[:_MAX_SCRIPT_CHARS]
     return None
 
 
 _FILLERS: Final = re.compile(r"\b(?:the|a|an|please|to|of|for|and|this|that|it|with|using|now)\b", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"\s*[A-Z][a-z]+ [a-z'`\"]")
-_FEWEST: Final = 2
+_MIN_FILLERS: Final = 2
 
 
 def is_prose(text: str) -> bool:
-    """A request in words rather than a command: an agent may be what stands behind a terminal."""
+    """Return whether a text is a request in prose, not a command: the “shell” may be another agent."""
     start = text[:200]
-    return _SENTENCE.match(start) is not None and len(_FILLERS.findall(start)) >= _FEWEST
+    return _SENTENCE.match(start) is not None and len(_FILLERS.findall(start)) >= _MIN_FILLERS
 
 
 def action_of(tool: str, args: Any) -> str:
-    """The tool, with the action of one that does several things: `browser_use:click_element`, `bash:pip`."""
+    """Return the tool, with the action of a multi-purpose tool: `browser_use:click_element`, `bash:pip`."""
     if isinstance(args, Mapping):
-        for key in _ACTIONS:
+        for key in _ACTION_ARGUMENTS:
             value = args.get(key)
             if isinstance(value, str) and value.isidentifier():
                 return f"{tool}:{value}"
@@ -117,28 +117,28 @@ def action_of(tool: str, args: Any) -> str:
 
 
 def effect_of(tool: str, args: Any) -> Effect:
-    """What this call may change, by its name, its action, and the words of what it is told."""
-    named = parts(tool)
-    if named and named[0] in _NONE:
+    """Return the side effect of a call, by its tool name, its action and its text."""
+    tool_words = name_words(tool)
+    if tool_words and tool_words[0] in _THOUGHT_VERBS:
         return Effect.NONE
     script = script_of(tool, args)
     if script is not None and not (script.isidentifier() and isinstance(args, Mapping) and len(args) > 1):
-        return _of_script(script)
+        return _effect_of_script(script)
     action = action_of(tool, args)
     if ":" in action:
-        found = _of_words(parts(action.partition(":")[2]))
-        if found is not Effect.OTHER:
-            return found
-    found = _of_words(named)
-    text = only_text(args) if found is Effect.OTHER else None
+        effect = _effect_of_words(name_words(action.partition(":")[2]))
+        if effect is not Effect.OTHER:
+            return effect
+    effect = _effect_of_words(tool_words)
+    text = sole_text(args) if effect is Effect.OTHER else None
     if text is not None:
-        told = [word for word in parts(text[:60])[:3] if word != "i"]
-        return Effect.MOVE if told and told[0] in _MOVE else Effect.OTHER
-    return found
+        words = [word for word in name_words(text[:60])[:3] if word != "i"]
+        return Effect.MOVE if words and words[0] in _MOVE_VERBS else Effect.OTHER
+    return effect
 
 
-def _of_words(words: list[str]) -> Effect:
-    """The first word that says anything: `get_order` reads, `order_get` is taken for an order."""
+def _effect_of_words(words: list[str]) -> Effect:
+    """Return the effect of the first known verb: `get_order` reads, `order_get` counts as an order."""
     for word in words:
         for effect, verbs in _BY_VERB:
             if word in verbs:
@@ -147,91 +147,95 @@ def _of_words(words: list[str]) -> Effect:
 
 
 _BY_VERB: Final = (
-    (Effect.WAIT, _WAIT),
-    (Effect.READ, _READ),
-    (Effect.TALK, _TALK),
-    (Effect.CHANGE, _CHANGE),
-    (Effect.MOVE, _MOVE),
+    (Effect.WAIT, _WAIT_VERBS),
+    (Effect.READ, _READ_VERBS),
+    (Effect.TALK, _TALK_VERBS),
+    (Effect.CHANGE, _CHANGE_VERBS),
+    (Effect.MOVE, _MOVE_VERBS),
 )
 
-_HERE: Final = _set("extract snapshot screenshot state ctrl page viewport visible current")
-_PLACE: Final = re.compile(r"://|\b(?:search|address|url) (?:bar|box|field)\b", re.IGNORECASE)
+_LOCATION_WORDS: Final = _words("extract snapshot screenshot state ctrl page viewport visible current")
+_EXPLICIT_LOCATION: Final = re.compile(r"://|\b(?:search|address|url) (?:bar|box|field)\b", re.IGNORECASE)
 
 
-def from_anywhere(effect: Effect, action: str, form: str, *, given: bool) -> bool:
-    """Does the call name all that it looks at, so that it comes to the same wherever the agent is?"""
-    if not given:
+def is_location_independent(effect: Effect, action: str, form: str, *, has_arguments: bool) -> bool:
+    """Return whether the call names its target completely, so that its result does not depend on the current location."""
+    if not has_arguments:
         return False
     if effect is Effect.READ:
-        return _HERE.isdisjoint(parts(action))
-    return effect in (Effect.MOVE, Effect.OTHER) and _PLACE.search(form) is not None
+        return _LOCATION_WORDS.isdisjoint(name_words(action))
+    return effect in (Effect.MOVE, Effect.OTHER) and _EXPLICIT_LOCATION.search(form) is not None
 
 
 # -- shells -------------------------------------------------------------------------------------------
 
-_LOOKS: Final = _set(
+_READ_PROGRAMS: Final = _words(
     "ls cat head tail less more grep egrep fgrep rg ag find fd tree wc file stat du df pwd whoami which type echo printf "
     "env printenv ps top history date uname nl sort uniq cut awk sed diff cmp jq xxd od md5sum sha256sum sha1sum test "
     "true false cd export set locate readlink realpath basename dirname id hostname lsof netstat ss ping dig nslookup "
     "host free uptime tr column strings ldd nm objdump search_dir search_file find_file exit timeout xargs pytest tox"
 )
-_STEERS: Final = _set("open goto scroll_up scroll_down")
-_LOOKING: Final[Mapping[str, frozenset[str]]] = {
-    "git": _set("status log diff show branch blame ls-files grep rev-parse describe remote reflog shortlog"),
-    "pip": _set("list show freeze check index search"),
-    "pip3": _set("list show freeze check index"),
-    "npm": _set("ls list view test outdated audit"),
-    "cargo": _set("test check clippy tree"),
-    "go": _set("test vet list version"),
-    "docker": _set("ps logs images inspect"),
-    "kubectl": _set("get describe logs"),
-    "systemctl": _set("status is-active"),
-    "apt": _set("list search show"),
+_MOVE_PROGRAMS: Final = _words("open goto scroll_up scroll_down")
+_READ_SUBCOMMANDS: Final[Mapping[str, frozenset[str]]] = {
+    "git": _words("status log diff show branch blame ls-files grep rev-parse describe remote reflog shortlog"),
+    "pip": _words("list show freeze check index search"),
+    "pip3": _words("list show freeze check index"),
+    "npm": _words("ls list view test outdated audit"),
+    "cargo": _words("test check clippy tree"),
+    "go": _words("test vet list version"),
+    "docker": _words("ps logs images inspect"),
+    "kubectl": _words("get describe logs"),
+    "systemctl": _words("status is-active"),
+    "apt": _words("list search show"),
     "curl": frozenset(),
     "wget": frozenset(),
-    "make": _set("test check lint"),
+    "make": _words("test check lint"),
 }
-_JOINTS: Final = re.compile(r"&&|\|\||[;\n|]")
-_WRITES: Final = re.compile(
+_COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;\n|]")
+_WRITE_PATTERN: Final = re.compile(
     r"(?<![0-9&<>=-])>>?(?!\s*(?:/dev/null|&))|<<|\btee\b|\bsed\b[^|;]*\s-i|\bfind\b[^|;]*-(?:delete|exec)"
     r"|\bcurl\b[^|;]*\s(?:-X\s*P|-X\s*D|-d\b|--data|--request)"
 )
-_WAITS: Final = re.compile(r"\bsleep\s+[\d.$]|\bwait(?:-for|_for)?\b|\btail\s+-f\b|--wait\b")
-_SKIPPED: Final = _set("sudo env time nohup exec command then do else")
+_WAIT_PATTERN: Final = re.compile(r"\bsleep\s+[\d.$]|\bwait(?:-for|_for)?\b|\btail\s+-f\b|--wait\b")
+_WRAPPER_PROGRAMS: Final = _words("sudo env time nohup exec command then do else")
 
 
 def _commands(script: str) -> list[str]:
-    return [part.strip() for part in _JOINTS.split(script) if part.strip()] or [""]
+    return [part.strip() for part in _COMMAND_SEPARATORS.split(script) if part.strip()] or [""]
 
 
 def _program(command: str) -> tuple[str, str]:
-    """The program of a command and the word after it, without `sudo`, settings of variables and `timeout 5`."""
+    """Return the program of a command and the next word, without `sudo`, variable assignments and `timeout 5`."""
     words = command.split()
-    while words and (words[0] in _SKIPPED or ("=" in words[0] and words[0].split("=")[0].isidentifier())):
+    while words and (words[0] in _WRAPPER_PROGRAMS or ("=" in words[0] and words[0].split("=")[0].isidentifier())):
         words = words[1:]
-    if len(words) > 2 and words[0] == "timeout":  # noqa: PLR2004  # the program, its time, and what it runs
+    if len(words) > 2 and words[0] == "timeout":  # noqa: PLR2004  # `timeout`, its duration, and the command
         words = words[2:]
     return (words[0] if words else "", words[1] if len(words) > 1 else "")
 
 
-def _of_script(script: str) -> Effect:
-    if _WRITES.search(script):
+def _effect_of_script(script: str) -> Effect:
+    if _WRITE_PATTERN.search(script):
         return Effect.CHANGE
-    waits = _WAITS.search(script) is not None
-    steers = False
+    waits = _WAIT_PATTERN.search(script) is not None
+    moves = False
     for command in _commands(script):
-        program, then = _program(command)
+        program, argument = _program(command)
         program = program.rpartition("/")[2]
-        if program in _STEERS:
-            steers = True
-        elif program == "sleep" or program in _LOOKS or (program == "python" and then == "-m" and "pytest" in command):
+        if program in _MOVE_PROGRAMS:
+            moves = True
+        elif (
+            program == "sleep"
+            or program in _READ_PROGRAMS
+            or (program == "python" and argument == "-m" and "pytest" in command)
+        ):
             continue
-        elif program in _LOOKING:
-            allowed = _LOOKING[program]
-            if allowed and then not in allowed:
+        elif program in _READ_SUBCOMMANDS:
+            allowed = _READ_SUBCOMMANDS[program]
+            if allowed and argument not in allowed:
                 return Effect.WAIT if waits else Effect.CHANGE
         elif program:
             return Effect.WAIT if waits else Effect.CHANGE
     if waits:
         return Effect.WAIT
-    return Effect.MOVE if steers else Effect.READ
+    return Effect.MOVE if moves else Effect.READ

@@ -1,6 +1,6 @@
-"""Chanting: the same words over and over in one answer, noticed while it streams.
+"""Detect an answer that repeats the same text over and over, while it streams (rule `chanting`).
 
-Code and tables repeat themselves by right: what stands in a fence or a table is not looked at.
+Code and tables are repetitive by nature, so code fences and table rows are ignored.
 """
 
 from __future__ import annotations
@@ -14,119 +14,119 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Kind, Phase
 from rung.detectors.finding import Finding
 
-SIZE: Final = 50  # characters that must come again
-TIMES: Final = 10
-GAP: Final = 250  # characters, on average, from one to the next
-KEPT: Final = 5_000
-BETWEEN: Final = 5  # different texts, at most, between one and the next
-_START: Final = 3  # characters of a line that say what it is
+UNIT_CHARS: Final = 50  # length of the repeated text
+MIN_REPEATS: Final = 10
+MAX_MEAN_DISTANCE: Final = 250  # characters from one repetition to the next
+WINDOW_CHARS: Final = 5_000
+MAX_DISTINCT_GAPS: Final = 5  # different texts between repetitions
+_PREFIX_CHARS: Final = 3  # characters that identify a fence or a table row
 _FENCES: Final = ("```", "~~~")
-_QUOTED: Final = 120
+_MAX_QUOTED_CHARS: Final = 120
 
 
 class RepetitionDetector:
-    """Watches one answer as it streams; a new answer is a new watch, or `restart`."""
+    """Detects repetition in one streamed answer; call `restart` for a new answer."""
 
-    __slots__ = ("_fence", "_known", "_line", "_news", "_skip", "_text", "_unseen", "off")
+    __slots__ = ("_fence", "_is_new", "_line_is_known", "_line_prefix", "_skip", "_text", "_unchecked", "off")
 
     def __init__(self, *, off: bool = False) -> None:
         self.off = off
         self.restart()
 
     def restart(self) -> None:
-        """A new answer begins, or a call was made."""
+        """Reset the state: a new answer starts, or a call was made."""
         self._text = ""
-        self._line = ""  # the start of a line, until it says what the line is
+        self._line_prefix = ""  # start of a line, until the line can be identified
         self._fence = ""
-        self._known = False  # what the line is
-        self._skip = False  # the line is part of a fence or a table
-        self._unseen = 0
-        self._news = True
+        self._line_is_known = False  # the current line is identified
+        self._skip = False  # the current line is part of a fence or a table
+        self._unchecked = 0
+        self._is_new = True
 
     def stream(self, chunk: str) -> Finding | None:
-        """Take in what came; a finding when it has come too often."""
+        """Record a chunk; return a finding if the text repeats too often."""
         if self.off:
             return None
-        found = None
-        for start in range(0, len(chunk), KEPT):
-            for part in chunk[start : start + KEPT].splitlines(keepends=True):
-                heard = self._part(part)
-                found = found or heard
-        return found
+        finding = None
+        for start in range(0, len(chunk), WINDOW_CHARS):
+            for part in chunk[start : start + WINDOW_CHARS].splitlines(keepends=True):
+                latest = self._add_part(part)
+                finding = finding or latest
+        return finding
 
-    def _part(self, part: str) -> Finding | None:
+    def _add_part(self, part: str) -> Finding | None:
         ends = part[-1:] in "\r\n"
-        if not self._known:
-            part = self._line + part
-            if len(part.strip()) < _START and not ends:
-                self._line = part
+        if not self._line_is_known:
+            part = self._line_prefix + part
+            if len(part.strip()) < _PREFIX_CHARS and not ends:
+                self._line_prefix = part
                 return None
-            self._line, self._known, self._skip = "", True, self._skips(part.lstrip())
-        found = None if self._skip else self._take(part)
+            self._line_prefix, self._line_is_known, self._skip = "", True, self._is_skipped_line(part.lstrip())
+        finding = None if self._skip else self._append(part)
         if ends:
-            self._known = self._skip = False
-        return found
+            self._line_is_known = self._skip = False
+        return finding
 
-    def _skips(self, start: str) -> bool:
+    def _is_skipped_line(self, start: str) -> bool:
         if self._fence:
             if start.startswith(self._fence):
                 self._fence = ""
             return True
-        if start[:_START] in _FENCES:
-            self._fence = start[:_START]
+        if start[:_PREFIX_CHARS] in _FENCES:
+            self._fence = start[:_PREFIX_CHARS]
             return True
-        return start[:1] == "|" or len(set(start.strip())) == 1  # a table's row, a rule
+        return start[:1] == "|" or len(set(start.strip())) == 1  # a table row or a ruled line
 
-    def _take(self, part: str) -> Finding | None:
-        self._text = (self._text + part)[-KEPT:]
-        self._unseen += len(part)
-        if self._unseen < SIZE:
+    def _append(self, part: str) -> Finding | None:
+        self._text = (self._text + part)[-WINDOW_CHARS:]
+        self._unchecked += len(part)
+        if self._unchecked < UNIT_CHARS:
             return None
-        self._unseen = 0
-        count = _times(self._text)
-        if count < TIMES:
+        self._unchecked = 0
+        count = _count_repeats(self._text)
+        if count < MIN_REPEATS:
             return None
-        news, self._news = self._news, False
-        quoted = clip(" ".join(self._text[-SIZE:].split()), _QUOTED)
+        is_new, self._is_new = self._is_new, False
+        quoted = clip(" ".join(self._text[-UNIT_CHARS:].split()), _MAX_QUOTED_CHARS)
         return Finding(
             rule="chanting",
             kind=Kind.LOOP_DETECTED,
-            text=f"the answer says the same {count} times over: “{quoted}”",
+            text=f"the answer repeats the same text {count} times: “{quoted}”",
             count=count,
-            repeats=max(3, count * 3 // TIMES),
+            repeats=max(3, count * 3 // MIN_REPEATS),
             phase=Phase.STREAM,
-            is_new_stage=news,
+            is_new_stage=is_new,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What is remembered, secrets cut."""
-        table = {name: getattr(self, f"_{name}") for name in _PARTS}
+        """Return the state as JSON, with secrets redacted."""
+        table = {name: getattr(self, f"_{name}") for name in _STATE_FIELDS}
         return {"text": redacted(self._text), **table}
 
     @classmethod
     def from_json(cls, table: Any, *, off: bool = False) -> RepetitionDetector:
-        """The watch as it was."""
+        """Restore a detector from its state."""
         if not isinstance(table, Mapping) or not isinstance(table.get("text"), str):
-            raise ConfigError("chanting", table, "an object with text, " + ", ".join(_PARTS))
-        watch = cls(off=off)
-        watch._text = table["text"][-KEPT:]
-        for name in _PARTS:
-            setattr(watch, f"_{name}", table[name])
-        return watch
+            raise ConfigError("chanting", table, "an object with text, " + ", ".join(_STATE_FIELDS))
+        detector = cls(off=off)
+        detector._text = table["text"][-WINDOW_CHARS:]
+        for name in _STATE_FIELDS:
+            setattr(detector, f"_{name}", table[name])
+        return detector
 
 
-_PARTS: Final = ("line", "known", "fence", "skip", "unseen", "news")
+_STATE_FIELDS: Final = ("line_prefix", "line_is_known", "fence", "skip", "unchecked", "is_new")
 
 
-def _times(text: str) -> int:
-    """How often the end of a text stands in it, where it comes again soon and little else stands between."""
-    end = text[-SIZE:]
-    if len(end) < SIZE or not end.strip():
+def _count_repeats(text: str) -> int:
+    """Return how often the end of a text occurs in it; 0 if the occurrences are far apart or separated by varied text."""
+    end = text[-UNIT_CHARS:]
+    if len(end) < UNIT_CHARS or not end.strip():
         return 0
     count = text.count(end)
-    if count < TIMES:
+    if count < MIN_REPEATS:
         return count
     parts = text.split(end)
-    between = parts[1:-1]
-    gap = SIZE + sum(map(len, between)) / max(1, len(between))
-    return count if gap <= GAP and len(set(between)) <= BETWEEN else 0
+    gaps = parts[1:-1]
+    distance = UNIT_CHARS + sum(map(len, gaps)) / max(1, len(gaps))
+    return count if distance <= MAX_MEAN_DISTANCE and len(set(gaps)) <= MAX_DISTINCT_GAPS else 0

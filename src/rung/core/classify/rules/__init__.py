@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Built-in classification rules."""

@@ -1,4 +1,4 @@
-"""The rules about calls: what services and models say of themselves, and how connections fail."""
+"""Classification rules for calls: provider error messages, stop reasons, HTTP statuses and connection failures."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Final
 from rung.core.classify.rule_index import ClassifyRule
 from rung.core.domain.failures import Evidence, Kind, Phase
 
-NO_GATEWAY: Final = (None, *range(100, 502))
-BROKEN: Final = (None, 200, *range(500, 600))
+NON_GATEWAY_STATUSES: Final = (None, *range(100, 502))
+SERVER_FAULT_STATUSES: Final = (None, 200, *range(500, 600))
 
-OURS: Final = (
+ENGINE: Final = (
     ClassifyRule(
         id="attempt-time-up",
         kind=Kind.TIMEOUT,
         retryable=True,
-        why="We ended the attempt ourselves, because its time was up.",
+        why="Rung ended the attempt at its time limit.",
         example=Evidence(text="attempt ended after 30 s", phase=Phase.LIMIT),
         phase=(Phase.LIMIT,),
     ),
 )
 
-# How an answer ended, in the words of those who gave it.
-ENDINGS: Final = (
+# Stop reasons: how a response ended, as the provider reports it.
+STOP_REASONS: Final = (
     ClassifyRule(
         id="output-cut",
         kind=Kind.OUTPUT_LIMIT,
-        why="The answer was cut at its length limit; the same limit cuts it again.",
+        why="The response was truncated at its length limit; the same limit truncates it again.",
         example=Evidence(text='{"stop_reason": "max_tokens", "content": []}', phase=Phase.RESULT),
         code=("max_tokens", "length", "max_output_tokens", "model_length", "max_completion_tokens"),
         exception=("LengthFinishReasonError", "IncompleteOutputException"),
@@ -43,14 +43,14 @@ ENDINGS: Final = (
     ClassifyRule(
         id="context-full",
         kind=Kind.CONTEXT_LIMIT,
-        why="The answer stopped because the context window was full.",
+        why="The response stopped because the context window was full.",
         example=Evidence(text='{"stop_reason": "model_context_window_exceeded"}', phase=Phase.RESULT),
         code=("model_context_window_exceeded",),
     ),
     ClassifyRule(
         id="turns-spent",
         kind=Kind.TURNS_EXHAUSTED,
-        why="The agent used all the turns it was given.",
+        why="The agent used all of its turns.",
         example=Evidence(text='{"type": "result", "subtype": "error_max_turns"}', phase=Phase.RESULT),
         code=("error_max_turns", "max_turns"),
         exception=("MaxTurnsExceeded", "GraphRecursionError", "AgentMaxTurnsError"),
@@ -59,14 +59,14 @@ ENDINGS: Final = (
     ClassifyRule(
         id="budget-spent",
         kind=Kind.BUDGET_EXHAUSTED,
-        why="The agent used all the money it was given for this.",
+        why="The agent used all of its budget.",
         example=Evidence(text='{"type": "result", "subtype": "error_max_budget_usd"}', phase=Phase.RESULT),
         code=("error_max_budget_usd",),
     ),
     ClassifyRule(
         id="filtered",
         kind=Kind.CONTENT_FILTER,
-        why="A filter of the service stopped the request or the answer; the same words meet it again.",
+        why="The provider's content filter blocked the request or the response; the same text is blocked again.",
         example=Evidence(status=400, text='{"error": {"code": "content_filter", "message": "The prompt was filtered"}}'),
         code=(
             "content_filter", "content_policy_violation", "content_policy", "responsibleaipolicyviolation", "safety",
@@ -87,7 +87,7 @@ ENDINGS: Final = (
     ClassifyRule(
         id="refused",
         kind=Kind.REFUSAL,
-        why="The model said no; asked in the same words it says no again.",
+        why="The model refused; the same prompt is refused again.",
         example=Evidence(text='{"stop_reason": "refusal", "content": []}', phase=Phase.RESULT),
         code=("refusal",),
         message_has=("refused this request", "refused to answer", "model refused"),
@@ -95,7 +95,7 @@ ENDINGS: Final = (
     ClassifyRule(
         id="refused-in-words",
         kind=Kind.REFUSAL,
-        why="An answer that is a refusal and nothing else.",
+        why="The response consists of a refusal only.",
         example=Evidence(text="I'm sorry, but I can't help with that request.", phase=Phase.RESULT),
         phase=(Phase.RESULT,),
         message_has=(
@@ -108,7 +108,7 @@ ENDINGS: Final = (
     ClassifyRule(
         id="turn-paused",
         kind=Kind.PARTIAL_OUTPUT,
-        why="The service paused a long turn; sent back as it is, it goes on.",
+        why="The service paused a long turn; it continues when the response is sent back unchanged.",
         example=Evidence(text='{"stop_reason": "pause_turn"}', phase=Phase.RESULT),
         code=("pause_turn",),
     ),
@@ -116,7 +116,7 @@ ENDINGS: Final = (
         id="call-malformed",
         kind=Kind.MALFORMED_OUTPUT,
         retryable=True,
-        why="The model wrote a tool call or JSON that the service could not read; a new sample may do better.",
+        why="The model produced a tool call or JSON that the service could not parse; a new sample may parse.",
         example=Evidence(status=400, text='{"error": {"code": "tool_use_failed", "message": "Failed to call a function"}}'),
         code=(
             "tool_use_failed", "json_validate_failed", "malformed_function_call", "unexpected_tool_call",
@@ -130,12 +130,12 @@ ENDINGS: Final = (
     ),
 )  # fmt: skip
 
-# What is used up, what does not fit.
+# Exhausted limits and oversized requests.
 LIMITS: Final = (
     ClassifyRule(
         id="request-too-large",
         kind=Kind.CONTEXT_LIMIT,
-        why="This one request is larger than what may be sent in a minute, or at all: waiting does not shrink it.",
+        why="This single request exceeds the size limit or the whole per-minute limit; waiting does not help.",
         example=Evidence(
             status=429, code="rate_limit_exceeded", text="Request too large for m-1 on tokens per min: Limit 30000, Requested 42000"
         ),
@@ -149,7 +149,7 @@ LIMITS: Final = (
     ClassifyRule(
         id="over-the-limit",
         kind=Kind.CONTEXT_LIMIT,
-        why="Called a rate limit, but its numbers ask for more than the whole limit: waiting does not shrink it.",
+        why="Reported as a rate limit, but the requested amount exceeds the whole limit; waiting does not help.",
         example=Evidence(status=429, text="Rate limit reached on tokens per minute (TPM): Limit 5000, Used 0, Requested 6053."),
         code=("rate_limit_exceeded",),
         message_has=("rate limit reached", "tokens per minute", "tokens per min"),
@@ -158,7 +158,7 @@ LIMITS: Final = (
     ClassifyRule(
         id="context-words",
         kind=Kind.CONTEXT_LIMIT,
-        why="The service says the input does not fit its window; the same input never will.",
+        why="The service says that the input does not fit the context window; the same input never fits.",
         example=Evidence(status=400, text="prompt is too long: 210000 tokens > 200000 maximum"),
         code=(
             "context_length_exceeded", "context_window_exceeded", "context_limit_exceeded", "exceed_context_size_error",
@@ -184,7 +184,7 @@ LIMITS: Final = (
     ClassifyRule(
         id="quota-code",
         kind=Kind.QUOTA_EXHAUSTED,
-        why="The service's own code for money, credits or plan that are used up.",
+        why="The service's error code for an exhausted balance, credit or plan.",
         example=Evidence(status=429, text='{"error": {"code": "insufficient_quota", "message": "x"}}'),
         code=(
             "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_balance_too_low",
@@ -199,7 +199,7 @@ LIMITS: Final = (
         id="google-rate",
         kind=Kind.RATE_LIMIT,
         retryable=True,
-        why="Google says quota, and means a limit by the minute.",
+        why="Google reports a quota, but names a per-minute limit.",
         example=Evidence(
             status=429, provider="gemini", text="You exceeded your current quota. Quota exceeded for metric: requests per minute"
         ),
@@ -212,7 +212,7 @@ LIMITS: Final = (
         id="short-wait",
         kind=Kind.RATE_LIMIT,
         retryable=True,
-        why="Called a quota, but it is there again within the hour: a rate limit.",
+        why="Reported as a quota, but it resets within the hour: a rate limit.",
         example=Evidence(status=429, text="Quota exceeded for requests per day. Please retry in 36.5s."),
         code=("resource_exhausted", "rate_limit_exceeded"),
         message_has=("quota exceeded", "exceeded your current quota", "rate limit reached", "usage limit"),
@@ -222,7 +222,7 @@ LIMITS: Final = (
     ClassifyRule(
         id="quota-day",
         kind=Kind.QUOTA_EXHAUSTED,
-        why="A quota by the day or longer is used up; a short wait does not bring it back.",
+        why="A daily or longer quota is used up; a short wait does not restore it.",
         example=Evidence(status=429, text='{"error": {"message": "Quota exceeded", "quotaId": "RequestsPerDay-FreeTier"}}'),
         code=("resource_exhausted", "rate_limit_exceeded"),
         message_has=("quota exceeded", "quota limit", "limit reached/exceeded", "rate limit", "tokens/requests per day", "throttling"),
@@ -233,14 +233,14 @@ LIMITS: Final = (
         id="google-exhausted",
         kind=Kind.RATE_LIMIT,
         retryable=True,
-        why="Google's words for too much at once, where no quota by the day is named.",
+        why="Google's message for too many requests, without a daily quota.",
         example=Evidence(status=429, text="Resource has been exhausted (e.g. check quota)."),
         message_has=("resource has been exhausted", "resource exhausted"),
     ),
     ClassifyRule(
         id="quota",
         kind=Kind.QUOTA_EXHAUSTED,
-        why="Money, credits or plan are used up; waiting a little does not bring them back.",
+        why="The balance, credit or plan is used up; a short wait does not restore it.",
         example=Evidence(status=429, text="You exceeded your current quota, see your plan and billing"),
                 message_has=(
             "exceeded your current quota", "insufficient balance/credits/credit/funds/quota", "credit balance is too low",
@@ -259,7 +259,7 @@ LIMITS: Final = (
     ClassifyRule(
         id="long-wait",
         kind=Kind.QUOTA_EXHAUSTED,
-        why="Called a rate limit, but the wait is longer than a day: a plan is used up.",
+        why="Reported as a rate limit, but the wait is longer than a day: a plan is used up.",
         example=Evidence(text="You were rate limited. Please wait 300 hours before trying again."),
         message_has=("rate limited/limit/limits", "too many requests", "limit reached/exceeded"),
         wait_over=86_401.0,
@@ -267,7 +267,7 @@ LIMITS: Final = (
     ClassifyRule(
         id="memory-short",
         kind=Kind.RESOURCE_EXHAUSTED,
-        why="The machine that runs the model has no memory for it.",
+        why="The machine that runs the model does not have enough memory for it.",
         example=Evidence(status=500, text="model requires more system memory (9 GiB) than is available (4 GiB)"),
         message_has=(
             "requires more system memory", "cuda out of memory", "cuda error out of memory", "enough available memory",
@@ -276,12 +276,12 @@ LIMITS: Final = (
     ),
 )  # fmt: skip
 
-# Who we are, what we may use.
+# Authentication, authorisation and model access.
 ACCESS: Final = (
     ClassifyRule(
         id="no-key",
         kind=Kind.MISSING_CREDENTIALS,
-        why="There is no key at all: a person has to give one.",
+        why="No API key is configured; a person has to provide one.",
         example=Evidence(text="No API key provided. Set ANTHROPIC_API_KEY"),
         code=("missing_api_key", "no_api_key", "api_key_required", "missing_authentication", "missing_credentials"),
         exception=("NoCredentialsError", "DefaultCredentialsError", "MissingAPIKeyError", "LoadAPIKeyError", "CredentialsNotFound", "PartialCredentialsError"),
@@ -305,7 +305,7 @@ ACCESS: Final = (
     ClassifyRule(
         id="abroad",
         kind=Kind.PERMISSION_DENIED,
-        why="The service does not serve this place or network; no key changes that.",
+        why="The service is not available in this region or network; another key does not help.",
         example=Evidence(status=403, provider="openai", text="Country, region, or territory not supported"),
         code=("unsupported_country_region_territory",),
         message_has=("country region or territory not supported", "location is not supported", "region is not supported", "virtual network firewall rules", "ip address * not allowed/authorized"),
@@ -313,7 +313,7 @@ ACCESS: Final = (
     ClassifyRule(
         id="bad-key",
         kind=Kind.AUTH_ERROR,
-        why="The service refuses this key, token or login; it will refuse it again.",
+        why="The service rejects this key, token or login; a retry is rejected too.",
         example=Evidence(status=400, text='{"error": {"message": "API key not valid", "reason": "API_KEY_INVALID"}}'),
         code=(
             "invalid_api_key", "api_key_invalid", "authentication_error", "unauthorized", "invalid_authentication",
@@ -341,7 +341,7 @@ ACCESS: Final = (
     ClassifyRule(
         id="bad-login",
         kind=Kind.AUTH_ERROR,
-        why="The other side does not accept this key or login.",
+        why="The server does not accept this key or login.",
         example=Evidence(text="git@host: Permission denied (publickey).", phase=Phase.TOOL, exit_code=128),
         output_has=(
             "permission denied publickey", "authentication failed for", "could not read username", "could not read password",
@@ -354,7 +354,7 @@ ACCESS: Final = (
     ClassifyRule(
         id="no-such-model",
         kind=Kind.MODEL_UNAVAILABLE,
-        why="This model does not exist for us, or no longer; another one may.",
+        why="This model is unknown, retired or not enabled for this account; another model may be available.",
         example=Evidence(status=404, text='{"error": {"message": "The model m-9 does not exist", "code": "model_not_found"}}'),
         code=(
             "model_not_found", "deploymentnotfound", "model_not_available", "invalid_model", "model_not_supported", "unknown_model",
@@ -378,7 +378,7 @@ ACCESS: Final = (
     ClassifyRule(
         id="model-named",
         kind=Kind.MODEL_UNAVAILABLE,
-        why="Not found, and what was not found is the model that is named.",
+        why="The resource that was not found is the requested model.",
         example=Evidence(status=404, text="model: m-9", code="not_found_error"),
         code=("not_found_error",),
         contains=("model:",),
@@ -386,7 +386,7 @@ ACCESS: Final = (
     ClassifyRule(
         id="no-role",
         kind=Kind.PERMISSION_DENIED,
-        why="The key is good, but its owner lacks the role for this.",
+        why="The key is valid, but its owner lacks the required role.",
         example=Evidence(status=403, provider="vertex", text="Permission 'x.predict' denied on resource '//x'"),
         message_has=(
             "denied on resource", "is not authorized to perform", "missing permissions", "lacks * permission", "insufficient permissions",
@@ -395,13 +395,13 @@ ACCESS: Final = (
     ),
 )  # fmt: skip
 
-# The other side has no room, breaks, or cannot be reached.
-TROUBLE: Final = (
+# The service is overloaded, fails, or cannot be reached.
+AVAILABILITY: Final = (
     ClassifyRule(
         id="service-down",
         kind=Kind.SERVICE_DOWN,
         retryable=True,
-        why="The service's server is down, says what stands before it.",
+        why="The proxy reports that the service's origin server is down.",
         example=Evidence(status=521, text="Web server is down"),
         code=("521",),
         message_has=("web server is down", "error 521", "error code 521", "http code 521", "origin is unreachable"),
@@ -411,14 +411,14 @@ TROUBLE: Final = (
         id="http-521",
         kind=Kind.SERVICE_DOWN,
         retryable=True,
-        why="521 to 530: the host behind the proxy cannot be reached.",
+        why="HTTP 521 to 530: the origin host behind the proxy cannot be reached.",
         example=Evidence(status=521, text="error"),
         status=(521, 522, 523, 525, 526, 530),
     ),
     ClassifyRule(
         id="maintenance",
         kind=Kind.SERVICE_DOWN,
-        why="The service is shut for maintenance; it says when, or nobody knows.",
+        why="The service is down for maintenance, with or without an announced end.",
         example=Evidence(text="The API is under maintenance until further notice"),
         output_has=(
             "under maintenance", "scheduled maintenance", "maintenance mode", "down for maintenance", "undergoing maintenance",
@@ -429,7 +429,7 @@ TROUBLE: Final = (
         id="lock-held",
         kind=Kind.TOOL_ERROR,
         retryable=True,
-        why="Somebody else holds the lock; it is mostly let go in a moment.",
+        why="Another process holds the lock; it is usually released soon.",
         example=Evidence(text="sqlite3.OperationalError: database is locked", phase=Phase.TOOL, exit_code=1),
         output_has=(
             "database is locked", "database table is locked", "another git process", "index lock file exists", "could not get lock",
@@ -442,7 +442,7 @@ TROUBLE: Final = (
         id="overloaded",
         kind=Kind.OVERLOADED,
         retryable=True,
-        why="The service is there and has no room right now.",
+        why="The service is up but has no capacity right now.",
         example=Evidence(status=529, text="Overloaded", code="overloaded_error"),
         code=(
             "overloaded_error", "engine_overloaded", "server_overloaded", "serviceunavailableexception", "model_overloaded",
@@ -464,7 +464,7 @@ TROUBLE: Final = (
         id="stream-cut",
         kind=Kind.STREAM_INTERRUPTED,
         retryable=True,
-        why="The answer had begun and broke off.",
+        why="The response had started and was cut off.",
         example=Evidence(text="peer closed connection without sending complete message body (incomplete chunked read)"),
         exception=("IncompleteRead", "ChunkedEncodingError", "ClientPayloadError", "ResponseStreamingError", "TransferEncodingError"),
         message_has=(
@@ -480,7 +480,7 @@ TROUBLE: Final = (
         id="tool-unreached",
         kind=Kind.NETWORK,
         retryable=True,
-        why="A tool waited for a connection in vain.",
+        why="A tool timed out waiting for a connection.",
         example=Evidence(text="fatal: unable to access 'https://host/': Connection timed out", phase=Phase.TOOL, exit_code=128),
         phase=(Phase.TOOL,),
         output_has=("connection/connect timed out", "etimedout", "connect/connection timeout"),
@@ -489,7 +489,7 @@ TROUBLE: Final = (
         id="timed-out",
         kind=Kind.TIMEOUT,
         retryable=True,
-        why="A call ran into its time limit.",
+        why="A call timed out.",
         example=Evidence(exceptions=("TimeoutError", "OSError"), text="timed out"),
         code=(
             "deadline_exceeded", "request_timeout", "timeout_error", "gateway_timeout", "requesttimeout", "requesttimeoutexception",
@@ -509,7 +509,7 @@ TROUBLE: Final = (
     ClassifyRule(
         id="tls-refused",
         kind=Kind.NETWORK,
-        why="The certificate is not trusted: no number of tries makes it so.",
+        why="The TLS certificate is not trusted; a retry does not help.",
         example=Evidence(text="[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate"),
         exception=("SSLCertVerificationError", "ClientConnectorCertificateError"),
         output_has=(
@@ -521,7 +521,7 @@ TROUBLE: Final = (
         id="no-route",
         kind=Kind.NETWORK,
         retryable=True,
-        why="The connection could not be made or was lost.",
+        why="The connection could not be established or was lost.",
         example=Evidence(exceptions=("ConnectionResetError", "ConnectionError", "OSError"), text="reset by peer"),
         exception=(
             "ConnectionError", "gaierror", "SSLError", "RemoteDisconnected", "ConnectError", "ReadError", "WriteError", "RemoteProtocolError",
@@ -541,13 +541,13 @@ TROUBLE: Final = (
             "cannot connect to proxy", "upstream connect error", "connection failure", "remote end hung up", "rpc failed", "err name not resolved", "err empty response", "err connection * refused/reset/closed/aborted/failed", "err address unreachable", "err tunnel connection failed", "err proxy connection failed", "err timed out", "err connection timed out", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
             "proxyconnect tcp", "tunnel connection failed", "error sending request", "host is down", "connection unexpectedly closed", "err internet disconnected",
         ),
-        status=NO_GATEWAY,  # a gateway's own status says more than why it could not reach the next one
+        status=NON_GATEWAY_STATUSES,  # a gateway's own status says more than why it could not reach the next one
     ),
     ClassifyRule(
         id="rate-limited",
         kind=Kind.RATE_LIMIT,
         retryable=True,
-        why="Too many requests in a short time: wait as told, then repeat.",
+        why="Too many requests in a short time: wait as asked, then retry.",
         example=Evidence(status=403, text="You have exceeded a secondary rate limit. Please wait a few minutes."),
         code=(
             "rate_limit_error", "rate_limit_exceeded", "rate_limited", "too_many_requests", "throttlingexception", "throttled", "throttling",
@@ -565,12 +565,12 @@ TROUBLE: Final = (
     ),
 )  # fmt: skip
 
-# The request is wrong, or the way we are set up.
+# The request or the client's configuration is wrong.
 REQUEST: Final = (
     ClassifyRule(
         id="orphan-tool-call",
         kind=Kind.INVALID_REQUEST,
-        why="The history holds a tool call without its result, or the other way round: it can be repaired.",
+        why="The history contains a tool call without a result, or a result without a call; it can be repaired.",
         example=Evidence(status=400, text="messages.4: tool_use ids were found without tool_result blocks immediately after"),
         message_has=(
             "ids were found without tool result", "no tool output found for", "no tool call found for", "without its required following item",
@@ -582,7 +582,7 @@ REQUEST: Final = (
     ClassifyRule(
         id="not-capable",
         kind=Kind.CONFIGURATION,
-        why="This model or endpoint cannot do what is asked of it; another setting can.",
+        why="This model or endpoint does not support the requested feature; another setting may.",
         example=Evidence(status=400, text="m-2:latest does not support tools"),
         message_has=(
             "does not support tools", "doesnt support tools", "does not support tool/function use/calling/calls",
@@ -592,7 +592,7 @@ REQUEST: Final = (
     ClassifyRule(
         id="wrong-object",
         kind=Kind.CONFIGURATION,
-        why="An object of another class than the library wants: how it is put together is wrong.",
+        why="The library received an object of the wrong class: the program is wired incorrectly.",
         example=Evidence(exceptions=("pydantic.ValidationError",), text="1 validation error for Chain\nparser\n  instance of Parser expected (type=type_error.arbitrary_type)"),
         exception=("ValidationError",),
         contains=("type_error.arbitrary_type", "type=is_instance_of", "type=is_subclass_of"),
@@ -600,7 +600,7 @@ REQUEST: Final = (
     ClassifyRule(
         id="aborted-by-caller",
         kind=Kind.UNKNOWN,
-        why="Whoever asked took it back: nothing failed, and nothing is to be repeated.",
+        why="The caller cancelled the request: nothing failed, so nothing is retried.",
         example=Evidence(text="Error: Request was aborted.", exceptions=("APIUserAbortError",)),
         exception=("APIUserAbortError", "AbortError", "KeyboardInterrupt", "CancelledError"),
         message_has=("request was aborted", "aborted by user", "cancelled by user", "interrupted by user", "operation was aborted"),
@@ -610,35 +610,35 @@ REQUEST: Final = (
         id="service-broke",
         kind=Kind.SERVER_ERROR,
         retryable=True,
-        why="The other side says that it broke; mostly it is a blip.",
+        why="The service reports an internal error; it is usually transient.",
         example=Evidence(text='{"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}'),
         code=("api_error", "server_error", "internal_server_error", "internal_error", "internalserverexception", "internalfailure", "internal", "internalservererror", "upstream_error_500", "modelstreamerrorexception", "modelerrorexception"),
         message_has=("internal server error", "bad gateway", "internal error", "server had an error", "unexpected error * internal", "something went wrong on our"),
         except_if=("bad request",),
-        status=BROKEN,
+        status=SERVER_FAULT_STATUSES,
     ),
 )  # fmt: skip
 
-# What a bare status means, after all that its body says.
-STATUSES: Final = (
+# Fallback by HTTP status, for responses whose body matched no rule above.
+HTTP_STATUSES: Final = (
     ClassifyRule(
         id="http-401",
         kind=Kind.AUTH_ERROR,
-        why="The service refuses this key; it will refuse it again.",
+        why="HTTP 401: the service rejects this key; a retry is rejected too.",
         example=Evidence(status=401, text="no"),
         status=(401, 407),
     ),
     ClassifyRule(
         id="http-402",
         kind=Kind.QUOTA_EXHAUSTED,
-        why="402 Payment Required.",
+        why="HTTP 402: payment required.",
         example=Evidence(status=402, text="no"),
         status=(402,),
     ),
     ClassifyRule(
         id="http-403-key",
         kind=Kind.AUTH_ERROR,
-        why="Anthropic forbids a call where it does not accept the key for it.",
+        why="Anthropic answers 403 when it does not accept the key for the call.",
         example=Evidence(status=403, text="Forbidden", provider="anthropic"),
         status=(403,),
         provider=("anthropic", "claude-code"),
@@ -646,21 +646,21 @@ STATUSES: Final = (
     ClassifyRule(
         id="http-403",
         kind=Kind.PERMISSION_DENIED,
-        why="Known, and not allowed.",
+        why="HTTP 403: authenticated, but not allowed.",
         example=Evidence(status=403, text="Forbidden"),
         status=(403,),
     ),
     ClassifyRule(
         id="http-404",
         kind=Kind.NOT_FOUND,
-        why="What was asked for is not there.",
+        why="HTTP 404: the requested resource does not exist.",
         example=Evidence(status=404, text="Not Found"),
         status=(404, 410),
     ),
     ClassifyRule(
         id="http-413",
         kind=Kind.CONTEXT_LIMIT,
-        why="413: the request is too large to be taken.",
+        why="HTTP 413: the request is too large.",
         example=Evidence(status=413, text="no"),
         status=(413,),
     ),
@@ -668,7 +668,7 @@ STATUSES: Final = (
         id="http-429",
         kind=Kind.RATE_LIMIT,
         retryable=True,
-        why="429: too many requests in a short time.",
+        why="HTTP 429: too many requests in a short time.",
         example=Evidence(status=429, text="no"),
         status=(429,),
     ),
@@ -676,7 +676,7 @@ STATUSES: Final = (
         id="http-timeout",
         kind=Kind.TIMEOUT,
         retryable=True,
-        why="Somebody on the way waited long enough.",
+        why="HTTP 408, 504 or another timeout status: a server or proxy timed out.",
         example=Evidence(status=504, text="no"),
         status=(408, 504, 522, 524, 598),
     ),
@@ -684,7 +684,7 @@ STATUSES: Final = (
         id="http-503",
         kind=Kind.OVERLOADED,
         retryable=True,
-        why="The service is there and has no room right now.",
+        why="HTTP 503 or 529: the service is up but has no capacity right now.",
         example=Evidence(status=503, text="no"),
         status=(503, 529),
     ),
@@ -692,7 +692,7 @@ STATUSES: Final = (
         id="http-5xx",
         kind=Kind.SERVER_ERROR,
         retryable=True,
-        why="The other side broke; mostly it is a blip.",
+        why="HTTP 5xx: the server failed; the error is usually transient.",
         example=Evidence(status=500, text="no"),
         status=range(500, 600),
     ),
@@ -700,25 +700,25 @@ STATUSES: Final = (
         id="http-409",
         kind=Kind.SERVER_ERROR,
         retryable=True,
-        why="409, 425: something else was under way at the same time.",
+        why="HTTP 409 or 425: a concurrent operation was in progress.",
         example=Evidence(status=409, text="Conflict"),
         status=(409, 425),
     ),
     ClassifyRule(
         id="http-4xx",
         kind=Kind.INVALID_REQUEST,
-        why="The request itself is wrong; repeating it does not mend it.",
+        why="HTTP 4xx: the request itself is invalid; a retry does not help.",
         example=Evidence(status=400, text="max_tokens: must be positive"),
         status=range(400, 500),
     ),
 )
 
-# What an SDK's class means where nothing else was said.
-CLASSES: Final = (
+# Fallback by exception class of an SDK, where nothing else matched.
+EXCEPTION_CLASSES: Final = (
     ClassifyRule(
         id="class-key",
         kind=Kind.AUTH_ERROR,
-        why="The SDK's own class for a key that may not do this.",
+        why="The SDK's exception class for a key without access.",
         example=Evidence(exceptions=("openai.PermissionDeniedError",), text="no"),
         exception=("PermissionDeniedError", "Unauthorized", "Unauthenticated", "UnauthorizedError"),
     ),
@@ -726,7 +726,7 @@ CLASSES: Final = (
         id="class-rate",
         kind=Kind.RATE_LIMIT,
         retryable=True,
-        why="The SDK's own class for too many requests.",
+        why="The SDK's exception class for too many requests.",
         example=Evidence(exceptions=("openai.RateLimitError",), text="no"),
         exception=("RateLimitError", "ResourceExhausted", "RateLimitExceeded"),
         code=("resource_exhausted",),
@@ -734,7 +734,7 @@ CLASSES: Final = (
     ClassifyRule(
         id="class-model",
         kind=Kind.NOT_FOUND,
-        why="The SDK's own class for something that is not there.",
+        why="The SDK's exception class for a resource that does not exist.",
         example=Evidence(exceptions=("litellm.NotFoundError",), text="no"),
         exception=("NotFoundError", "NotFound", "ResourceNotFoundException"),
         code=("not_found", "not_found_error", "resourcenotfoundexception"),
@@ -742,7 +742,7 @@ CLASSES: Final = (
     ClassifyRule(
         id="class-request",
         kind=Kind.INVALID_REQUEST,
-        why="The SDK's own class, or the service's own type, for a request that is wrong.",
+        why="The SDK's exception class, or the service's error type, for an invalid request.",
         example=Evidence(exceptions=("litellm.BadRequestError",), text="no"),
         exception=("BadRequestError", "UnprocessableEntityError", "InvalidRequestError", "InvalidArgument", "BadRequest", "ValidationException", "UnsupportedParamsError", "ParamValidationError", "InvalidURL", "UnsupportedProtocol"),
         code=("invalid_request_error", "invalid_argument", "validationexception", "bad_request", "failed_precondition", "invalid_value", "badrequesterror", "-32602", "-32600", "invalid_request", "invalid_parameter"),
@@ -756,7 +756,7 @@ CLASSES: Final = (
         id="class-server",
         kind=Kind.SERVER_ERROR,
         retryable=True,
-        why="The SDK's own class for a service that broke.",
+        why="The SDK's exception class for a server failure.",
         example=Evidence(exceptions=("openai.InternalServerError",), text="no"),
         exception=("InternalServerError", "ServerError", "InternalServerException", "BadGatewayError", "EngineDeadError", "ServiceError"),
     ),
@@ -764,7 +764,7 @@ CLASSES: Final = (
         id="class-connection",
         kind=Kind.NETWORK,
         retryable=True,
-        why="The SDK's own class for a call that never got an answer.",
+        why="The SDK's exception class for a call without a response.",
         example=Evidence(exceptions=("openai.APIConnectionError",), text="no"),
         exception=("APIConnectionError", "TransportError", "APIConnectionTimeoutError"),
     ),

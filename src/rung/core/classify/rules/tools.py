@@ -1,4 +1,4 @@
-"""The rules about tools: what the system, commands and programs say when they fail."""
+"""Classification rules for tools: errors of the operating system, of commands and of programs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rung.core.domain.failures import Evidence, Kind, Phase
 
 _TOOL: Final = (Phase.TOOL,)
 
-# Numbers and classes that say by themselves what it is.
+# Errno values and exception classes that are unambiguous.
 SYSTEM: Final = (
     ClassifyRule(
         id="no-space",
         kind=Kind.RESOURCE_EXHAUSTED,
-        why="Disk, memory or file handles are used up on this machine.",
+        why="Disk, memory or file handles are exhausted on this machine.",
         example=Evidence(exceptions=("OSError",), errno=codes.ENOSPC, text="[Errno 28] No space left on device"),
         errno=(codes.ENOSPC, codes.ENOMEM, codes.EMFILE, codes.ENFILE, codes.EDQUOT),
         exception=("MemoryError", "RecursionError", "OutOfMemoryError"),
@@ -23,23 +23,23 @@ SYSTEM: Final = (
     ClassifyRule(
         id="enoent",
         kind=Kind.NOT_FOUND,
-        why="A path or command that is not there; another one may be.",
+        why="A path or command does not exist; another one may.",
         example=Evidence(exceptions=("FileNotFoundError", "OSError"), errno=codes.ENOENT, text="[Errno 2] No such file"),
         errno=(codes.ENOENT, codes.ENOTDIR, codes.ENXIO, codes.ESRCH),
-        # A server that cannot be started: that nothing answers is only what follows from it.
+        # If a server cannot be started, the failed connection to it is only a consequence.
         output_has=("spawn * enoent", "failed to spawn * not found", "program not found", "executable file not found"),
     ),
     ClassifyRule(
         id="eacces",
         kind=Kind.PERMISSION_DENIED,
-        why="The system does not let us; another place or right may.",
+        why="The operating system denies access; another location or permission may work.",
         example=Evidence(exceptions=("PermissionError", "OSError"), errno=codes.EACCES, text="[Errno 13] Permission denied"),
         errno=(codes.EACCES, codes.EPERM, codes.EROFS),
     ),
     ClassifyRule(
         id="port-taken",
         kind=Kind.CONFIGURATION,
-        why="The address is in use; another port is free.",
+        why="The address is already in use; another port may be free.",
         example=Evidence(exceptions=("OSError",), errno=codes.EADDRINUSE, text="Address already in use"),
         errno=(codes.EADDRINUSE, codes.EADDRNOTAVAIL),
         output_has=("address already in use", "eaddrinuse", "port is already allocated", "port * is already in use", "port * already in use"),
@@ -48,7 +48,7 @@ SYSTEM: Final = (
         id="errno-network",
         kind=Kind.NETWORK,
         retryable=True,
-        why="The system could not reach the other side, or lost it.",
+        why="The operating system could not reach the peer, or lost the connection.",
         example=Evidence(exceptions=("OSError",), errno=codes.ENETUNREACH, text="Network is unreachable"),
         errno=(
             codes.ECONNREFUSED, codes.ECONNRESET, codes.ECONNABORTED, codes.EPIPE, codes.EHOSTUNREACH, codes.ENETUNREACH,
@@ -59,18 +59,18 @@ SYSTEM: Final = (
         id="errno-timeout",
         kind=Kind.TIMEOUT,
         retryable=True,
-        why="The system waited long enough.",
+        why="An operation of the operating system timed out.",
         example=Evidence(exceptions=("OSError",), errno=codes.ETIMEDOUT, text="Operation timed out"),
         errno=(codes.ETIMEDOUT,),
     ),
 )  # fmt: skip
 
-# What a run of tests says outweighs everything its failing tests quote.
+# The verdict of a test run or compiler takes precedence over the errors that its output quotes.
 TESTS: Final = (
     ClassifyRule(
         id="compiler",
         kind=Kind.TOOL_ERROR,
-        why="A compiler points at a line of the source: what that line quotes is no failure of its own.",
+        why="A compiler reports an error in a source line; text quoted from that line is not a failure of its own.",
         example=Evidence(text="a.c:3:5: error: 'x' undeclared", phase=Phase.TOOL, exit_code=1),
         code=("source-error",),
         except_if=("no such file or directory", "file not found", "no module named"),
@@ -78,7 +78,7 @@ TESTS: Final = (
     ClassifyRule(
         id="edit-failed",
         kind=Kind.TOOL_ERROR,
-        why="An edit did not fit the file: the file has to be read again, and the edit made anew.",
+        why="An edit did not match the file; read the file again and recreate the edit.",
         example=Evidence(text="String to replace not found in file.", phase=Phase.TOOL),
         phase=_TOOL,
         output_has=(
@@ -91,7 +91,7 @@ TESTS: Final = (
         id="edit-malformed",
         kind=Kind.MALFORMED_OUTPUT,
         retryable=True,
-        why="The model's edit or answer is not in the form that was asked for; a new sample may be.",
+        why="The model's edit or response does not have the required format; a new sample may.",
         example=Evidence(text="InvalidEditBlock: edit failed! No exact chunk found", phase=Phase.TOOL),
         phase=(Phase.TOOL, Phase.RESULT),
         exception=("InvalidEditBlock", "FormatError", "FunctionCallFormatError"),
@@ -100,7 +100,7 @@ TESTS: Final = (
     ClassifyRule(
         id="person-said-no",
         kind=Kind.PERMISSION_DENIED,
-        why="A person did not allow it: that is an answer, not a fault.",
+        why="A person denied the call: a decision, not a fault.",
         example=Evidence(text="This tool call was rejected by the user and not executed.", phase=Phase.TOOL),
         phase=_TOOL,
         output_has=(
@@ -112,7 +112,7 @@ TESTS: Final = (
     ClassifyRule(
         id="tests-failed",
         kind=Kind.TEST_FAILURE,
-        why="A test run says that tests failed.",
+        why="A test run reports failed tests.",
         example=Evidence(text="=== short test summary info ===\nFAILED test_a.py::test_x - assert 1 == 2\n1 failed in 0.02s", phase=Phase.TOOL, exit_code=1),
         phase=_TOOL,
         output_has=(
@@ -125,12 +125,12 @@ TESTS: Final = (
     ),
 )  # fmt: skip
 
-WORDS: Final = (
+TOOL_OUTPUT: Final = (
     ClassifyRule(
         id="killed-at-limit",
         kind=Kind.TIMEOUT,
         retryable=True,
-        why="The command was ended at its time limit.",
+        why="The command was killed at its time limit.",
         example=Evidence(exit_code=124, text="", phase=Phase.TOOL),
         exit_code=(124,),
         output_has=(
@@ -142,14 +142,14 @@ WORDS: Final = (
         id="too-many-clients",
         kind=Kind.RESOURCE_EXHAUSTED,
         retryable=True,
-        why="All the places are taken; one may be free in a moment.",
+        why="All connections are in use; one may be free soon.",
         example=Evidence(text="FATAL: sorry, too many clients already", phase=Phase.TOOL, exit_code=2),
         output_has=("too many clients", "too many connections", "remaining connection slots", "connection pool exhausted", "connection pool is full", "queuepool limit"),
     ),
     ClassifyRule(
         id="used-up",
         kind=Kind.RESOURCE_EXHAUSTED,
-        why="The system's own words for memory, disk, handles or allowance that are used up.",
+        why="The system's message for exhausted memory, disk, file handles or quota.",
         example=Evidence(text="dd: error writing 'a': No space left on device", phase=Phase.TOOL, exit_code=1),
         exit_code=(137,),
         output_has=(
@@ -162,7 +162,7 @@ WORDS: Final = (
     ClassifyRule(
         id="not-allowed",
         kind=Kind.PERMISSION_DENIED,
-        why="The system, a tool or a site does not let us.",
+        why="The system, a tool or a website denies access.",
         example=Evidence(text="sh: 1: cannot create /etc/x: Permission denied", phase=Phase.TOOL, exit_code=2),
         exit_code=(126,),
         output_has=(
@@ -177,7 +177,7 @@ WORDS: Final = (
     ClassifyRule(
         id="no-version",
         kind=Kind.NOT_FOUND,
-        why="The version that is wanted was never published.",
+        why="The requested version was never published.",
         example=Evidence(text="Because there is no version of demo==2.0.2 and you require demo==2.0.2 …", phase=Phase.TOOL, exit_code=1),
         output_has=("there is no version of", "could not find a version", "no matching version found", "no compatible version", "no matching distribution found", "no matching package", "etarget", "not found in the package registry"),
         except_if=("conflicting dependencies",),
@@ -185,7 +185,7 @@ WORDS: Final = (
     ClassifyRule(
         id="misused",
         kind=Kind.CONFIGURATION,
-        why="A wrong option, parameter, tool name, setting or combination of versions.",
+        why="An invalid option, parameter, tool name, setting or combination of versions.",
         example=Evidence(text="usage: deploy [-h]\ndeploy: error: unrecognized arguments: -q", phase=Phase.TOOL, exit_code=2),
         phase=_TOOL,
         output_has=(
@@ -205,7 +205,7 @@ WORDS: Final = (
     ClassifyRule(
         id="test-import",
         kind=Kind.TEST_FAILURE,
-        why="A test run broke before its first test.",
+        why="A test run failed before its first test.",
         example=Evidence(text="ERROR collecting tests/test_a.py\nImportError while importing test module", phase=Phase.TOOL, exit_code=2),
         phase=_TOOL,
         output_has=("while importing test module", "error collecting"),
@@ -213,7 +213,7 @@ WORDS: Final = (
     ClassifyRule(
         id="not-there",
         kind=Kind.NOT_FOUND,
-        why="The system's own words for a file, command, module, package or version that is not there.",
+        why="The system's message for a file, command, module, package or version that does not exist.",
         example=Evidence(text="cat: notes.txt: No such file or directory", phase=Phase.TOOL, exit_code=1),
         exit_code=(127,),
         exception=("FileNotFoundError", "ModuleNotFoundError", "NoSuchKey", "NoSuchBucket"),
@@ -231,7 +231,7 @@ WORDS: Final = (
     ClassifyRule(
         id="json-cut",
         kind=Kind.OUTPUT_LIMIT,
-        why="JSON that ends in the middle of a string: the answer was cut.",
+        why="The JSON ends inside a string: the response was truncated.",
         example=Evidence(text="invalid JSON: Unterminated string in JSON at position 90000", phase=Phase.RESULT),
         phase=(Phase.RESULT,),
         message_has=("unterminated string in json", "unterminated string starting at", "unexpected end of json"),
@@ -240,7 +240,7 @@ WORDS: Final = (
         id="not-json",
         kind=Kind.MALFORMED_OUTPUT,
         retryable=True,
-        why="Output that does not parse, or does not fit its schema; a new sample may.",
+        why="The output does not parse or does not match its schema; a new sample may.",
         example=Evidence(exceptions=("json.decoder.JSONDecodeError", "ValueError"), text="Expecting value: line 1 column 1 (char 0)"),
         exception=("JSONDecodeError", "ValidationError", "JSONSchemaValidationError"),
         code=("json_invalid",),
@@ -252,7 +252,7 @@ WORDS: Final = (
         id="prose-for-json",
         kind=Kind.MALFORMED_OUTPUT,
         retryable=True,
-        why="JSON was wanted; it came with words around it, or with parts left out.",
+        why="JSON was required; the response has text around it, or omits parts.",
         example=Evidence(text='Here is the JSON:\n{"data": [1, ...]}', phase=Phase.RESULT),
         phase=(Phase.RESULT,),
         message_has=("^here is * json", "^heres * json", "^sure heres", "^json"),
@@ -261,7 +261,7 @@ WORDS: Final = (
     ClassifyRule(
         id="program-broke",
         kind=Kind.TOOL_ERROR,
-        why="The program or script itself is wrong, or ended badly: the same run ends the same way.",
+        why="The program or script has a bug or crashed; the same run fails the same way.",
         example=Evidence(text="Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nNameError: name 'x' is not defined", phase=Phase.TOOL, exit_code=1),
         exception=(
             "NameError", "TypeError", "ValueError", "AttributeError", "KeyError", "IndexError", "SyntaxError", "IndentationError", "TabError", "ZeroDivisionError",
@@ -273,7 +273,7 @@ WORDS: Final = (
     ClassifyRule(
         id="bug",
         kind=Kind.TOOL_ERROR,
-        why="A mistake in a program, wherever it shows: the same run ends the same way.",
+        why="An exception that indicates a bug in a program; the same run fails the same way.",
         example=Evidence(exceptions=("AttributeError",), text="'str' object has no attribute 'get'"),
         exception=(
             "TypeError", "AttributeError", "NameError", "UnboundLocalError", "IndexError", "SyntaxError", "IndentationError",
@@ -283,7 +283,7 @@ WORDS: Final = (
     ClassifyRule(
         id="tool-said-no",
         kind=Kind.TOOL_ERROR,
-        why="A tool's own words for work that could not be done as asked.",
+        why="The tool reports that it could not perform the operation.",
         example=Evidence(text="CONFLICT (content): Merge conflict in a.md", phase=Phase.TOOL, exit_code=1),
         phase=_TOOL,
         output_has=(
@@ -295,7 +295,7 @@ WORDS: Final = (
     ClassifyRule(
         id="tool-complained",
         kind=Kind.TOOL_ERROR,
-        why="A tool says that something failed, and nothing else we know.",
+        why="The tool's output mentions an error, but matches no more specific rule.",
         example=Evidence(text="run 7 errored: too many values", phase=Phase.TOOL),
         phase=_TOOL,
         output_has=("error", "errors", "errored", "exception", "failed", "failure"),
@@ -303,7 +303,7 @@ WORDS: Final = (
     ClassifyRule(
         id="tool-failed",
         kind=Kind.TOOL_ERROR,
-        why="A command ended with an error and said nothing we know.",
+        why="The command exited with an error code, and its output matches no rule.",
         example=Evidence(text="boom", phase=Phase.TOOL, exit_code=3),
         phase=_TOOL,
         exit_code=(*(code for code in range(1, 256) if code not in {124, 127, 130, 137}), -6, -11, -4, -8, -7),
