@@ -50,8 +50,8 @@ class Suspicious:
         self.said: list[ResponseView] = []
         self.bad = ""
 
-    def asked(self, passing: RequestView) -> DetectorResult | None:
-        self.seen.append(passing)
+    def on_request(self, request: RequestView) -> DetectorResult | None:
+        self.seen.append(request)
         if len(self.seen) == 4:
             raise RuntimeError("broken")
         loop = Evidence(text="the same call three times", finding=Kind.LOOP_DETECTED, repeats=3)
@@ -62,8 +62,8 @@ class Suspicious:
             None,
         )[len(self.seen) - 1]
 
-    def answered(self, passing: RequestView, answer: ResponseView) -> DetectorResult | None:
-        self.said.append(answer)
+    def on_response(self, request: RequestView, response: ResponseView) -> DetectorResult | None:
+        self.said.append(response)
         return DetectorResult(Evidence(text=self.bad, finding=Kind.LOOP_DETECTED)) if self.bad else None
 
 
@@ -82,7 +82,7 @@ def test_what_a_detector_finds(wire: str) -> None:
         assert "the same call three times" in got.json()["error"]["message"]
         assert (behind.attempts, got.headers["x-should-retry"]) == (2, "false")
         assert client.post(path, json=body).status_code == 200
-        assert any("a detector broke" in words for words in behind.words)
+        assert any("detector failed" in words for words in behind.words)
         assert {passing.wire for passing in detector.seen} == {wire}
 
 

@@ -55,11 +55,11 @@ def test_what_people_set_holds(tmp_path: Path) -> None:
         assert spent_in_month(journal, time.time()) == {"site": pytest.approx(0.04)}
         put_setting(journal, "budgets", {"projects": {"site": 0.04}, "monthly": 10.0}, "ada")
         assert session_left(journal, "s", time.time()) == pytest.approx(0.0)
-        wait_until(lambda: behind.gateway.costs.allowance.projects)
+        wait_until(lambda: behind.gateway.ledger.limits.projects)
         with pytest.raises(anthropic.RateLimitError, match="project is spent"):
             asked(behind)
         put_setting(journal, "budgets", {"projects": {}, "monthly": 10.0}, "ada")
-        wait_until(lambda: not behind.gateway.costs.allowance.projects)
+        wait_until(lambda: not behind.gateway.ledger.limits.projects)
         assert asked(behind) == WHOLE
 
 
@@ -72,7 +72,7 @@ def test_a_keys_dollars_outlive_the_process(tmp_path: Path) -> None:
             client = anthropic.Anthropic(base_url=behind.url, api_key=key, max_retries=0)
             for _ in range(attempts):
                 messages(client, stream=False)
-            with pytest.raises(anthropic.RateLimitError, match="of this key are spent"):
+            with pytest.raises(anthropic.RateLimitError, match="for this key is spent"):
                 messages(client, stream=False)
             client.close()
             assert behind.attempts == attempts

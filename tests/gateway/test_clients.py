@@ -37,7 +37,7 @@ def test_a_client_that_leaves_takes_its_attempt_along(wire: str) -> None:
             next(answer.iter_bytes())
         until(lambda: behind.lab.calls[0].ended == "left")
         assert behind.lab.calls[0].tokens < 40
-        until(lambda: behind.gateway.running == 0)
+        until(lambda: behind.gateway.active_requests == 0)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -46,7 +46,7 @@ def test_a_client_that_leaves_before_there_is_an_answer(wire: str) -> None:
     with Behind([{"fault": "slow", "seconds": 60}], timeouts={"headers": 90.0, "total": 90.0}) as behind:
         for calls, stream in enumerate((False, True), 1):
             leave_after(behind, wire, calls, stream=stream)
-            until(lambda: behind.gateway.running == 0)
+            until(lambda: behind.gateway.active_requests == 0)
         until(lambda: [call.ended for call in behind.lab.calls] == ["left", "left"])
 
 
@@ -56,7 +56,7 @@ def test_a_client_that_leaves_while_it_waits(wire: str) -> None:
     rule = {"fault": "rate_limit", "retry_after": 20}
     with Behind([rule]) as behind:
         leave_after(behind, wire, 1, stream=False)
-        until(lambda: behind.gateway.running == 0)
+        until(lambda: behind.gateway.active_requests == 0)
         assert behind.attempts == 1
 
 
@@ -148,10 +148,10 @@ def test_settings_are_read_again() -> None:
         with pytest.raises(anthropic.NotFoundError):
             ask(behind, "messages", stream=False)
         behind.policy_table["models"] = ["small", "large"]
-        assert behind.served.read_again(behind.settings)
+        assert behind.served.reload_settings(behind.settings)
         assert ask(behind, "messages", stream=False).text == WHOLE
-        assert not behind.served.read_again(lambda: behind.settings(port=-1))
-        assert any("the old settings stay" in words for words in behind.words)
+        assert not behind.served.reload_settings(lambda: behind.settings(port=-1))
+        assert any("settings not reloaded" in words for words in behind.words)
         assert ask(behind, "messages", stream=False).text == WHOLE
 
 
@@ -178,7 +178,7 @@ def test_a_resend_joins_what_is_running(wire: str, stream: bool) -> None:
     with Behind([{"fault": "slow", "seconds": 600}], timeouts={"headers": 900.0, "total": 900.0}) as behind:
         tasks = [Resending(behind, wire, stream=stream, count=count) for count in (0, 1)]
         tasks[0].start()
-        until(lambda: len(behind.gateway.joining) == 1)  # after a moment: what is over sooner nobody sends again
+        until(lambda: len(behind.gateway.in_flight) == 1)  # after a moment: what is over sooner nobody sends again
         tasks[1].start()
         until(lambda: behind.gateway.metrics.counts["rung_joined_total", ""] == 1)
         until(lambda: behind.attempts == 1)
@@ -186,7 +186,7 @@ def test_a_resend_joins_what_is_running(wire: str, stream: bool) -> None:
         assert behind.lab.calls[0].ended != "left"
         tasks[1].leave()
         until(lambda: behind.lab.calls[0].ended == "left")
-        until(lambda: behind.gateway.running == 0)
+        until(lambda: behind.gateway.active_requests == 0)
 
 
 class Resending:
@@ -227,7 +227,7 @@ def test_both_get_the_answer() -> None:
             for one in clients
         ]
         work[0].start()
-        until(lambda: len(behind.gateway.joining) == 1)
+        until(lambda: len(behind.gateway.in_flight) == 1)
         work[1].start()
         for one in work:
             one.join()

@@ -15,7 +15,7 @@ import uvloop
 from rung.core.classify.classifier import classify
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.gateway.http.pool import ConnectionPool, Origin, joined
+from rung.gateway.http.pool import ConnectionPool, Origin, join_path
 from rung.gateway.http.port import read_body
 from rung.gateway.settings import UpstreamSettings, settings_from
 
@@ -231,7 +231,7 @@ def test_nobody_there() -> None:
 
     async def work(pool: ConnectionPool, _: UpstreamSettings) -> None:
         nowhere = UpstreamSettings(name="nowhere", wire="openai", url="http://127.0.0.1:9")
-        with pytest.raises(AttemptError, match="nowhere cannot be reached") as caught:
+        with pytest.raises(AttemptError, match="cannot connect to upstream nowhere") as caught:
             await ask(pool, nowhere)
         assert classify(caught.value.evidence).kind is Kind.NETWORK
 
@@ -276,7 +276,7 @@ def test_who_leaves_is_not_waited_for() -> None:
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         response = await pool.send(there, "GET", "/", HEADERS, b"")
-        assert await response.piece() == b"hello"
+        assert await response.read_chunk() == b"hello"
         response.close()
         await asyncio.wait_for(left.wait(), 1)
 
@@ -314,7 +314,7 @@ def test_where_a_url_leads(url: str, head: bytes, path: str) -> None:
     """The host is named as it is reached, and /v1 stands in the path once."""
     origin = Origin(url)
     assert origin.head == head
-    assert joined(origin.path, "/v1/messages") == path
+    assert join_path(origin.path, "/v1/messages") == path
 
 
 def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

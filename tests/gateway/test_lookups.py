@@ -27,7 +27,7 @@ def test_a_count_nobody_can_make_is_an_error() -> None:
     """Where the upstream is down there is no number at all: an error in the wire's shape, not to be tried again."""
     with Behind() as behind, behind.http() as client:
         nowhere = {"anthropic": "http://127.0.0.1:9", "openai": "http://127.0.0.1:9"}
-        assert behind.served.read_again(lambda: behind.settings(**nowhere))
+        assert behind.served.reload_settings(lambda: behind.settings(**nowhere))
         got = client.post("/v1/messages/count_tokens", json=COUNT)
         assert got.status_code == 502
         assert got.json()["type"] == "error"
@@ -40,11 +40,11 @@ def test_models_where_the_upstream_has_none() -> None:
     with Behind(policy=BOTH) as behind:
         assert [model.id for model in behind.gpt().models.list()]
         nowhere = {"anthropic": "http://127.0.0.1:9", "openai": "http://127.0.0.1:9"}
-        assert behind.served.read_again(lambda: behind.settings(**nowhere))
+        assert behind.served.reload_settings(lambda: behind.settings(**nowhere))
         assert [model.id for model in behind.gpt().models.list()] == ["small", "large"]
         assert [model.id for model in behind.claude().models.list()] == ["small", "large"]
         assert behind.gpt().models.retrieve("large").id == "large"
-        with pytest.raises(openai.NotFoundError, match="there are small, large"):
+        with pytest.raises(openai.NotFoundError, match="available: small, large"):
             behind.gpt().models.retrieve("huge")
         assert behind.http().head("/").status_code == 200
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rung
 from rung.core.domain.errors import ConfigError
 from rung.detectors.loop_settings import LoopSettings
-from rung.gateway.conversation_steps import STEPS, ConversationStep, steps
+from rung.gateway.conversation_steps import MAX_STEPS, ConversationStep, recent_steps
 from rung.gateway.detector_port import RequestView
 from rung.gateway.loop_guard import LoopGuard
 from tests.gateway.behind import ASK, CHAT_TOOL, RESPONSES_TOOL, TOOL, WIRES, Behind
@@ -174,7 +174,7 @@ def test_a_person_ends_the_streak() -> None:
         },
     ]
     told = [*ASK, *step * 3, {"role": "user", "content": "go on"}, *step]
-    assert steps("messages", {"messages": told}) == ([ConversationStep("look", {"at": "x"}, "no", False)], 1)
+    assert recent_steps("messages", {"messages": told}) == ([ConversationStep("look", {"at": "x"}, "no", False)], 1)
 
 
 JSON = st.recursive(
@@ -196,8 +196,8 @@ JSON = st.recursive(
 @settings(max_examples=60, deadline=None)
 def test_any_body_can_be_read(wire: str, said: Any) -> None:
     """Whatever a client sends, reading it neither breaks nor grows."""
-    found, new = steps(wire, {"messages": said, "input": said})
-    assert len(found) <= 4 * STEPS
+    found, new = recent_steps(wire, {"messages": said, "input": said})
+    assert len(found) <= 4 * MAX_STEPS
     assert new >= 0
 
 
@@ -210,6 +210,6 @@ def test_calls_made_at_once_are_told_once() -> None:
         calls = [{"type": "tool_use", "id": f"{turn}{n}", "name": "look", "input": {"at": "x"}} for n in range(2)]
         results = [{"type": "tool_result", "tool_use_id": call["id"], "content": FAILED} for call in calls]
         told += [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
-        notice = guard.asked(RequestView("s", "", "messages", "m", {"messages": told}, rung.policy("call")))
+        notice = guard.on_request(RequestView("s", "", "messages", "m", {"messages": told}, rung.policy("call")))
         heard.append("" if notice is None else notice.nudge[:5])
     assert heard == ["", "STOP ", "STILL", "THE E"]

@@ -42,7 +42,7 @@ class Received:
     def ended(self) -> bool:
         return not self._left
 
-    async def piece(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         await asyncio.sleep(0)
         return self._left.pop(0) if self._left else b""
 
@@ -89,11 +89,11 @@ def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
             upstream=gateway.settings.of_wire("anthropic")[0],
             target="/v1/messages",
             headers={b"x-api-key": b"k"},
-            passed=[(b"x-api-key", b"k")],
+            upstream_headers=[(b"x-api-key", b"k")],
             body=json.dumps(BODY).encode(),
             model="small",
         )
-        await handle(gateway, gateway.exchange(call, send))
+        await handle(gateway, gateway.new_proxied_call(call, send))
         await gateway.close()
         return gateway
 
