@@ -29,14 +29,14 @@ EPILOG = """\b
   rung lab test --fault cut:after=10 --fault overloaded --repeat 2 -- my-agent --print "say something"
 
 \b
-survived  the whole answer, as if nothing had happened
-told      no answer, said so, and nothing else could have been done
-unmet     the fault never struck: it needs a stream, or tools
-failed    no answer, said so, where another try would have helped
-hung      had to be ended after --max-seconds
-wrong     said that all was well (exit code), and it was not"""
+survived        complete answer, as without the fault
+reported        no answer, reported as an error; no recovery was possible
+not_triggered   the fault needs a stream or tools, and the command used none
+failed          no answer, reported as an error; a retry would have helped
+hung            killed after --max-seconds
+silently_wrong  successful exit code with an incomplete answer"""
 OTHER_KEYS: Final = ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # would go before the lab's own
-COLOURS: Final = {"survived": "green", "told": "green", "failed": "yellow", "hung": "red", "wrong": "red"}
+COLOURS: Final = {"survived": "green", "reported": "green", "failed": "yellow", "hung": "red", "silently_wrong": "red"}
 GRACE: Final = 5.0  # seconds for what a killed command still holds
 
 
@@ -72,7 +72,7 @@ GRACE: Final = 5.0  # seconds for what a killed command still holds
     help="Text that a complete answer contains (default: the answer without faults).",
 )
 @click.option("--script", metavar="FILE", help="Lab script with answers, models and limits; its faults are ignored.")
-@click.option("--strict", is_flag=True, help="Exit 1 unless every fault was survived, told or unmet.")
+@click.option("--strict", is_flag=True, help="Exit 1 unless every fault was survived, reported or not_triggered.")
 @as_json
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND once without faults, then once for each, and print what it survived.
@@ -81,13 +81,13 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     output.
     """
     from rung.testing.provider import Lab
-    from rung.testing.provider.fault_report import GOOD, TRIED, judge, rule_for
+    from rung.testing.provider.fault_report import ACCEPTABLE_VERDICTS, TESTED_FAULTS, judge, rule_for
     from rung.testing.provider.faults import FAULTS
     from rung.testing.provider.script import read_script
 
     base = read_script(options["script"]) if options["script"] else {}
     base = {key: value for key, value in base.items() if key not in {"rules", "rate"}}
-    picked = [_picked(words, FAULTS) for words in options["faults"]] or [(name, {}) for name in TRIED]
+    picked = [_picked(words, FAULTS) for words in options["faults"]] or [(name, {}) for name in TESTED_FAULTS]
     rules = [rule_for(name, given, options["times"]) for name, given in picked]
     given = "" if sys.stdin.isatty() else sys.stdin.read()
     rows = []
@@ -102,16 +102,16 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
             lab.use({**base, "rules": [rule]})
             run = _run(command_line, lab, given, options["seconds"])
             fault = FAULTS[rule["fault"]]
-            struck = bool(lab.records.faults)
-            row = judge(fault, run, usual, struck=struck, attempts=lab.attempts, expect=options["expect"])
+            triggered = bool(lab.records.faults)
+            row = judge(fault, run, usual, triggered=triggered, attempts=lab.attempts, expect=options["expect"])
             rows.append(row)
             if not options["as_json"]:
                 _print_row(row)
     if options["as_json"]:
-        print_json({"command": list(command_line), "faults": [row.table() for row in rows]})
+        print_json({"command": list(command_line), "faults": [row.to_dict() for row in rows]})
     else:
         click.echo(", ".join(f"{verdict} {count}" for verdict, count in _totals(rows)))
-    if options["strict"] and any(row.verdict not in GOOD for row in rows):
+    if options["strict"] and any(row.verdict not in ACCEPTABLE_VERDICTS for row in rows):
         sys.exit(1)
 
 
@@ -187,11 +187,11 @@ def _ended(child: subprocess.Popen[bytes]) -> bytes:
 
 def _print_head(usual: FaultRun, lab: Lab) -> None:
     click.echo(f"without faults: {count(lab.attempts, 'attempt')}, {usual.seconds:.1f} s")
-    click.echo(f"{'fault':<16} {'verdict':<9} {'exit':>4}  {'answer':<16} {'attempts':>8} {'seconds':>8}")
+    click.echo(f"{'fault':<16} {'verdict':<14} {'exit':>4}  {'answer':<16} {'attempts':>8} {'seconds':>8}")
 
 
 def _print_row(row: FaultReport) -> None:
-    verdict = click.style(f"{row.verdict:<9}", fg=COLOURS.get(row.verdict))
+    verdict = click.style(f"{row.verdict:<14}", fg=COLOURS.get(row.verdict))
     code = "-" if row.exit_code is None else row.exit_code
     click.echo(f"{row.fault:<16} {verdict} {code:>4}  {row.answer:<16} {row.attempts:>8} {row.seconds:>8.1f}")
 
