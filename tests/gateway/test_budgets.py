@@ -1,4 +1,4 @@
-"""Budgets outlive the process, are those the service shows, and stand before every hand-over."""
+"""Budgets survive a restart, match the service, and limit fallbacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def asked(behind: Behind, session: str = "s", **more: Any) -> str:
 
 
 def test_a_budget_outlives_its_process(tmp_path: Path) -> None:
-    """What a session has spent is spent after a restart, too; what was told before is not told again."""
+    """A session's spend survives a restart; alerts are not repeated."""
     with Behind(budgets={"session": 0.05}, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
         assert asked(behind) == WHOLE
         assert any("75 % of $0.05" in words for words in behind.words)
@@ -47,7 +47,7 @@ def test_a_budget_outlives_its_process(tmp_path: Path) -> None:
 
 
 def test_what_people_set_holds(tmp_path: Path) -> None:
-    """A budget set in the service holds here, over the same numbers that it shows."""
+    """A budget set in the service applies to the gateway, with the service's numbers."""
     journal = rung.journal(tmp_path / "j.db")
     with Behind(prices=PRICES, journal=journal) as behind:
         asked(behind)
@@ -64,7 +64,7 @@ def test_what_people_set_holds(tmp_path: Path) -> None:
 
 
 def test_a_keys_dollars_outlive_the_process(tmp_path: Path) -> None:
-    """What was spent with a key is spent after a restart."""
+    """A key's spend survives a restart."""
     key, digest = new_key()
     keys = [{"hash": digest, "dollars": 0.05}]
     for attempts in (2, 0):
@@ -79,7 +79,7 @@ def test_a_keys_dollars_outlive_the_process(tmp_path: Path) -> None:
 
 
 def test_an_order_is_obeyed_while_it_waits(tmp_path: Path) -> None:
-    """A session put on another model while its call waits to be repeated: the wait ends, the other model answers."""
+    """Moving a session to another model ends the wait before a retry, and the other model answers."""
     journal = rung.journal(tmp_path / "j.db")
     rules = [{"fault": "rate_limit", "model": "small", "retry_after": 30}]
     with Behind(rules, journal=journal, policy={"models": ["small", "large"]}) as behind:
@@ -96,7 +96,7 @@ def test_an_order_is_obeyed_while_it_waits(tmp_path: Path) -> None:
 
 
 def test_what_is_not_written_down_is_paid_all_the_same(tmp_path: Path) -> None:
-    """Of calls beyond journaled_per_second only the cost is written down, and all of it."""
+    """Calls beyond journaled_per_second only have their cost journaled, without loss."""
     with Behind(prices=PRICES, journal=rung.journal(tmp_path / "j.db"), journaled_per_second=1) as behind:
         for _ in range(4):
             asked(behind)

@@ -1,4 +1,4 @@
-"""Keys that are given out: each limit of one is refused to a real client, in its own words, before anything is asked."""
+"""Gateway keys: each limit of a key is enforced for real clients before any upstream request."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CLIENTS = pytest.mark.parametrize("client", [claude, gpt, codex])
 def test_what_a_key_is_not_for(
     client: Callable[[Behind, str], Any], row: dict[str, Any], key: str, status: int, words: str
 ) -> None:
-    """A key that is wrong, revoked, too old, for another model or spent is refused; the upstream hears nothing of it."""
+    """An unknown, revoked, expired, restricted or exhausted key is rejected without an upstream request."""
     with Behind(keys=[{"hash": DIGEST, **row}]) as behind:
         with pytest.raises(Refused, match=words) as caught:
             client(behind, key)
@@ -64,7 +64,7 @@ def test_what_a_key_is_not_for(
 
 @CLIENTS
 def test_a_good_key(client: Callable[[Behind, str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a good key the upstream gets the key that is held here, never this one."""
+    """With a valid key, the upstream gets the gateway's key and never the client's."""
     monkeypatch.setenv("HELD", "sk-held")
     with Behind() as behind:
         held = {wire: {"wire": wire, "url": behind.lab.url, "key_env": "HELD"} for wire in ("anthropic", "openai")}
@@ -77,7 +77,7 @@ def test_a_good_key(client: Callable[[Behind, str], Any], monkeypatch: pytest.Mo
 
 
 def test_keys_end_while_it_runs() -> None:
-    """A key that is taken out of the file, or spends its last dollar, is refused from the next call on."""
+    """A key that is removed from the file, or exhausts its budget, is rejected from the next call on."""
     with Behind(keys=[{"hash": DIGEST, "dollars": 0.05}], prices=PRICES) as behind:
         claude(behind, KEY)
         claude(behind, KEY)
@@ -90,7 +90,7 @@ def test_keys_end_while_it_runs() -> None:
 
 
 def test_without_a_key() -> None:
-    """Who brings none is told that one is wanted; health is for everybody."""
+    """A request without a key is rejected; health checks need no key."""
     with Behind(keys=[{"hash": DIGEST}]) as behind, behind.http() as client:
         for path in ("/v1/messages", "/v1/chat/completions", "/v1/responses"):
             got = client.post(path, json={"model": "small", "messages": ASK})
