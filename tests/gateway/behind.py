@@ -64,8 +64,8 @@ class Behind:
         self._settings = settings
         self._journal = journal
         self._detectors = detectors
-        self._told = threading.Event()
-        self.words: list[str] = []
+        self._started = threading.Event()
+        self.log_lines: list[str] = []
         self._clients: list[Any] = []
         self.served: RunningGateway
 
@@ -83,10 +83,10 @@ class Behind:
 
     def __enter__(self) -> Self:
         self.lab.__enter__()
-        self.served = RunningGateway(self.settings(), self._journal, self._tell, self._detectors)
+        self.served = RunningGateway(self.settings(), self._journal, self._log, self._detectors)
         self.thread = threading.Thread(target=lambda: uvloop.run(self.served.run()), daemon=True)
         self.thread.start()
-        assert self._told.wait(LONG)
+        assert self._started.wait(LONG)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,9 +97,9 @@ class Behind:
         assert not self.thread.is_alive()
         self.lab.__exit__()
 
-    def _tell(self, words: str) -> None:
-        self.words.append(words)
-        self._told.set()
+    def _log(self, line: str) -> None:
+        self.log_lines.append(line)
+        self._started.set()
 
     @property
     def url(self) -> str:

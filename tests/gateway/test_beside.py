@@ -46,13 +46,13 @@ class Suspicious:
     """Detector that warns on request 1, nudges on request 2, reports a loop on request 3 and raises on request 4."""
 
     def __init__(self) -> None:
-        self.seen: list[RequestView] = []
-        self.said: list[ResponseView] = []
+        self.requests: list[RequestView] = []
+        self.responses: list[ResponseView] = []
         self.bad = ""
 
     def on_request(self, request: RequestView) -> DetectorResult | None:
-        self.seen.append(request)
-        if len(self.seen) == 4:
+        self.requests.append(request)
+        if len(self.requests) == 4:
             raise RuntimeError("broken")
         loop = Evidence(text="the same call three times", finding=Kind.LOOP_DETECTED, repeats=3)
         return (
@@ -60,10 +60,10 @@ class Suspicious:
             DetectorResult(nudge="try another way"),
             DetectorResult(loop),
             None,
-        )[len(self.seen) - 1]
+        )[len(self.requests) - 1]
 
     def on_response(self, request: RequestView, response: ResponseView) -> DetectorResult | None:
-        self.said.append(response)
+        self.responses.append(response)
         return DetectorResult(Evidence(text=self.bad, finding=Kind.LOOP_DETECTED)) if self.bad else None
 
 
@@ -82,8 +82,8 @@ def test_what_a_detector_finds(wire: str) -> None:
         assert "the same call three times" in got.json()["error"]["message"]
         assert (behind.attempts, got.headers["x-should-retry"]) == (2, "false")
         assert client.post(path, json=body).status_code == 200
-        assert any("detector failed" in words for words in behind.words)
-        assert {passing.wire for passing in detector.seen} == {wire}
+        assert any("detector failed" in line for line in behind.log_lines)
+        assert {passing.wire for passing in detector.requests} == {wire}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -93,7 +93,7 @@ def test_what_a_detector_finds_in_an_answer(wire: str, stream: bool) -> None:
     detector = Suspicious()
     with Behind(detectors=(detector,), turns=[{"tool": "look", "input": {"at": "it"}}]) as behind:
         ask(behind, wire, stream=stream, tools=True)
-        assert detector.said[0].calls == [("look", {"at": "it"})]
+        assert detector.responses[0].calls == [("look", {"at": "it"})]
         detector.bad = "chanting"
         with pytest.raises((anthropic.APIError, openai.APIError), match="chanting"):
             ask(behind, wire, stream=stream)

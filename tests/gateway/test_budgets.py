@@ -32,11 +32,11 @@ def test_a_budget_outlives_its_process(tmp_path: Path) -> None:
     """A session's spend survives a restart; alerts are not repeated."""
     with Behind(budgets={"session": 0.05}, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
         assert asked(behind) == WHOLE
-        assert any("75 % of $0.05" in words for words in behind.words)
+        assert any("75 % of $0.05" in line for line in behind.log_lines)
     with Behind(budgets={"session": 0.05}, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
         assert asked(behind) == WHOLE  # 4 of 5 cents were spent
-        assert not any("75 %" in words for words in behind.words)
-        assert any("100 %" in words for words in behind.words)
+        assert not any("75 %" in line for line in behind.log_lines)
+        assert any("100 %" in line for line in behind.log_lines)
         with pytest.raises(anthropic.RateLimitError, match="spend limit"):
             asked(behind)
         assert behind.attempts == 1

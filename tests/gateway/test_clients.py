@@ -100,7 +100,7 @@ def test_a_budget_pauses() -> None:
         with pytest.raises(anthropic.RateLimitError, match="spend limit"):
             messages(client, stream=False)
         assert behind.attempts == 2
-        assert any("75 %" in words for words in behind.words)
+        assert any("75 %" in line for line in behind.log_lines)
         messages(behind.claude(default_headers={"x-rung-session": "t"}), stream=False)
 
 
@@ -151,7 +151,7 @@ def test_settings_are_read_again() -> None:
         assert behind.served.reload_settings(behind.settings)
         assert ask(behind, "messages", stream=False).text == WHOLE
         assert not behind.served.reload_settings(lambda: behind.settings(port=-1))
-        assert any("settings not reloaded" in words for words in behind.words)
+        assert any("settings not reloaded" in line for line in behind.log_lines)
         assert ask(behind, "messages", stream=False).text == WHOLE
 
 

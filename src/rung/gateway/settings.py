@@ -66,10 +66,10 @@ class UpstreamSettings:
     """One upstream: `[gateway.upstreams.NAME]`."""
 
     name: str
-    wire: str = setting(one_of(WIRES), "API that it speaks.")
+    wire: str = setting(one_of(WIRES), "API of the upstream.")
     url: str = setting(_URL, "Base URL.")
     key_env: str = setting(
-        ANY_TEXT, "Environment variable with its key. Empty: the client's key is passed on.", default=""
+        ANY_TEXT, "Environment variable with the upstream's key. Empty: the client's key is passed on.", default=""
     )
 
 
@@ -94,7 +94,7 @@ class SizeLimits:
     """Limits on inbound requests and shutdown: `[gateway.limits]`."""
 
     body: int = setting(COUNT, "Largest request body, in bytes.", default=64 * 1024 * 1024)
-    concurrency: int = setting(COUNT, "Requests at once.", default=1_000)
+    concurrency: int = setting(COUNT, "Requests in flight at once.", default=1_000)
     receive: float = setting(SECONDS, "Time limit for receiving a request.", default=30.0)
     drain: float = setting(SECONDS, "Time to finish open requests on shutdown.", default=30.0)
 
@@ -107,17 +107,19 @@ class GatewayKey:
         Type("64 hex digits, as `rung gateway new-key` prints them", _is_hash), "SHA-256 of the key, in hex."
     )
     name: str = setting(ANY_TEXT, "Name of the key.", default="")
-    project: str = setting(ANY_TEXT, "Project that it pays for.", default="")
+    project: str = setting(ANY_TEXT, "Project that the key's requests count for.", default="")
     models: tuple[str, ...] = setting(
         Type(
             "a list of models", lambda value: isinstance(value, list | tuple), lambda value, _: tuple(map(str, value))
         ),
-        "Models it may use. Empty: all.",
+        "Models that the key may use. Empty: all.",
         default=(),
     )
-    dollars: float | None = setting(optional(DOLLARS), "Most it may spend.", default=None)
-    expires: str = setting(Type("a date", parse=lambda value, _: str(value)), "Last day it is valid.", default="")
-    revoked: bool = setting(FLAG, "Whether it is revoked.", default=False)
+    dollars: float | None = setting(optional(DOLLARS), "Spend limit of the key in US dollars.", default=None)
+    expires: str = setting(
+        Type("a date", parse=lambda value, _: str(value)), "Last day on which the key is valid.", default=""
+    )
+    revoked: bool = setting(FLAG, "Whether the key is revoked.", default=False)
 
 
 @settings
@@ -149,22 +151,22 @@ class GatewaySettings:
     timeouts: TimeoutSettings = setting(
         table_of(TimeoutSettings), "Time limits of one upstream request.", default_factory=TimeoutSettings
     )
-    limits: SizeLimits = setting(table_of(SizeLimits), "What the gateway accepts.", default_factory=SizeLimits)
+    limits: SizeLimits = setting(
+        table_of(SizeLimits), "Limits on inbound requests and shutdown.", default_factory=SizeLimits
+    )
     budgets: SpendLimits = setting(table_of(SpendLimits), "Spend limits in US dollars.", default_factory=SpendLimits)
-    keys: tuple[GatewayKey, ...] = setting(rows_of(GatewayKey), "Keys given out.", default=())
+    keys: tuple[GatewayKey, ...] = setting(rows_of(GatewayKey), "Issued keys.", default=())
     buffer_tool_calls: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
     header_hold_seconds: float = setting(
         SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0
     )
     intentional_max_tokens: int = setting(
-        WHOLE, "A `max_tokens` up to this is intended: an answer cut at it is not resumed.", default=256
+        WHOLE, "A `max_tokens` up to this is intentional: an answer that ends at it is not resumed.", default=256
     )
     summary_model: str = setting(
         ANY_TEXT, "Model that summarises what cheaper compaction cannot fit. Empty: none.", default=""
     )
-    sticky_seconds: float = setting(
-        SECONDS, "How long a session stays on the model it was handed over to.", default=3_600.0
-    )
+    sticky_seconds: float = setting(SECONDS, "How long a session stays on its fallback model.", default=3_600.0)
     journaled_per_second: int = setting(
         WHOLE, "Successful calls journaled per second; more are only counted. Failures are all journaled.", default=100
     )
