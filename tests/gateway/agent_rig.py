@@ -1,8 +1,8 @@
-"""A real coding agent behind the gateway, before a lab that fails: run as a program, told on stdin.
+"""Runs a real coding agent behind a gateway and a lab with faults; a program that reads its task from stdin.
 
-Dummy keys, a clean environment, a home of its own, nothing but loopback where the system allows it. The agent's
-own tries are off: what it survives it survives by the gateway. Each of its commands leaves a line in ran.txt, so that
-one that ran twice, or never, is seen.
+The agent gets dummy keys, a clean environment and its own home directory, and only loopback where the system allows
+it. Its own retries are disabled, so that recovery is the gateway's. Each command appends a line to ran.txt, which shows
+commands that ran twice or never.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OTHER = {"claude": "claude-opus-4-5", "codex": "gpt-5"}
 
 
 def claude(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, str]]:
-    """Claude Code, one prompt."""
+    """Run Claude Code with one prompt."""
     more = {} if tries else {"CLAUDE_CODE_MAX_RETRIES": "0"}
     command = [
         str(command_line()), "-p", "do it", "--model", MODEL["claude"], "--allowedTools", "Bash", "--output-format", "json",
@@ -42,7 +42,7 @@ def claude(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, s
 
 
 def codex(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, str]]:
-    """Codex, one prompt; which program is said by RUNG_CODEX."""
+    """Run Codex with one prompt; RUNG_CODEX names the program."""
     home = root / "home" / ".codex"
     home.mkdir(exist_ok=True)
     counts = "" if tries else "request_max_retries = 0\nstream_max_retries = 0\n"
@@ -59,7 +59,7 @@ def codex(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, st
 
 
 def serve(lab: Lab, agent: str) -> RunningGateway:
-    """A gateway in a thread of its own."""
+    """Run a gateway in its own thread."""
     table = {"anthropic": lab.url, "openai": lab.url, "port": 0, "timeouts": TIMEOUTS}
     book = parse_policy_file({"policy": {**POLICY, "models": [MODEL[agent], OTHER[agent]]}})
     up = threading.Event()
@@ -70,7 +70,7 @@ def serve(lab: Lab, agent: str) -> RunningGateway:
 
 
 def answer(agent: str, root: Path, output: str) -> str:
-    """The agent's last words."""
+    """Return the agent's final message."""
     if agent == "codex":
         last = root / "last.txt"
         return last.read_text().strip() if last.exists() else ""
@@ -82,7 +82,7 @@ def answer(agent: str, root: Path, output: str) -> str:
 
 
 def run(told: dict[str, Any]) -> dict[str, Any]:
-    """One task: how it ended, what was run, what the lab was asked."""
+    """Run one task; return how it ended, the commands that ran, and the lab's requests."""
     apart = isolate_network()
     root, agent = Path(told["root"]), told["agent"]
     for name in ("home", "project"):

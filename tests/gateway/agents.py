@@ -1,4 +1,4 @@
-"""Real coding agents and every fault: what one task comes to behind the gateway, each in a process of its own."""
+"""Runs real coding agents under every fault, each in its own process behind the gateway."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOOL = {"claude": ("Bash", "command"), "codex": ("exec_command", "cmd")}
 
 
 class Task(NamedTuple):
-    """What came of a task."""
+    """Result of a task."""
 
     said: str
     ran: list[str]
@@ -31,19 +31,19 @@ class Task(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Is it as if nothing had happened?"""
+        """Return whether the result equals that of a run without faults."""
         return self.said == SAID and self.ran == RAN and self.exit == 0
 
 
 def turns(agent: str) -> list[Any]:
-    """Three commands and a last word."""
+    """Return a script of three commands and a final message."""
     tool, argument = TOOL[agent]
     commands: list[Any] = [{"tool": tool, "input": {argument: f"echo {word} >> ran.txt"}} for word in RAN]
     return [*commands, {"text": SAID}]
 
 
 def rules(agent: str, case: Case | None) -> list[Any]:
-    """Of the requests that are the agent's own every second one fails; or all, or all of its model."""
+    """Return rules that fail every second request of the agent, or all requests, or all of its model."""
     if case is None:
         return []
     told = {**case.told, **({"after": min(case.told["after"], 2)} if "after" in case.told else {})}
@@ -54,7 +54,7 @@ def rules(agent: str, case: Case | None) -> list[Any]:
 
 
 def task(agent: str, root: Path, faults: list[Any], *, gateway: bool = True) -> Task:
-    """Let the agent do it while these faults strike."""
+    """Run the task under these faults."""
     script = {"turns": turns(agent), "rules": faults}
     work = subprocess.run(
         [sys.executable, str(RIG)],
@@ -68,7 +68,7 @@ def task(agent: str, root: Path, faults: list[Any], *, gateway: bool = True) -> 
 
 
 def as_good_as_can_be(name: str, found: Task) -> bool:
-    """Done as without the fault where that can be; else an end that says so, and no command run twice."""
+    """Return whether the task was done if possible, else ended with an error; no command may run twice."""
     if name not in CASES or CASES[name].best == "whole":
         return found.done
     return found.exit >= 0 and len(found.ran) == len(set(found.ran)) and found.said != SAID

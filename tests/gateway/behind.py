@@ -1,4 +1,4 @@
-"""A gateway before a lab, both on loopback, each in a thread of its own."""
+"""Test rig: a gateway in front of a lab, both on loopback, each in its own thread."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from rung.gateway.gateway import Gateway
 
 C = TypeVar("C")
-# Waits short enough for a test, and still waits.
+# Delays that are short enough for tests.
 QUICK = {"retries": 3, "backoff": {"base": 0.02, "cap": 0.1}}
-# Timeouts that no good answer reaches, however busy the machine is; and those for upstreams that hang on purpose.
+# Timeouts that no good response reaches on a busy machine, and timeouts for upstreams that hang on purpose.
 TIMEOUTS = {
     "connect": 60.0,
     "headers": 60.0,
@@ -35,7 +35,7 @@ LONG = 60.0
 
 
 class Behind:
-    """A lab, and a gateway that goes to it."""
+    """A lab, and a gateway that uses it as upstream."""
 
     def __init__(
         self, script: Any = None, *, policy: Any = None, journal: Any = None, detectors: Any = (), **settings: Any
@@ -64,8 +64,8 @@ class Behind:
         self._settings = settings
         self._journal = journal
         self._detectors = detectors
-        self._told = threading.Event()
-        self.words: list[str] = []
+        self._started = threading.Event()
+        self.log_lines: list[str] = []
         self._clients: list[Any] = []
         self.served: RunningGateway
 
@@ -83,10 +83,10 @@ class Behind:
 
     def __enter__(self) -> Self:
         self.lab.__enter__()
-        self.served = RunningGateway(self.settings(), self._journal, self._tell, self._detectors)
+        self.served = RunningGateway(self.settings(), self._journal, self._log, self._detectors)
         self.thread = threading.Thread(target=lambda: uvloop.run(self.served.run()), daemon=True)
         self.thread.start()
-        assert self._told.wait(LONG)
+        assert self._started.wait(LONG)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,9 +97,9 @@ class Behind:
         assert not self.thread.is_alive()
         self.lab.__exit__()
 
-    def _tell(self, words: str) -> None:
-        self.words.append(words)
-        self._told.set()
+    def _log(self, line: str) -> None:
+        self.log_lines.append(line)
+        self._started.set()
 
     @property
     def url(self) -> str:
@@ -146,14 +146,14 @@ RESPONSES_TOOL: Any = {"type": "function", "name": "look", "description": "Look.
 
 
 class Got:
-    """An answer, whatever wire and whichever way it came."""
+    """An answer, independent of API and streaming."""
 
     def __init__(self, text: str, stop: str | None, calls: list[str], usage: int) -> None:
         self.text, self.stop, self.calls, self.usage = text, stop, calls, usage
 
 
 def messages(client: anthropic.Anthropic, *, stream: bool, tools: bool = False, **more: Any) -> Got:
-    """Ask over Anthropic's wire."""
+    """Send a request with Anthropic's Messages API."""
     asked: Any = {
         "model": "small",
         "max_tokens": 4_000,
@@ -172,7 +172,7 @@ def messages(client: anthropic.Anthropic, *, stream: bool, tools: bool = False, 
 
 
 def chat(client: openai.OpenAI, *, stream: bool, tools: bool = False, **more: Any) -> Got:
-    """Ask over OpenAI's chat completions."""
+    """Send a request with OpenAI's Chat Completions API."""
     asked: Any = {
         "model": "small",
         "max_completion_tokens": 4_000,
@@ -196,7 +196,7 @@ def chat(client: openai.OpenAI, *, stream: bool, tools: bool = False, **more: An
 
 
 def responses(client: openai.OpenAI, *, stream: bool, tools: bool = False, **more: Any) -> Got:
-    """Ask over OpenAI's responses."""
+    """Send a request with OpenAI's Responses API."""
     asked: Any = {
         "model": "small",
         "max_output_tokens": 4_000,
@@ -221,7 +221,7 @@ def responses(client: openai.OpenAI, *, stream: bool, tools: bool = False, **mor
 
 
 def ask(behind: Behind, wire: str, **how: Any) -> Got:
-    """Ask over a wire by its name."""
+    """Send a request with the API of this wire."""
     if wire == "messages":
         return messages(behind.claude(), **how)
     return (chat if wire == "chat" else responses)(behind.gpt(), **how)

@@ -1,4 +1,4 @@
-"""The cells of the recovery matrix: every fault of the lab, over each wire, streamed and not, by each kind of client."""
+"""Cells of the recovery matrix: every lab fault, for each API, streamed and unstreamed, with each kind of client."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from tests.gateway.behind import ASK, CHAT_TOOL, RESPONSES_TOOL, TOOL, WHOLE, WI
 from tests.wires.strict import PATHS, ErrorEvent, Malformed, error_of, streamed, whole
 
 TIMEOUT = 10.0
-# Short enough to be measured, long enough that only what is silent runs into them.
+# Short timeouts that only silent upstreams reach.
 TIMEOUTS = {"connect": 2.0, "headers": 2.0, "total": 2.0, "first_token": 2.0, "idle": 1.0, "last_resort_factor": 1.0}
 POLICY = {"models": ["small", "large"], "backoff": {"base": 0.05, "cap": 0.3}}
 DRIVERS = ("sdk", "http")
 
 
 class Case(NamedTuple):
-    """A fault, what it is told, when it strikes, and what the best gateway could make of it."""
+    """A fault, its parameters, when it is triggered, and the best possible result."""
 
     fault: str
     told: dict[str, Any] = {}  # noqa: RUF012  # read only
     strikes: dict[str, Any] = {"request": 1}  # noqa: RUF012  # read only
-    best: str = "whole"  # or error: nothing can help; same: an answer like any other
+    best: str = "whole"  # or "error": not recoverable; "same": passed on unchanged
     tools: bool = False
     streams: tuple[bool, ...] = (False, True)
-    long: bool = False  # a conversation with much to leave out
+    long: bool = False  # a conversation that can be compacted
 
 
 ALWAYS: dict[str, Any] = {}
-_SMALL = {"model": "small"}  # for good, but of one model
+_SMALL = {"model": "small"}  # every request of one model
 _ONLY_STREAM = (True,)
 CASES: dict[str, Case] = {
     **{name: Case(name, {}, ALWAYS, "error") for name in (
@@ -104,9 +104,9 @@ CELLS = [
 
 
 class Found(NamedTuple):
-    """What a request came to."""
+    """Result of a request."""
 
-    got: str  # whole, error, or what else
+    got: str  # "whole", "error", or a description
     attempts: int
     seconds: float
     lost: int = 0
@@ -114,7 +114,7 @@ class Found(NamedTuple):
 
 
 def measure(lab: Lab, base: str, cell: Cell, headers: dict[str, str] | None = None) -> Found:
-    """Ask once, of a lab that fails as the cell says."""
+    """Send one request to a lab with the cell's fault."""
     case = CASES[cell.case]
     lab.use([{"fault": case.fault, **case.told, **case.strikes}], calls=1 if case.tools else 0)
     began = time.perf_counter()
@@ -123,7 +123,7 @@ def measure(lab: Lab, base: str, cell: Cell, headers: dict[str, str] | None = No
 
 
 def as_good_as_can_be(cell: Cell, ours: Found, bare: Found | None) -> bool:
-    """Is it complete where anything could make it so, and else a well-formed error in as many attempts as it takes?"""
+    """Return whether the result is complete if possible, else a well-formed error within the expected attempts."""
     best = CASES[cell.case].best
     if best == "same":
         return bare is None or ours[:2] == bare[:2]
@@ -163,7 +163,7 @@ def _judged(got: Got, case: Case) -> tuple[str, int, int]:
 
 
 def _complete(arguments: str) -> bool:
-    """Are the arguments of a call all there? As JSON, or as the SDK has parsed them."""
+    """Return whether a tool call's arguments are complete, as JSON or as parsed by the SDK."""
     for read in (json.loads, literal_eval):
         try:
             return "at" in read(arguments)
@@ -173,11 +173,11 @@ def _complete(arguments: str) -> bool:
 
 
 class _Error(Exception):
-    """A well-formed error."""
+    """Return whether the body is a well-formed error."""
 
 
 def _conversation(wire: str) -> list[Any]:
-    """A long one, with results that can be left out."""
+    """Return a long conversation with tool results that can be dropped."""
     told: list[Any] = list(ASK)
     for n in range(12):
         long = f"{n} " * 600

@@ -1,6 +1,6 @@
-"""The real Claude Code behind the gateway: a task of several turns comes to the same whatever the provider does.
+"""The real Claude Code behind the gateway: a task of several turns has the same result under every fault.
 
-`make cli-matrix` has every fault, and Codex.
+`make cli-matrix` runs every fault, and Codex.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_claude_code_comes_to_the_same_end(tmp_path: Path) -> None:
-    """With a fault in each of its turns and its own tries off: the same last words, each command run once."""
+    """With a fault in each turn and its own retries disabled, the final message is the same and each command runs once."""
     faults = [
         {"fault": "overloaded", "request": 1},
         {"fault": "bad_arguments", "request": 3},

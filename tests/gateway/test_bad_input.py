@@ -1,4 +1,4 @@
-"""Bad input gets a clear error of the wire's own shape; nothing hangs, nothing leaks."""
+"""Bad input gets a clear error in the API's format; nothing hangs and nothing leaks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD = {"model": "small", "max_tokens": 500, "messages": ASK}
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_what_is_not_json(wire: str) -> None:
-    """What cannot be a request is refused here; what only might be one is the provider's to refuse."""
+    """An invalid body is rejected by the gateway; a body that may be valid is left to the provider."""
     with Behind() as behind, behind.http() as client:
         for body in (b"", b"nonsense", b"[1, 2]", b"\xff\xfe{}", b"null"):
             got = client.post(PATHS[wire], content=body)
@@ -34,7 +34,7 @@ def test_what_is_not_json(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_fifty_megabytes(wire: str) -> None:
-    """A body of 50 MB is the upstream's to refuse, in its words; one above our limit is refused before it has come."""
+    """A 50 MB body reaches the upstream; a body above the gateway's limit is rejected before it is read."""
     with Behind(limits={"body": 60_000_000}, timeouts={"total": 300.0, "headers": 300.0}) as behind:
         key = "input" if wire == "responses" else "messages"
         body = {"model": "small", "max_tokens": 500, key: [*ASK, {"role": "user", "content": "x" * 50_000_000}]}
@@ -54,7 +54,7 @@ def test_fifty_megabytes(wire: str) -> None:
 
 
 def test_wrong_paths() -> None:
-    """A path that nobody has gets the provider's own words; one that is no path at all gets an error."""
+    """An unknown path gets the provider's own error; an invalid path gets an error of the gateway."""
     with Behind() as behind, behind.http() as client:
         for method, path in (("POST", "/v1/nowhere"), ("GET", "/v1/messages"), ("DELETE", "/v1/chat/completions")):
             got = client.request(method, path)
@@ -64,7 +64,7 @@ def test_wrong_paths() -> None:
 
 
 def test_an_absent_key_is_the_providers_to_refuse() -> None:
-    """Where clients' keys are passed on, one that is missing is refused by the provider, in its own words."""
+    """When client keys are passed on, a missing key is rejected by the provider."""
     with Behind({"keys": ["sk-right"]}) as behind, behind.http() as client:
         got = client.post("/v1/messages", json=GOOD)
         assert (got.status_code, got.json()["error"]["type"]) == (401, "authentication_error")
@@ -73,7 +73,7 @@ def test_an_absent_key_is_the_providers_to_refuse() -> None:
 
 
 def test_a_body_that_is_too_large() -> None:
-    """A body above the limit is refused by its length, or as soon as more has come."""
+    """A body above the limit is rejected by its content-length, or once more bytes arrive."""
     with Behind(limits={"body": 10_000}) as behind, behind.http() as client:
         got = client.post("/v1/messages", content=b"{" + b" " * 20_000)
         assert got.status_code == 413
@@ -84,7 +84,7 @@ def test_a_body_that_is_too_large() -> None:
 
 
 def test_a_body_that_never_comes() -> None:
-    """Who sends half a request and waits is answered and let go."""
+    """A client that sends half a request and stalls gets an error, and its connection is closed."""
     with Behind(limits={"receive": 0.3}) as behind, socket.create_connection(("127.0.0.1", behind.served.port)) as slow:
         slow.settimeout(5)
         slow.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
@@ -95,7 +95,7 @@ def test_a_body_that_never_comes() -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_redirect_is_not_followed(wire: str) -> None:
-    """An upstream that sends elsewhere is an error: the client's key goes nowhere else."""
+    """A redirect from an upstream is an error; the client's key is not sent elsewhere."""
     with Lab() as elsewhere, Behind([{"fault": "redirect", "to": elsewhere.url}]) as behind, behind.http() as client:
         got = client.post(PATHS[wire], json={**GOOD, "input": "hi"}, headers={"x-api-key": "secret"})
         assert got.status_code == 502
@@ -107,7 +107,7 @@ def test_a_redirect_is_not_followed(wire: str) -> None:
 
 
 def test_headers_cannot_be_smuggled() -> None:
-    """What comes in a body, a header, a path or a session's name comes out as a header of one line, or not at all."""
+    """Values from a body, header, path or session id never inject header lines."""
     with Behind([{"fault": "model_gone"}]) as behind, behind.http() as client:
         bad = {**GOOD, "model": "a\r\nx-evil: 1"}
         got = client.post("/v1/messages", content=json.dumps(bad))
@@ -128,7 +128,7 @@ def test_headers_cannot_be_smuggled() -> None:
 
 
 def test_two_lengths_are_none() -> None:
-    """A request with two lengths, or a length and chunks, could be read as two: it is refused."""
+    """A request with two lengths, or a length and chunked encoding, is rejected (request smuggling)."""
     with Behind() as behind:
         for more in (b"content-length: 2\r\ncontent-length: 30", b"content-length: 2\r\ntransfer-encoding: chunked"):
             with socket.create_connection(("127.0.0.1", behind.served.port)) as raw:
@@ -139,7 +139,7 @@ def test_two_lengths_are_none() -> None:
 
 
 def test_more_than_it_takes_at_once() -> None:
-    """Beyond its limit of requests at once it says so at once, and that it is worth coming back."""
+    """Above the concurrency limit, requests are rejected at once with a retryable status."""
     with Behind(limits={"concurrency": 1}, delay=0.5) as behind, behind.http() as client:
         first = threading.Thread(target=lambda: httpx.post(f"{behind.url}/v1/messages", json=GOOD))
         first.start()
@@ -167,7 +167,7 @@ def test_more_than_it_takes_at_once() -> None:
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, object], key: str) -> None:
-    """Settings that are wrong are refused before anything listens, by the name of the key."""
+    """Invalid settings are rejected before the server listens, with the name of the key."""
     with pytest.raises(ConfigError) as caught:
         Behind(**settings).settings()
     assert caught.value.key == key

@@ -1,4 +1,4 @@
-"""What is done beside the ladder: summaries, detectors, telemetry, a person's word, connections that say nothing."""
+"""Features beside the ladder: summaries, detectors, telemetry, operator settings, slow connections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def test_a_summary_where_leaving_out_is_not_enough() -> None:
-    """What cheap compaction cannot make fit is summarised by a model, and what was said last stays as it was."""
+    """A context that compaction cannot fit is summarised by a model; the latest messages stay unchanged."""
     told: list[Any] = list(ASK)
     for n in range(10):
         told += [
@@ -43,16 +43,16 @@ def test_a_summary_where_leaving_out_is_not_enough() -> None:
 
 
 class Suspicious:
-    """Warns of the first request, nudges the second, finds a loop in the third, and breaks on the fourth."""
+    """Detector that warns on request 1, nudges on request 2, reports a loop on request 3 and raises on request 4."""
 
     def __init__(self) -> None:
-        self.seen: list[RequestView] = []
-        self.said: list[ResponseView] = []
+        self.requests: list[RequestView] = []
+        self.responses: list[ResponseView] = []
         self.bad = ""
 
-    def asked(self, passing: RequestView) -> DetectorResult | None:
-        self.seen.append(passing)
-        if len(self.seen) == 4:
+    def on_request(self, request: RequestView) -> DetectorResult | None:
+        self.requests.append(request)
+        if len(self.requests) == 4:
             raise RuntimeError("broken")
         loop = Evidence(text="the same call three times", finding=Kind.LOOP_DETECTED, repeats=3)
         return (
@@ -60,16 +60,16 @@ class Suspicious:
             DetectorResult(nudge="try another way"),
             DetectorResult(loop),
             None,
-        )[len(self.seen) - 1]
+        )[len(self.requests) - 1]
 
-    def answered(self, passing: RequestView, answer: ResponseView) -> DetectorResult | None:
-        self.said.append(answer)
+    def on_response(self, request: RequestView, response: ResponseView) -> DetectorResult | None:
+        self.responses.append(response)
         return DetectorResult(Evidence(text=self.bad, finding=Kind.LOOP_DETECTED)) if self.bad else None
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_what_a_detector_finds(wire: str) -> None:
-    """A warning is in a header, a nudge is a last turn, evidence is a failure; a detector that breaks is passed over."""
+    """A warning becomes a header, a nudge a user turn, evidence a failure; a detector that raises is ignored."""
     detector = Suspicious()
     with Behind(detectors=(detector,)) as behind, behind.http() as client:
         path = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}[wire]
@@ -82,18 +82,18 @@ def test_what_a_detector_finds(wire: str) -> None:
         assert "the same call three times" in got.json()["error"]["message"]
         assert (behind.attempts, got.headers["x-should-retry"]) == (2, "false")
         assert client.post(path, json=body).status_code == 200
-        assert any("a detector broke" in words for words in behind.words)
-        assert {passing.wire for passing in detector.seen} == {wire}
+        assert any("detector failed" in line for line in behind.log_lines)
+        assert {passing.wire for passing in detector.requests} == {wire}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("wire", WIRES)
 def test_what_a_detector_finds_in_an_answer(wire: str, stream: bool) -> None:
-    """Detectors see what was said and called, streamed or not; what they find then is no success for the client."""
+    """Detectors see text and tool calls, streamed or not; their evidence turns a success into a failure."""
     detector = Suspicious()
     with Behind(detectors=(detector,), turns=[{"tool": "look", "input": {"at": "it"}}]) as behind:
         ask(behind, wire, stream=stream, tools=True)
-        assert detector.said[0].calls == [("look", {"at": "it"})]
+        assert detector.responses[0].calls == [("look", {"at": "it"})]
         detector.bad = "chanting"
         with pytest.raises((anthropic.APIError, openai.APIError), match="chanting"):
             ask(behind, wire, stream=stream)
@@ -101,7 +101,7 @@ def test_what_a_detector_finds_in_an_answer(wire: str, stream: bool) -> None:
 
 
 def test_spans() -> None:
-    """With telemetry on there is a span per call, with what failed and what was decided, and nothing that was said."""
+    """With telemetry on, each call has a span with failures and decisions, and without prompts or answers."""
     spans = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
@@ -120,7 +120,7 @@ def test_spans() -> None:
 
 
 def test_a_person_puts_a_session_on_another_model(tmp_path: Path) -> None:
-    """What somebody says about a session, from the service, holds for its next call."""
+    """A model that an operator sets for a session applies to its next call."""
     journal = rung.journal(tmp_path / "j.db")
     with Behind(journal=journal) as behind:
         client = behind.claude(default_headers={"x-rung-session": "s"})
@@ -135,7 +135,7 @@ def test_a_person_puts_a_session_on_another_model(tmp_path: Path) -> None:
 
 
 def test_a_policy_set_in_the_service_holds(tmp_path: Path) -> None:
-    """What a person has set over the file is in force a moment later, without a restart."""
+    """A policy change made in the service applies without a restart."""
     journal = rung.journal(tmp_path / "j.db")
     with Behind(journal=journal) as behind:
         messages(behind.claude(), stream=False)
@@ -146,7 +146,7 @@ def test_a_policy_set_in_the_service_holds(tmp_path: Path) -> None:
 
 
 def test_who_says_nothing_is_let_go() -> None:
-    """A connection that sends half of its headers, or none, is closed when its time is up."""
+    """A connection that sends incomplete headers, or none, is closed at the header timeout."""
     with Behind(limits={"receive": 0.3}) as behind:
         for start in (b"", b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-slow"):
             with socket.create_connection(("127.0.0.1", behind.served.port)) as slow:

@@ -1,4 +1,4 @@
-"""Budgets outlive the process, are those the service shows, and stand before every hand-over."""
+"""Budgets survive a restart, match the service, and limit fallbacks."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def asked(behind: Behind, session: str = "s", **more: Any) -> str:
 
 
 def test_a_budget_outlives_its_process(tmp_path: Path) -> None:
-    """What a session has spent is spent after a restart, too; what was told before is not told again."""
+    """A session's spend survives a restart; alerts are not repeated."""
     with Behind(budgets={"session": 0.05}, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
         assert asked(behind) == WHOLE
-        assert any("75 % of $0.05" in words for words in behind.words)
+        assert any("75 % of $0.05" in line for line in behind.log_lines)
     with Behind(budgets={"session": 0.05}, prices=PRICES, journal=rung.journal(tmp_path / "j.db")) as behind:
         assert asked(behind) == WHOLE  # 4 of 5 cents were spent
-        assert not any("75 %" in words for words in behind.words)
-        assert any("100 %" in words for words in behind.words)
+        assert not any("75 %" in line for line in behind.log_lines)
+        assert any("100 %" in line for line in behind.log_lines)
         with pytest.raises(anthropic.RateLimitError, match="spend limit"):
             asked(behind)
         assert behind.attempts == 1
@@ -47,7 +47,7 @@ def test_a_budget_outlives_its_process(tmp_path: Path) -> None:
 
 
 def test_what_people_set_holds(tmp_path: Path) -> None:
-    """A budget set in the service holds here, over the same numbers that it shows."""
+    """A budget set in the service applies to the gateway, with the service's numbers."""
     journal = rung.journal(tmp_path / "j.db")
     with Behind(prices=PRICES, journal=journal) as behind:
         asked(behind)
@@ -55,16 +55,16 @@ def test_what_people_set_holds(tmp_path: Path) -> None:
         assert spent_in_month(journal, time.time()) == {"site": pytest.approx(0.04)}
         put_setting(journal, "budgets", {"projects": {"site": 0.04}, "monthly": 10.0}, "ada")
         assert session_left(journal, "s", time.time()) == pytest.approx(0.0)
-        wait_until(lambda: behind.gateway.costs.allowance.projects)
+        wait_until(lambda: behind.gateway.ledger.limits.projects)
         with pytest.raises(anthropic.RateLimitError, match="project is spent"):
             asked(behind)
         put_setting(journal, "budgets", {"projects": {}, "monthly": 10.0}, "ada")
-        wait_until(lambda: not behind.gateway.costs.allowance.projects)
+        wait_until(lambda: not behind.gateway.ledger.limits.projects)
         assert asked(behind) == WHOLE
 
 
 def test_a_keys_dollars_outlive_the_process(tmp_path: Path) -> None:
-    """What was spent with a key is spent after a restart."""
+    """A key's spend survives a restart."""
     key, digest = new_key()
     keys = [{"hash": digest, "dollars": 0.05}]
     for attempts in (2, 0):
@@ -72,14 +72,14 @@ def test_a_keys_dollars_outlive_the_process(tmp_path: Path) -> None:
             client = anthropic.Anthropic(base_url=behind.url, api_key=key, max_retries=0)
             for _ in range(attempts):
                 messages(client, stream=False)
-            with pytest.raises(anthropic.RateLimitError, match="of this key are spent"):
+            with pytest.raises(anthropic.RateLimitError, match="for this key is spent"):
                 messages(client, stream=False)
             client.close()
             assert behind.attempts == attempts
 
 
 def test_an_order_is_obeyed_while_it_waits(tmp_path: Path) -> None:
-    """A session put on another model while its call waits to be repeated: the wait ends, the other model answers."""
+    """Moving a session to another model ends the wait before a retry, and the other model answers."""
     journal = rung.journal(tmp_path / "j.db")
     rules = [{"fault": "rate_limit", "model": "small", "retry_after": 30}]
     with Behind(rules, journal=journal, policy={"models": ["small", "large"]}) as behind:
@@ -96,7 +96,7 @@ def test_an_order_is_obeyed_while_it_waits(tmp_path: Path) -> None:
 
 
 def test_what_is_not_written_down_is_paid_all_the_same(tmp_path: Path) -> None:
-    """Of calls beyond journaled_per_second only the cost is written down, and all of it."""
+    """Calls beyond journaled_per_second only have their cost journaled, without loss."""
     with Behind(prices=PRICES, journal=rung.journal(tmp_path / "j.db"), journaled_per_second=1) as behind:
         for _ in range(4):
             asked(behind)

@@ -1,4 +1,4 @@
-"""Clients that leave, come again, wait, or belong together; keys, budgets and the journal."""
+"""Clients that disconnect, retry, wait or share a session; keys, budgets and the journal."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ GOOD: Any = {"model": "small", "max_tokens": 500, "messages": ASK}
 
 
 def body(wire: str, **more: Any) -> dict[str, Any]:
-    """The same question over each wire."""
+    """Return the same request body for each wire."""
     return {"model": "small", "input": ASK, **more} if wire == "responses" else {**GOOD, **more}
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_client_that_leaves_takes_its_attempt_along(wire: str) -> None:
-    """When a client goes away, the upstream's attempt is cancelled at once."""
+    """When a client disconnects, the upstream attempt is cancelled at once."""
     with Behind(gap=0.1, timeouts={"idle": 30.0}) as behind:
         asked = body(wire, stream=True)
         with behind.http() as client, client.stream("POST", PATHS[wire], json=asked) as answer:
             next(answer.iter_bytes())
         until(lambda: behind.lab.calls[0].ended == "left")
         assert behind.lab.calls[0].tokens < 40
-        until(lambda: behind.gateway.running == 0)
+        until(lambda: behind.gateway.active_requests == 0)
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_client_that_leaves_before_there_is_an_answer(wire: str) -> None:
-    """One that goes away while nothing has come yet, streamed or not, is not asked for any more."""
+    """A client that disconnects before the first byte, streamed or not, cancels the upstream attempt."""
     with Behind([{"fault": "slow", "seconds": 60}], timeouts={"headers": 90.0, "total": 90.0}) as behind:
         for calls, stream in enumerate((False, True), 1):
             leave_after(behind, wire, calls, stream=stream)
-            until(lambda: behind.gateway.running == 0)
+            until(lambda: behind.gateway.active_requests == 0)
         until(lambda: [call.ended for call in behind.lab.calls] == ["left", "left"])
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_client_that_leaves_while_it_waits(wire: str) -> None:
-    """A client that goes away during a pause before a repeat is not repeated for."""
+    """A client that disconnects during a backoff wait is not retried for."""
     rule = {"fault": "rate_limit", "retry_after": 20}
     with Behind([rule]) as behind:
         leave_after(behind, wire, 1, stream=False)
-        until(lambda: behind.gateway.running == 0)
+        until(lambda: behind.gateway.active_requests == 0)
         assert behind.attempts == 1
 
 
 def test_a_stream_that_is_late_hears_pings() -> None:
-    """A stream whose content is held back hears pings, and then one whole answer, its failure unseen."""
+    """A stream whose content is held back sends pings, then one complete answer; its failure is hidden."""
     rules = [{"fault": "overloaded", "request": 1, "retry_after": 1}]
     with Behind(rules, header_hold_seconds=0.2) as behind, behind.http() as client:
         text = client.post("/v1/messages", json={**GOOD, "stream": True}).text
@@ -71,7 +71,7 @@ def test_a_stream_that_is_late_hears_pings() -> None:
 
 
 def test_a_session_stays_on_the_model_that_helped() -> None:
-    """After a fall-back the same session goes straight to the other model; another session does not."""
+    """After a fallback, the same session uses the other model directly; another session does not."""
     with Behind([{"fault": "model_gone", "model": "small"}], policy={"models": ["small", "large"]}) as behind:
         mine = {"x-claude-code-session-id": "one"}
         for _ in range(3):
@@ -82,7 +82,7 @@ def test_a_session_stays_on_the_model_that_helped() -> None:
 
 
 def test_a_session_is_known_by_how_it_began() -> None:
-    """Without a name of its own a session is known by the beginning of its conversation."""
+    """Without an id, a session is identified by the beginning of its conversation."""
     with Behind([{"fault": "model_gone", "model": "small"}], policy={"models": ["small", "large"]}) as behind:
         ask(behind, "messages", stream=False)
         longer = [*ASK, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "count to 40 as apple"}]
@@ -91,7 +91,7 @@ def test_a_session_is_known_by_how_it_began() -> None:
 
 
 def test_a_budget_pauses() -> None:
-    """What a session may spend is counted by the price list; at its limit it is paused, and somebody was told before."""
+    """A session's spend is counted by list price; alerts precede the limit, and at the limit it is rejected."""
     prices = {"small": {"input": 1.0, "output": 1_000.0}}  # 40 tokens out cost 4 cents
     with Behind(budgets={"session": 0.05}, prices=prices) as behind:
         client = behind.claude(default_headers={"x-rung-session": "s"})
@@ -100,12 +100,12 @@ def test_a_budget_pauses() -> None:
         with pytest.raises(anthropic.RateLimitError, match="spend limit"):
             messages(client, stream=False)
         assert behind.attempts == 2
-        assert any("75 %" in words for words in behind.words)
+        assert any("75 %" in line for line in behind.log_lines)
         messages(behind.claude(default_headers={"x-rung-session": "t"}), stream=False)
 
 
 def test_a_fall_back_that_is_too_dear_does_not_happen() -> None:
-    """A model whose estimate, by this session's own tokens, is above what is left is not handed over to."""
+    """There is no fallback to a model whose estimated cost exceeds the remaining budget."""
     prices = {"small": {"input": 1.0, "output": 100.0}, "large": {"input": 1.0, "output": 100_000.0}}
     rules = [{"fault": "overloaded", "model": "small", "request": "2-9"}]
     with Behind(rules, budgets={"session": 1.0}, prices=prices, policy={"models": ["small", "large"]}) as behind:
@@ -117,7 +117,7 @@ def test_a_fall_back_that_is_too_dear_does_not_happen() -> None:
 
 
 def test_the_journal_has_it_all_and_no_prompt(tmp_path: Path) -> None:
-    """Good calls, failures and decisions are in the journal; what was said and the key are not."""
+    """Successes, failures and decisions are journaled; prompts, answers and keys are not."""
     journal = rung.journal(tmp_path / "j.db")
     rules = [{"fault": "overloaded", "request": 2}, {"fault": "cut", "after": 9, "request": 4}]
     with Behind(rules, journal=journal) as behind:
@@ -143,20 +143,20 @@ def test_the_journal_has_it_all_and_no_prompt(tmp_path: Path) -> None:
 
 
 def test_settings_are_read_again() -> None:
-    """Changed settings hold for the next request; wrong ones are told of, and the old ones stay."""
+    """Changed settings apply to the next request; invalid settings are logged and not applied."""
     with Behind([{"fault": "model_gone", "model": "small"}]) as behind:
         with pytest.raises(anthropic.NotFoundError):
             ask(behind, "messages", stream=False)
         behind.policy_table["models"] = ["small", "large"]
-        assert behind.served.read_again(behind.settings)
+        assert behind.served.reload_settings(behind.settings)
         assert ask(behind, "messages", stream=False).text == WHOLE
-        assert not behind.served.read_again(lambda: behind.settings(port=-1))
-        assert any("the old settings stay" in words for words in behind.words)
+        assert not behind.served.reload_settings(lambda: behind.settings(port=-1))
+        assert any("settings not reloaded" in line for line in behind.log_lines)
         assert ask(behind, "messages", stream=False).text == WHOLE
 
 
 def test_it_drains() -> None:
-    """Told to end, it takes nothing more and finishes what is under way."""
+    """On shutdown, new requests are rejected and requests in flight finish."""
     with Behind(delay=0.5) as behind:
         got: list[Any] = []
         work = threading.Thread(
@@ -174,11 +174,11 @@ def test_it_drains() -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_resend_joins_what_is_running(wire: str, stream: bool) -> None:
-    """The same body sent again by an SDK that lost patience waits for the attempt that is running; when both have left, that ends."""
+    """A retry of a request in flight joins it; the attempt is cancelled when both clients have left."""
     with Behind([{"fault": "slow", "seconds": 600}], timeouts={"headers": 900.0, "total": 900.0}) as behind:
         tasks = [Resending(behind, wire, stream=stream, count=count) for count in (0, 1)]
         tasks[0].start()
-        until(lambda: len(behind.gateway.joining) == 1)  # after a moment: what is over sooner nobody sends again
+        until(lambda: len(behind.gateway.in_flight) == 1)  # registered after a short delay
         tasks[1].start()
         until(lambda: behind.gateway.metrics.counts["rung_joined_total", ""] == 1)
         until(lambda: behind.attempts == 1)
@@ -186,11 +186,11 @@ def test_a_resend_joins_what_is_running(wire: str, stream: bool) -> None:
         assert behind.lab.calls[0].ended != "left"
         tasks[1].leave()
         until(lambda: behind.lab.calls[0].ended == "left")
-        until(lambda: behind.gateway.running == 0)
+        until(lambda: behind.gateway.active_requests == 0)
 
 
 class Resending:
-    """A client that can be made to leave."""
+    """A client that can disconnect."""
 
     def __init__(self, behind: Behind, wire: str, *, stream: bool, count: int) -> None:
         asked = json.dumps(body(wire, stream=stream)).encode()
@@ -209,7 +209,7 @@ class Resending:
 
 
 def leave_after(behind: Behind, wire: str, calls: int, *, stream: bool) -> None:
-    """Ask, and leave when the upstream has been called so often."""
+    """Send a request, and disconnect after this many upstream calls."""
     client = Resending(behind, wire, stream=stream, count=0)
     client.start()
     until(lambda: len(behind.lab.calls) == calls)
@@ -217,7 +217,7 @@ def leave_after(behind: Behind, wire: str, calls: int, *, stream: bool) -> None:
 
 
 def test_both_get_the_answer() -> None:
-    """Who has joined gets the same answer as who was first."""
+    """A joined request gets the same response as the first."""
     slow = {"fault": "slow", "seconds": 4, "request": 1}
     with Behind([slow], timeouts={"headers": 90.0, "total": 90.0}) as behind:
         got: list[Any] = []
@@ -227,7 +227,7 @@ def test_both_get_the_answer() -> None:
             for one in clients
         ]
         work[0].start()
-        until(lambda: len(behind.gateway.joining) == 1)
+        until(lambda: len(behind.gateway.in_flight) == 1)
         work[1].start()
         for one in work:
             one.join()
@@ -237,7 +237,7 @@ def test_both_get_the_answer() -> None:
 
 
 def test_who_does_not_say_that_it_sends_again_is_asked_for() -> None:
-    """Two who ask the same on purpose are answered each by itself."""
+    """Identical requests that are not marked as retries are independent."""
     with Behind() as behind, behind.http() as client:
         for _ in range(2):
             assert client.post("/v1/messages", json=GOOD).status_code == 200

@@ -1,4 +1,4 @@
-"""The way to an upstream, against servers that speak HTTP well, badly, and not at all."""
+"""Upstream connections against servers that speak HTTP correctly, incorrectly, and not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import uvloop
 from rung.core.classify.classifier import classify
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.gateway.http.pool import ConnectionPool, Origin, joined
+from rung.gateway.http.pool import ConnectionPool, Origin, join_path
 from rung.gateway.http.port import read_body
 from rung.gateway.settings import UpstreamSettings, settings_from
 
@@ -28,7 +28,7 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 
 class Place:
-    """A server that says what it is told to, to each request on each connection."""
+    """A server that replays scripted bytes for each request on each connection."""
 
     def __init__(self, *answers: bytes, close: bool = False) -> None:
         self.answers = answers
@@ -63,7 +63,7 @@ def run(
     work: Callable[[ConnectionPool, UpstreamSettings], Awaitable[Any]],
     tls: ssl.SSLContext | None = None,
 ) -> Any:
-    """Do some work with a pool before this server."""
+    """Run a coroutine with a pool for this server."""
 
     async def inside() -> Any:
         serving: set[asyncio.Task[None]] = set()
@@ -105,7 +105,7 @@ async def ask(
 
 
 def kind_of(place: Handler) -> Kind:
-    """What a request to this server fails of."""
+    """Return the error of a request to this server."""
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> Kind:
         with pytest.raises(AttemptError) as caught:
@@ -117,7 +117,7 @@ def kind_of(place: Handler) -> Kind:
 
 
 def test_a_connection_is_used_again() -> None:
-    """Requests one after another go over one connection; two at once over two."""
+    """Sequential requests share one connection; concurrent requests use two."""
     place = Place(HELLO)
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
@@ -147,7 +147,7 @@ def test_a_connection_is_used_again() -> None:
     ],
 )
 def test_an_answer_in_every_form(answers: tuple[bytes, ...]) -> None:
-    """Sized or chunked, in one piece or in many, announced or compressed: the same answer, and its connection stays."""
+    """Any framing, chunking or compression gives the same response, and the connection is reused."""
     place = Place(*answers)
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
@@ -164,14 +164,14 @@ def test_an_answer_in_every_form(answers: tuple[bytes, ...]) -> None:
 @pytest.mark.parametrize(
     ("answers", "connections"),
     [
-        ((b"HTTP/1.1 200 OK\r\n\r\n", b"hello"), 2),  # its end is the connection's
+        ((b"HTTP/1.1 200 OK\r\n\r\n", b"hello"), 2),  # ends when the connection closes
         ((b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello",), 2),
         ((b"HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nhello",), 2),
-        ((HELLO + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil",), 2),  # nobody has asked for the second
+        ((HELLO + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil",), 2),  # the second response is unsolicited
     ],
 )
 def test_a_connection_that_is_not_used_again(answers: tuple[bytes, ...], connections: int) -> None:
-    """What the other side closes, or has written more to than was asked, carries no other request."""
+    """A connection that the upstream closes, or sends extra data on, is not reused."""
     place = Place(*answers, close=True)
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
@@ -183,7 +183,7 @@ def test_a_connection_that_is_not_used_again(answers: tuple[bytes, ...], connect
 
 
 def test_what_comes_unasked_ends_a_connection() -> None:
-    """An answer that comes before its request is nobody's, least of all the next one's."""
+    """Data that arrives before a request is discarded with its connection."""
     place = Place(HELLO, b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil")
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
@@ -196,7 +196,7 @@ def test_what_comes_unasked_ends_a_connection() -> None:
 
 
 def test_head_has_no_body() -> None:
-    """The length in the answer to a HEAD is that of a body which does not come."""
+    """The response to HEAD has a content-length and no body."""
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         assert await ask(pool, there, b"", "HEAD") == (200, b"")
@@ -222,16 +222,16 @@ def test_head_has_no_body() -> None:
     ],
 )
 def test_what_is_no_answer(answers: tuple[bytes, ...], kind: Kind) -> None:
-    """Whatever breaks on the way is a failure with a name."""
+    """Each transport error becomes a failure with the right kind."""
     assert kind_of(Place(*answers, close=True)) is kind
 
 
 def test_nobody_there() -> None:
-    """A port that nobody listens on is named, with the upstream."""
+    """A refused connection is an error that names the upstream."""
 
     async def work(pool: ConnectionPool, _: UpstreamSettings) -> None:
         nowhere = UpstreamSettings(name="nowhere", wire="openai", url="http://127.0.0.1:9")
-        with pytest.raises(AttemptError, match="nowhere cannot be reached") as caught:
+        with pytest.raises(AttemptError, match="cannot connect to upstream nowhere") as caught:
             await ask(pool, nowhere)
         assert classify(caught.value.evidence).kind is Kind.NETWORK
 
@@ -239,7 +239,7 @@ def test_nobody_there() -> None:
 
 
 def test_a_slow_reader_slows_the_upstream() -> None:
-    """What nobody reads yet is not taken in without bound, and all of it comes in the end."""
+    """Unread data is buffered up to a limit, and all of it arrives in the end."""
     size = 64 * 2**20
     sent = 0
 
@@ -264,7 +264,7 @@ def test_a_slow_reader_slows_the_upstream() -> None:
 
 
 def test_who_leaves_is_not_waited_for() -> None:
-    """An answer that is no longer wanted ends with its connection, at once."""
+    """Closing an unfinished response closes its connection at once."""
     left = asyncio.Event()
 
     async def place(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -276,7 +276,7 @@ def test_who_leaves_is_not_waited_for() -> None:
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
         response = await pool.send(there, "GET", "/", HEADERS, b"")
-        assert await response.piece() == b"hello"
+        assert await response.read_chunk() == b"hello"
         response.close()
         await asyncio.wait_for(left.wait(), 1)
 
@@ -284,7 +284,7 @@ def test_who_leaves_is_not_waited_for() -> None:
 
 
 def test_nothing_is_smuggled() -> None:
-    """A line break in a header or a space in a path is refused before a byte is sent."""
+    """A line break in a header or a space in a path is rejected before a byte is sent."""
     place = Place(HELLO)
 
     async def work(pool: ConnectionPool, there: UpstreamSettings) -> None:
@@ -311,14 +311,14 @@ def test_nothing_is_smuggled() -> None:
     ],
 )
 def test_where_a_url_leads(url: str, head: bytes, path: str) -> None:
-    """The host is named as it is reached, and /v1 stands in the path once."""
+    """The host header matches the address, and /v1 is not repeated in the path."""
     origin = Origin(url)
     assert origin.head == head
-    assert joined(origin.path, "/v1/messages") == path
+    assert join_path(origin.path, "/v1/messages") == path
 
 
 def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate that nobody vouches for is refused; one that somebody does is taken, for its own name."""
+    """An untrusted certificate is rejected; a trusted one is accepted for its own host name."""
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     made += [
         "-addext",

@@ -1,4 +1,4 @@
-"""Keys that are given out: each limit of one is refused to a real client, in its own words, before anything is asked."""
+"""Gateway keys: each limit of a key is enforced for real clients before any upstream request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import anthropic
 import openai
 import pytest
 
-from rung.gateway.keys import hash_of
+from rung.gateway.keys import hash_key
 from rung.gateway.settings import settings_from
 from tests.gateway.behind import ASK, Behind, chat, messages, responses
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEY = "rung-a-key-for-tests"  # the same in every process that collects these
-DIGEST = hash_of(KEY)
+DIGEST = hash_key(KEY)
 PRICES = {"small": {"input": 0.0, "output": 1_000.0}}
 Refused = (anthropic.APIStatusError, openai.APIStatusError)
 
@@ -43,18 +43,18 @@ CLIENTS = pytest.mark.parametrize("client", [claude, gpt, codex])
 @pytest.mark.parametrize(
     ("row", "key", "status", "words"),
     [
-        ({}, "rung-wrong", 401, "not known here"),
+        ({}, "rung-wrong", 401, "unknown API key"),
         ({"revoked": True}, KEY, 401, "revoked"),
-        ({"expires": "2020-01-01"}, KEY, 401, "good until 2020-01-01"),
-        ({"models": ["large"]}, KEY, 403, "not for the model 'small': allowed is large"),
-        ({"dollars": 0.0}, KEY, 429, "of this key are spent"),
+        ({"expires": "2020-01-01"}, KEY, 401, "key expired on 2020-01-01"),
+        ({"models": ["large"]}, KEY, 403, "model 'small' is not allowed for this key; allowed: large"),
+        ({"dollars": 0.0}, KEY, 429, "for this key is spent"),
     ],
     ids=["wrong", "revoked", "expired", "model", "spent"],
 )
 def test_what_a_key_is_not_for(
     client: Callable[[Behind, str], Any], row: dict[str, Any], key: str, status: int, words: str
 ) -> None:
-    """A key that is wrong, revoked, too old, for another model or spent is refused; the upstream hears nothing of it."""
+    """An unknown, revoked, expired, restricted or exhausted key is rejected without an upstream request."""
     with Behind(keys=[{"hash": DIGEST, **row}]) as behind:
         with pytest.raises(Refused, match=words) as caught:
             client(behind, key)
@@ -64,12 +64,12 @@ def test_what_a_key_is_not_for(
 
 @CLIENTS
 def test_a_good_key(client: Callable[[Behind, str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a good key the upstream gets the key that is held here, never this one."""
+    """With a valid key, the upstream gets the gateway's key and never the client's."""
     monkeypatch.setenv("HELD", "sk-held")
     with Behind() as behind:
         held = {wire: {"wire": wire, "url": behind.lab.url, "key_env": "HELD"} for wire in ("anthropic", "openai")}
         table = {"upstreams": held, "keys": [{"hash": DIGEST, "project": "site", "expires": "2999-01-01"}]}
-        assert behind.served.read_again(lambda: settings_from(table))
+        assert behind.served.reload_settings(lambda: settings_from(table))
         client(behind, KEY)
         (asked,) = behind.lab.calls
         assert "sk-held" in asked.headers.get("x-api-key", "") + asked.headers.get("authorization", "")
@@ -77,24 +77,24 @@ def test_a_good_key(client: Callable[[Behind, str], Any], monkeypatch: pytest.Mo
 
 
 def test_keys_end_while_it_runs() -> None:
-    """A key that is taken out of the file, or spends its last dollar, is refused from the next call on."""
+    """A key that is removed from the file, or exhausts its budget, is rejected from the next call on."""
     with Behind(keys=[{"hash": DIGEST, "dollars": 0.05}], prices=PRICES) as behind:
         claude(behind, KEY)
         claude(behind, KEY)
-        with pytest.raises(anthropic.RateLimitError, match="of this key are spent"):
+        with pytest.raises(anthropic.RateLimitError, match="for this key is spent"):
             claude(behind, KEY)
-        other = {"keys": [{"hash": hash_of("another")}]}
-        assert behind.served.read_again(lambda: behind.settings(**other))
+        other = {"keys": [{"hash": hash_key("another")}]}
+        assert behind.served.reload_settings(lambda: behind.settings(**other))
         with pytest.raises(anthropic.AuthenticationError):
             claude(behind, KEY)
 
 
 def test_without_a_key() -> None:
-    """Who brings none is told that one is wanted; health is for everybody."""
+    """A request without a key is rejected; health checks need no key."""
     with Behind(keys=[{"hash": DIGEST}]) as behind, behind.http() as client:
         for path in ("/v1/messages", "/v1/chat/completions", "/v1/responses"):
             got = client.post(path, json={"model": "small", "messages": ASK})
             assert got.status_code == 401
-            assert "wants one of its own" in got.json()["error"]["message"]
+            assert "requires one of its own keys" in got.json()["error"]["message"]
         assert client.get("/v1/models").status_code == 401
         assert client.get("/healthz").status_code == 200

@@ -1,4 +1,4 @@
-"""The loop guard: real SDKs drive an agent whose model makes the same call again and again."""
+"""Loop guard: real SDKs drive an agent whose model repeats the same tool call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rung
 from rung.core.domain.errors import ConfigError
 from rung.detectors.loop_settings import LoopSettings
-from rung.gateway.conversation_steps import STEPS, ConversationStep, steps
+from rung.gateway.conversation_steps import MAX_STEPS, ConversationStep, recent_steps
 from rung.gateway.detector_port import RequestView
 from rung.gateway.loop_guard import LoopGuard
 from tests.gateway.behind import ASK, CHAT_TOOL, RESPONSES_TOOL, TOOL, WIRES, Behind
@@ -89,7 +89,7 @@ def drive(
 
 
 def nudges(behind: Behind) -> list[str]:
-    """What the model was told by us, by the number of the request."""
+    """Return the messages that the guard sent to the model, by request number."""
     found = []
     for call in behind.lab.calls:
         last = json.dumps((call.json.get("messages") or call.json.get("input"))[-1])
@@ -99,7 +99,7 @@ def nudges(behind: Behind) -> list[str]:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_off_costs_and_says_nothing(wire: str) -> None:
-    """Unless it is asked for there is no guard."""
+    """The loop guard is off by default."""
     with Behind(LOOP) as behind:
         warnings, _ = drive(behind, wire, 6)
         assert behind.gateway.detectors == ()
@@ -109,7 +109,7 @@ def test_off_costs_and_says_nothing(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_warning(wire: str) -> None:
-    """From the third repetition on the client is told in a header, and the model nothing."""
+    """With `warn`, the header is set from the third repetition on, and the model gets no message."""
     with Behind(LOOP, loop_guard="warn") as behind:
         warnings, _ = drive(behind, wire, 6)
     assert [bool(text) for text in warnings] == [False, False, False, True, True, True]
@@ -119,7 +119,7 @@ def test_a_warning(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_nudge(wire: str) -> None:
-    """The model is told at three and at five, once each; whatever comes, nothing is stopped."""
+    """With `nudge`, the model gets one message each at three and five repetitions, and nothing is stopped."""
     with Behind(LOOP, loop_guard="nudge") as behind:
         warnings, _ = drive(behind, wire, 10)
     assert nudges(behind) == ["", "", "", "STOP", "", "STILL", "", "", "", ""]
@@ -128,7 +128,7 @@ def test_a_nudge(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stop(wire: str) -> None:
-    """At eight repetitions the request is not sent any more, and the client is told why."""
+    """With `stop`, the request is not sent at eight repetitions, and the client gets the reason."""
     with Behind(LOOP, loop_guard="stop") as behind:
         _, told = drive(behind, wire, 8)
         with pytest.raises(
@@ -142,7 +142,7 @@ def test_a_stop(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_work_passes(wire: str) -> None:
-    """The same call with a new outcome each time is no loop."""
+    """The same call with a new result each time is not a loop."""
     with Behind(LOOP, loop_guard="stop") as behind:
         warnings, _ = drive(behind, wire, 10, lambda n: f"page {n}: " + chr(97 + n) * 40)
     assert warnings == [""] * 10
@@ -150,7 +150,7 @@ def test_work_passes(wire: str) -> None:
 
 
 def test_thresholds_are_the_files_and_read_again() -> None:
-    """`[loops]` says what counts; settings that are read again hold for the next request."""
+    """`[loops]` sets the thresholds; reloaded settings apply to the next request."""
     with Behind(LOOP, loop_guard="warn", loops={"replan": 4}) as behind:
         warnings, told = drive(behind, "messages", 5)
         assert [bool(text) for text in warnings] == [False, False, False, False, True]
@@ -159,13 +159,13 @@ def test_thresholds_are_the_files_and_read_again() -> None:
 
 
 def test_a_mode_that_there_is_not() -> None:
-    """The error names the key and what is allowed."""
+    """The error names the key and the allowed values."""
     with pytest.raises(ConfigError, match=r"gateway\.loop_guard.*off, warn, nudge, stop"):
         Behind(loop_guard="loud").settings(anthropic="http://127.0.0.1:1", openai="http://127.0.0.1:1")
 
 
 def test_a_person_ends_the_streak() -> None:
-    """What was said before a person spoke does not count."""
+    """Steps before the last user message do not count."""
     step = [
         {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {"at": "x"}}]},
         {
@@ -174,7 +174,7 @@ def test_a_person_ends_the_streak() -> None:
         },
     ]
     told = [*ASK, *step * 3, {"role": "user", "content": "go on"}, *step]
-    assert steps("messages", {"messages": told}) == ([ConversationStep("look", {"at": "x"}, "no", False)], 1)
+    assert recent_steps("messages", {"messages": told}) == ([ConversationStep("look", {"at": "x"}, "no", False)], 1)
 
 
 JSON = st.recursive(
@@ -195,14 +195,14 @@ JSON = st.recursive(
 @given(said=st.lists(JSON, max_size=6) | JSON)
 @settings(max_examples=60, deadline=None)
 def test_any_body_can_be_read(wire: str, said: Any) -> None:
-    """Whatever a client sends, reading it neither breaks nor grows."""
-    found, new = steps(wire, {"messages": said, "input": said})
-    assert len(found) <= 4 * STEPS
+    """Any body can be read without an exception, in bounded size."""
+    found, new = recent_steps(wire, {"messages": said, "input": said})
+    assert len(found) <= 4 * MAX_STEPS
     assert new >= 0
 
 
 def test_calls_made_at_once_are_told_once() -> None:
-    """Two at a time the count goes from two to four to six: each stage is told when it is passed."""
+    """With two parallel calls per turn, each stage is reported once when it is passed."""
     told: list[Any] = [*ASK]
     heard = []
     guard = LoopGuard("nudge", LoopSettings())
@@ -210,6 +210,6 @@ def test_calls_made_at_once_are_told_once() -> None:
         calls = [{"type": "tool_use", "id": f"{turn}{n}", "name": "look", "input": {"at": "x"}} for n in range(2)]
         results = [{"type": "tool_result", "tool_use_id": call["id"], "content": FAILED} for call in calls]
         told += [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
-        notice = guard.asked(RequestView("s", "", "messages", "m", {"messages": told}, rung.policy("call")))
+        notice = guard.on_request(RequestView("s", "", "messages", "m", {"messages": told}, rung.policy("call")))
         heard.append("" if notice is None else notice.nudge[:5])
     assert heard == ["", "STOP ", "STILL", "THE E"]

@@ -1,4 +1,4 @@
-"""A slice of the recovery matrix (`make matrix` has all of it, beside other gateways): drawn by a seed, always the same."""
+"""A seeded sample of the recovery matrix (`make matrix` runs all of it, and other gateways)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.gateway.behind import Behind
 from tests.gateway.cells import CELLS, POLICY, TIMEOUTS, Cell, as_good_as_can_be, measure
 
 SEED = 7
-SLICE = sorted(Random(SEED).sample(CELLS, 40), key=str)  # no secret
+SLICE = sorted(Random(SEED).sample(CELLS, 40), key=str)  # not for security
 
 
 @pytest.mark.parametrize("cell", SLICE, ids=str)
 def test_a_cell_is_as_good_as_can_be(cell: Cell) -> None:
-    """Complete where anything could make it so, a well-formed error in the rest, nothing lost and nothing twice."""
+    """The answer is complete if possible, else a well-formed error; nothing is lost or repeated."""
     with Behind(policy=POLICY, timeouts=TIMEOUTS) as behind:
         bare = measure(behind.lab, behind.lab.url, cell) if cell.case.startswith("refusal") else None
         found = measure(behind.lab, behind.url, cell)

@@ -1,4 +1,4 @@
-"""Nothing is changed as long as nothing has to change."""
+"""Requests and responses pass unchanged as long as nothing fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.gateway.behind import WHOLE, WIRES, Behind, ask
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_answer_passes(wire: str, stream: bool) -> None:
-    """Over every wire, streamed or not, an SDK gets through the gateway what it gets without it, in one attempt."""
+    """For every API, streamed or not, an SDK gets the same answer as without the gateway, in one attempt."""
     with Behind() as behind:
         got = ask(behind, wire, stream=stream)
         assert got.text == WHOLE
@@ -20,7 +20,7 @@ def test_an_answer_passes(wire: str, stream: bool) -> None:
 
 
 def test_bytes_pass_as_they_are() -> None:
-    """Body, headers, query and answer are the same bytes on both sides; hop-by-hop headers are not passed."""
+    """Body, headers, query and response are passed byte for byte, except for hop-by-hop headers."""
     body = b'{ "model":"small",  "max_tokens": 30, "unknown": [1, 2.50], "messages":[{"role":"user","content":"h\\u00e9"}] }'
     with Behind() as behind, behind.http() as client:
         headers = {"anthropic-beta": "a,b", "x-api-key": "k", "x-own": "1", "x-rung-session": "s", "te": "trailers"}
@@ -40,7 +40,7 @@ def test_bytes_pass_as_they_are() -> None:
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/messages/count_tokens", "/v1/nowhere"])
 def test_other_paths_pass(path: str) -> None:
-    """What is not a call of a model goes to the upstream and back."""
+    """Other API requests are forwarded to the upstream and back."""
     with Behind() as behind, behind.http(headers={"anthropic-version": "2023-06-01"}) as client:
         body = json.dumps({"model": "small", "messages": [{"role": "user", "content": "hi"}]})
         method = "GET" if path == "/v1/models" else "POST"
@@ -50,7 +50,7 @@ def test_other_paths_pass(path: str) -> None:
 
 
 def test_its_own_paths() -> None:
-    """Health, readiness, counts and the root are answered here."""
+    """The gateway itself answers health, readiness, metrics and the root path."""
     with Behind() as behind, behind.http() as client:
         assert client.head("/").status_code == 200
         assert client.get("/healthz").json()["status"] == "ok"
@@ -62,7 +62,7 @@ def test_its_own_paths() -> None:
 
 
 def test_a_base_url_without_the_version() -> None:
-    """A client whose base URL lacks /v1 is understood, and a project may stand in the path."""
+    """A base URL without /v1 works, and the path may contain a project."""
     with Behind() as behind, behind.http() as client:
         body = {"model": "small", "messages": [{"role": "user", "content": "count to 3"}]}
         assert client.post("/chat/completions", json=body).status_code == 200
@@ -72,7 +72,7 @@ def test_a_base_url_without_the_version() -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stream_at_a_models_pace(wire: str) -> None:
-    """A stream whose events come one by one is passed on whole, in one attempt."""
+    """A stream with slow events is passed on completely, in one attempt."""
     with Behind(gap=0.003) as behind:
         assert ask(behind, wire, stream=True).text == WHOLE
         assert behind.attempts == 1

@@ -1,4 +1,4 @@
-"""Faults that a client would have died of do not reach it: it gets one whole answer, and nothing twice."""
+"""Faults that would fail a client are recovered: it gets one complete answer, and nothing twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.behind import ASK, IMPATIENT, TIMEOUTS, WHOLE, WIRES, Behind, ask
 from tests.wires.strict import PATHS, ErrorEvent, streamed
 
-# One bad request, then good ones: the fault, what it is told, whether it is for streams alone.
+# One failing request, then good ones: the fault, its parameters, and whether it needs a stream.
 ONCE: dict[str, dict[str, Any]] = {
     "rate_limit": {"retry_after": 0.2},
     "server_error": {},
@@ -37,7 +37,7 @@ HANGS = ("slow", "stall")
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", ONCE)
 def test_one_fault_is_survived(fault: str, wire: str, stream: bool) -> None:
-    """Whatever goes wrong once, an SDK without retries of its own gets the whole answer in two attempts."""
+    """After any single fault, an SDK without retries gets the complete answer in two attempts."""
     rule = {"fault": fault, "request": 1, **ONCE[fault]}
     with Behind([rule], timeouts=IMPATIENT if fault in HANGS else TIMEOUTS) as behind:
         got = ask(behind, wire, stream=stream)
@@ -49,7 +49,7 @@ def test_one_fault_is_survived(fault: str, wire: str, stream: bool) -> None:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", ["cut", "no_end", "stream_error", "stall"])
 def test_a_stream_broken_twice(fault: str, wire: str) -> None:
-    """A stream that breaks in its second attempt, too, is spliced twice."""
+    """A stream that is interrupted twice is spliced twice."""
     rule = {"fault": fault, "request": "1-2", "after": 9, **({"seconds": 30.0} if fault == "stall" else {})}
     with Behind([rule], timeouts=IMPATIENT if fault in HANGS else TIMEOUTS) as behind:
         got = ask(behind, wire, stream=True)
@@ -61,7 +61,7 @@ def test_a_stream_broken_twice(fault: str, wire: str) -> None:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", ["cut", "no_end", "stream_error", "bad_arguments", "max_tokens"])
 def test_a_tool_call_comes_whole_or_not_at_all(fault: str, wire: str, stream: bool) -> None:
-    """A stream that breaks inside a tool call gives the client one whole call: nothing can run twice."""
+    """A stream that is interrupted inside a tool call gives the client one complete call."""
     rule = {"fault": fault, "request": 1, **({"after": 1} if fault != "bad_arguments" else {})}
     with Behind([rule], calls=1) as behind:
         got = ask(behind, wire, stream=stream, tools=True)
@@ -75,7 +75,7 @@ def test_a_tool_call_comes_whole_or_not_at_all(fault: str, wire: str, stream: bo
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", ["model_gone", "wall", "overloaded"])
 def test_the_next_model_takes_over(fault: str, wire: str, stream: bool) -> None:
-    """When a model is gone or stays overloaded, the next one answers."""
+    """When a model is gone or stays overloaded, the next model answers."""
     with Behind([{"fault": fault, "model": "small"}], policy={"models": ["small", "large"]}) as behind:
         assert ask(behind, wire, stream=stream).text == WHOLE
         assert [call.model for call in behind.lab.calls][-1] == "large"
@@ -85,7 +85,7 @@ def test_the_next_model_takes_over(fault: str, wire: str, stream: bool) -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_overflow_is_made_smaller(wire: str, stream: bool) -> None:
-    """A context that is too large is sent again, strictly smaller, with its calls and results still paired."""
+    """A context overflow is retried with a smaller body whose tool calls and results stay paired."""
     long: list[dict[str, Any]] = [{"role": "user", "content": "count to 40 as apple"}]
     for n in range(12):
         long += [
@@ -124,7 +124,7 @@ def test_an_overflow_is_made_smaller(wire: str, stream: bool) -> None:
 
 @pytest.mark.parametrize("wire", ["messages", "chat"])
 def test_an_overflow_by_the_limit_alone_shrinks_the_limit(wire: str) -> None:
-    """Where the input fits and only both together do not, the output limit is made smaller and nothing left out."""
+    """If only input plus output exceed the window, the output limit is lowered and the history kept."""
     with Behind(window=3_000) as behind:
         assert ask(behind, wire, stream=False).text == WHOLE
         first, second = (call.json for call in behind.lab.calls)
@@ -133,7 +133,7 @@ def test_an_overflow_by_the_limit_alone_shrinks_the_limit(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_another_model_goes_on_with_a_broken_answer(wire: str) -> None:
-    """Where a model breaks off and stays down, the next one goes on with what the client already has."""
+    """When a model fails mid-stream and stays down, the next model continues from the text already sent."""
     rules = [
         {"fault": "cut", "after": 7, "request": 1},
         {"fault": "overloaded", "model": "small", "request": "2-99"},
@@ -147,7 +147,7 @@ def test_another_model_goes_on_with_a_broken_answer(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_answer_nobody_goes_on_with_ends_in_an_error(wire: str) -> None:
-    """Where nobody can go on with what the client has, it is told so, and no end is made up."""
+    """If no model can continue a stream, the client gets an error, not a fabricated end."""
     rules = [{"fault": "cut", "after": 7, "request": 1}, {"fault": "overloaded", "request": "2-99"}]
     with Behind(rules) as behind, behind.http() as client:
         body = {"model": "small", "max_tokens": 500, "messages": ASK, "input": ASK, "stream": True}

@@ -1,4 +1,4 @@
-"""A short slice of `make storm-gateway`: a provider that fails by chance, then an outage, then good weather again."""
+"""A short sample of `make storm-gateway`: random faults, then an outage, then normal operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 from tests.gateway.behind import ASK, WHOLE, Behind
 from tests.waiting import wait_until
 
-# Faults a repeat, a splice or a resume can mend.
+# Faults that a retry, a splice or a resume can recover.
 FAULTS = ["server_error", "overloaded", "bad_gateway", "reset", "cut", "no_end", "stream_error", "truncated_json"]
 CLIENTS = 16
 PATIENT = {
@@ -18,11 +18,11 @@ PATIENT = {
     "total": 20.0,
     "first_token": 20.0,
     "idle": 20.0,
-}  # a busy machine is no fault of the provider
+}  # tolerates a busy machine
 
 
 def answers(behind: Behind, number: int) -> list[httpx.Response]:
-    """So many requests of some clients at once, every other one streamed."""
+    """Send this many requests from concurrent clients, every other one streamed."""
     with behind.http(limits=httpx.Limits(max_connections=CLIENTS)) as client, ThreadPoolExecutor(CLIENTS) as clients:
 
         def ask(count: int) -> httpx.Response:
@@ -43,7 +43,7 @@ def said(answer: httpx.Response) -> str:
 
 
 def test_every_fifth_call_fails() -> None:
-    """No client sees it, and the upstream is asked hardly more than there was to ask."""
+    """No client sees a failure, and retries add little upstream load."""
     script = {"rate": 0.2, "seed": 7, "faults": FAULTS}
     with Behind(script, policy={"retries": 8, "attempts": 20}, timeouts=PATIENT) as behind:
         got = answers(behind, 160)
@@ -53,7 +53,7 @@ def test_every_fifth_call_fails() -> None:
 
 
 def test_an_outage_is_not_made_worse() -> None:
-    """While nothing works the upstream is left alone, and soon after it works again everybody is served."""
+    """During an outage the upstream gets few requests, and soon after it all clients are served."""
     with Behind([{"fault": "overloaded"}], timeouts=PATIENT) as behind:
         got = answers(behind, 160)
         assert {answer.status_code for answer in got} <= {503, 529}
@@ -64,7 +64,7 @@ def test_an_outage_is_not_made_worse() -> None:
 
 
 def test_a_stream_that_will_not_go_on() -> None:
-    """A broken stream is gone on with as patiently as a call is repeated that gave nothing yet."""
+    """An interrupted stream is resumed as often as a failed call is retried."""
     rules = [{"fault": "cut", "after": 7, "request": 1}]
     rules += [{"fault": fault, "request": at} for at, fault in enumerate(FAULTS[:4] * 2, start=2)]
     with Behind(rules, policy={"attempts": 20}, timeouts=PATIENT) as behind:

@@ -1,4 +1,4 @@
-"""What cannot be helped reaches the client as the provider said it, once, and is not to be tried again."""
+"""Unrecoverable errors reach the client as the provider sent them, marked not retryable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOPELESS = ["bad_request", "unauthorized", "payment", "forbidden", "not_found", 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", HOPELESS)
 def test_the_providers_own_error(fault: str, wire: str, stream: bool) -> None:
-    """An error that no repeat mends is passed on byte for byte after one attempt, to no other model."""
+    """A permanent error is passed on byte for byte after one attempt, without fallback."""
     policy = {"models": ["small", "large"]} if fault not in ("quota", "spend_limit", "payment") else {}
     with Behind([{"fault": fault}], policy=policy) as behind, behind.http() as client:
         path = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}[wire]
@@ -42,7 +42,7 @@ def _without_id(body: bytes) -> Any:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_when_all_is_spent(stream: bool) -> None:
-    """After the last try the SDKs raise what they would have raised, and do not try again themselves."""
+    """After the last attempt the SDKs raise their usual exception and do not retry."""
     with Behind([{"fault": "overloaded"}]) as behind:
         client = behind.claude().with_options(max_retries=5)
         with pytest.raises(anthropic.APIStatusError) as caught:
@@ -54,7 +54,7 @@ def test_when_all_is_spent(stream: bool) -> None:
 
 
 def test_nobody_there() -> None:
-    """An upstream that cannot be reached is an error of the wire's own shape, with a status that says so."""
+    """An unreachable upstream is an error in the API's format with a matching status."""
     with Behind(anthropic="http://127.0.0.1:9", openai="http://127.0.0.1:9") as behind:
         with pytest.raises(anthropic.APIStatusError) as caught:
             behind.claude().messages.create(model="small", max_tokens=500, messages=ASK)
@@ -69,7 +69,7 @@ def test_nobody_there() -> None:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_a_refusal_passes(wire: str, stream: bool) -> None:
-    """A refusal is an answer: it passes as it came, after one attempt."""
+    """A refusal is an answer: it is passed on unchanged after one attempt."""
     with Behind([{"fault": "refusal"}]) as behind:
         got = ask(behind, wire, stream=stream)
         assert behind.attempts == 1
@@ -78,7 +78,7 @@ def test_a_refusal_passes(wire: str, stream: bool) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stream_that_keeps_breaking(wire: str) -> None:
-    """A stream that cannot be gone on with ends with an error, and never as if it were complete."""
+    """A stream that cannot be resumed ends with an error, never as if complete."""
     path = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}[wire]
     body = {"model": "small", "max_tokens": 500, "messages": ASK, "input": ASK[0]["content"], "stream": True}
     with Behind([{"fault": "cut", "after": 3}], words=200) as behind, behind.http() as client:
@@ -91,7 +91,7 @@ def test_a_stream_that_keeps_breaking(wire: str) -> None:
 
 
 def test_a_cut_that_cannot_be_resumed_is_the_providers_own() -> None:
-    """An answer cut at its limit, of which no continuation comes, is given as it was: cut, and saying so."""
+    """An answer that ended at the output limit and cannot be resumed is passed on with its stop reason."""
     rules = [{"fault": "max_tokens", "after": 5, "request": 1}, {"fault": "server_error"}]
     for stream in (False, True):
         with Behind(rules) as behind:
@@ -101,7 +101,7 @@ def test_a_cut_that_cannot_be_resumed_is_the_providers_own() -> None:
 
 
 def test_a_limit_that_was_meant() -> None:
-    """Who asks for few tokens gets few: a probe is not resumed."""
+    """A request with a small output limit is not resumed."""
     with Behind() as behind:
         got = ask(behind, "messages", stream=False, max_tokens=3)
         assert (got.stop, behind.attempts) == ("max_tokens", 1)
@@ -111,7 +111,7 @@ def test_a_limit_that_was_meant() -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_limit_above_the_models_own(wire: str, stream: bool) -> None:
-    """A larger limit that the model does not have is not the client's error: the answer is resumed under its own."""
+    """If the model rejects a raised output limit, the answer is resumed under the original limit."""
     limit = {"messages": "max_tokens", "chat": "max_completion_tokens", "responses": "max_output_tokens"}[wire]
     with Behind([{"fault": "max_tokens", "after": 10, "request": 1}], max_output=500) as behind:
         got = ask(behind, wire, stream=stream, **{limit: 400})

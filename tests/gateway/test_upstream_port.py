@@ -1,4 +1,4 @@
-"""The gateway on an HTTP client of somebody else's: the four methods of the port are all it needs."""
+"""The gateway runs on any HTTP client that implements the upstream port."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": 
 
 
 class Received:
-    """A response with exactly what the port declares."""
+    """A response with exactly the members of the port."""
 
     def __init__(self, status: int, body: bytes, pieces: int) -> None:
         self.status = status
@@ -42,7 +42,7 @@ class Received:
     def ended(self) -> bool:
         return not self._left
 
-    async def piece(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         await asyncio.sleep(0)
         return self._left.pop(0) if self._left else b""
 
@@ -51,7 +51,7 @@ class Received:
 
 
 class Client:
-    """Answers each request with the next of what it was given."""
+    """A client that answers each request with the next scripted response."""
 
     def __init__(self, *answers: tuple[int, Any] | Exception, pieces: int = 1) -> None:
         self._answers = list(answers)
@@ -75,7 +75,7 @@ class Client:
 
 
 def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
-    """Send one call through a gateway on this client; what its own client was sent."""
+    """Send one request through a gateway on this client; return the gateway and the ASGI messages."""
     sent: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:
@@ -89,11 +89,11 @@ def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
             upstream=gateway.settings.of_wire("anthropic")[0],
             target="/v1/messages",
             headers={b"x-api-key": b"k"},
-            passed=[(b"x-api-key", b"k")],
+            upstream_headers=[(b"x-api-key", b"k")],
             body=json.dumps(BODY).encode(),
             model="small",
         )
-        await handle(gateway, gateway.exchange(call, send))
+        await handle(gateway, gateway.new_proxied_call(call, send))
         await gateway.close()
         return gateway
 
@@ -102,7 +102,7 @@ def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_an_answer_in_any_number_of_pieces(pieces: int) -> None:
-    """A whole answer passes as it came, and its response is closed."""
+    """A complete response is passed on unchanged, and the upstream response is closed."""
     client = Client((200, ANSWER), pieces=pieces)
     gateway, (start, body) = ask(client)
     assert (start["status"], json.loads(body["body"])) == (200, ANSWER)
@@ -118,7 +118,7 @@ def test_an_answer_in_any_number_of_pieces(pieces: int) -> None:
     ids=["status", "OSError", "AttemptError"],
 )
 def test_a_failure_is_recovered_by_the_engine(failure: Any) -> None:
-    """What a client answers or raises is a failure of the first attempt; the headers say what was done about it."""
+    """An error status or exception is a failure of the first attempt; headers report the recovery."""
     gateway, (start, body) = ask(Client(failure, (200, ANSWER)))
     headers = dict(start["headers"])
     assert json.loads(body["body"]) == ANSWER
@@ -130,7 +130,7 @@ def test_a_failure_is_recovered_by_the_engine(failure: Any) -> None:
 
 
 def test_a_fallback_has_a_breaker_of_its_own() -> None:
-    """The breaker of each attempt is that of the upstream and model it goes to."""
+    """Each attempt uses the circuit of its own upstream and model."""
     missing = {"type": "error", "error": {"type": "not_found_error", "message": "model: small"}}
     client = Client((404, missing), (200, ANSWER))
     gateway, (start, _) = ask(client, models=["small", "large"])
@@ -140,7 +140,7 @@ def test_a_fallback_has_a_breaker_of_its_own() -> None:
 
 
 def test_a_blocked_call_leaves_no_report(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a hand-over needs a person's leave, the client gets the error, and no file is written."""
+    """If a fallback needs approval, the client gets the error, and no report is written."""
     monkeypatch.chdir(tmp_path)
     missing = {"type": "error", "error": {"type": "not_found_error", "message": "model: small"}}
     gateway, (start, _) = ask(Client((404, missing)), models=["small", "large"], confirm="always")

@@ -1,4 +1,4 @@
-"""The real SDKs, asked the same thing over each wire; what they made of the answer."""
+"""Real SDKs that send the same request with each API, and their parsed answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAYS = [(wire, stream) for wire in WIRES for stream in (False, True)]
 
 @dataclass
 class Seen:
-    """An answer as the caller has it."""
+    """An answer as the caller sees it."""
 
     text: str = ""
     stop: str | None = None
@@ -32,7 +32,7 @@ class Seen:
 
 
 class Asker:
-    """Both SDKs at one address, their own retries off unless asked for."""
+    """Both SDKs for one base URL, with their retries disabled by default."""
 
     def __init__(self, url: str, retries: int = 0, seconds: float = 5.0, key: str = "sk-test-1234567") -> None:
         self.anthropic = anthropic.Anthropic(api_key=key, base_url=url, max_retries=retries, timeout=seconds)
@@ -55,7 +55,7 @@ class Asker:
         model: str = "lab-small",
         **more: Any,
     ) -> Seen:
-        """Ask over one wire; whatever the SDK raises passes."""
+        """Send a request with one API; exceptions of the SDK propagate."""
         messages = messages or [{"role": "user", "content": PROMPT}]
         if tools:
             more["tools"] = [_TOOLS[wire]]

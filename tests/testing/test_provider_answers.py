@@ -1,4 +1,4 @@
-"""Answers without faults: what the real SDKs read is what the lab meant to say."""
+"""Answers without faults: the real SDKs parse exactly what the lab sends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EACH = pytest.mark.parametrize(("wire", "stream"), WAYS)
 
 @EACH
 def test_a_known_text_with_its_usage(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """The whole text, the stop reason and the tokens counted; every attempt has an id of its own."""
+    """Text, stop reason and token counts are complete; every attempt has its own id."""
     seen = asker.ask(wire, stream)
     assert (seen.text, seen.stop) == (words(40), ENDS[wire])
     assert seen.usage is not None
@@ -33,14 +33,14 @@ def test_a_known_text_with_its_usage(lab: Lab, asker: Asker, wire: str, stream: 
 
 @EACH
 def test_the_prompt_may_ask_for_another_length(asker: Asker, lab: Lab, wire: str, stream: bool) -> None:
-    """Asked to count to 7 as pear, it answers with seven pears."""
+    """A prompt to count to 7 as pear gets seven numbered words."""
     seen = asker.ask(wire, stream, [{"role": "user", "content": "Count to 7 as pear."}])
     assert seen.text == "pear1 pear2 pear3 pear4 pear5 pear6 pear7"
 
 
 @EACH
 def test_the_output_limit_is_kept(asker: Asker, lab: Lab, wire: str, stream: bool) -> None:
-    """As many tokens as allowed, and the stop reason says so."""
+    """An answer ends at the output limit, with the matching stop reason."""
     seen = asker.ask(wire, stream, max_tokens=17)
     assert (seen.text, seen.stop) == (words(17), LIMITS[wire])
     assert seen.usage is not None
@@ -49,7 +49,7 @@ def test_the_output_limit_is_kept(asker: Asker, lab: Lab, wire: str, stream: boo
 
 @EACH
 def test_a_tool_is_called_with_what_it_takes(asker: Asker, lab: Lab, wire: str, stream: bool) -> None:
-    """A script's `calls`: that many turns call a tool with arguments of its schema."""
+    """`calls` sets the number of turns that call a tool, with arguments that fit its schema."""
     lab.use(calls=1)
     seen = asker.ask(wire, stream, tools=True)
     assert [(name, json.loads(given)) for name, given in seen.calls] == [("read", {"path": "lab", "lines": 1})]
@@ -58,7 +58,7 @@ def test_a_tool_is_called_with_what_it_takes(asker: Asker, lab: Lab, wire: str, 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_thinking_comes_first_and_is_signed(asker: Asker, lab: Lab, stream: bool) -> None:
-    """Thinking blocks come back as they went; another model's signature is refused in the provider's words."""
+    """Thinking blocks can be sent back; another model's signature is rejected."""
     import anthropic
 
     seen = asker.ask("messages", stream, thinking={"type": "adaptive"})
@@ -79,7 +79,7 @@ def test_thinking_comes_first_and_is_signed(asker: Asker, lab: Lab, stream: bool
 
 @EACH
 def test_a_request_to_go_on_is_continued_with_a_small_overlap(asker: Asker, lab: Lab, wire: str, stream: bool) -> None:
-    """The last turn quotes what was said so far: the answer takes up three words before its end."""
+    """If the last turn quotes a partial answer, the answer resumes three words before its end."""
     said = words(12)
     seen = asker.ask(
         wire,
@@ -93,7 +93,7 @@ def test_a_request_to_go_on_is_continued_with_a_small_overlap(asker: Asker, lab:
 
 
 def test_a_partial_answer_in_the_turn_before_is_continued_too(asker: Asker, lab: Lab) -> None:
-    """As agents do after an output limit: the partial answer, then a turn that asks to continue."""
+    """A partial answer followed by a request to continue is resumed."""
     lab.use(overlap=0)
     history = [
         {"role": "user", "content": PROMPT},
@@ -105,7 +105,7 @@ def test_a_partial_answer_in_the_turn_before_is_continued_too(asker: Asker, lab:
 
 
 def test_scripted_turns_follow_the_conversation_not_the_attempts(asker: Asker, lab: Lab) -> None:
-    """A turn is chosen by how many calls the conversation has, so that a repeated request gets the same answer."""
+    """A turn is selected by the number of calls in the conversation, so a retry gets the same answer."""
     lab.use({"turns": [{"tool": "read", "input": {"path": "a"}}, {"text": "all done"}]})
     first = asker.ask("messages", True, tools=True)
     again = asker.ask("messages", False, tools=True)

@@ -1,4 +1,4 @@
-"""`rung lab`: serving, listing, and trying a command under each fault."""
+"""`rung lab`: serving, listing faults, and testing a command under each fault."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def agent(tmp_path: Path) -> Path:
 
 
 def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    """It says where it listens and what to export, goes by its script, and sums up when it is ended."""
+    """The command prints its address and exports, follows its script, and prints a summary at the end."""
     script = tmp_path / "faults.toml"
     script.write_text('words = 4\n[[rules]]\nrequest = 1\nfault = "overloaded"\n')
     command = [sys.executable, "-m", "rung", "lab", "--script", str(script)]
@@ -73,7 +73,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
 
 
 def test_the_faults_are_listed() -> None:
-    """Each by its name; as JSON with what it may be told."""
+    """Faults are listed by name; the JSON output contains their parameters."""
     assert all(re.search(rf"^{name} ", rung("lab", "faults").stdout, re.MULTILINE) for name in FAULTS)
     told = json.loads(rung("lab", "faults", "--json").stdout)
     assert told["cut"]["takes"] == {"after": 5, "how": "close"}
@@ -95,7 +95,7 @@ def test_the_faults_are_listed() -> None:
     ],
 )
 def test_misuse(arguments: tuple[str, ...], said: str) -> None:
-    """One line on stderr, exit code 2, nothing on stdout."""
+    """Invalid usage prints one line on stderr and exits with 2."""
     done = rung("lab", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -103,14 +103,14 @@ def test_misuse(arguments: tuple[str, ...], said: str) -> None:
 
 
 def test_what_an_agent_survives(agent: Path) -> None:
-    """Survived, told, failed, wrong, unmet and hung are each found where they are."""
+    """Each verdict is reported for a command that behaves accordingly."""
     faults = ["overloaded", "unauthorized", "cut", "max_tokens", "no_end", "stall"]
     chosen = [word for name in faults for word in ("--fault", name)]
     done = attempt(agent, *chosen, "--max-seconds", "6", "--json")
     assert done.returncode == 0, done.stderr
     rows = {row["fault"]: row for row in json.loads(done.stdout)["faults"]}
     assert {name: row["verdict"] for name, row in rows.items()} == {
-        "overloaded": "survived", "unauthorized": "told", "cut": "failed", "max_tokens": "wrong", "no_end": "unmet",
+        "overloaded": "survived", "unauthorized": "reported", "cut": "failed", "max_tokens": "silently_wrong", "no_end": "not_triggered",
         "stall": "hung",
     }  # fmt: skip
     assert (rows["overloaded"]["attempts"], rows["overloaded"]["answer"]) == (2, "complete")
@@ -119,15 +119,15 @@ def test_what_an_agent_survives(agent: Path) -> None:
 
 
 def test_a_table_for_people_and_an_exit_code_for_scripts(agent: Path) -> None:
-    """A row for each fault and a sum; with --strict the exit code is 1 if anything was lost."""
+    """The output has a row per fault and a total; --strict exits with 1 on a bad verdict."""
     arguments = ("--fault", "overloaded", "--fault", "empty:times=1", "--strict", "--expect", words(40))
     done = attempt(agent, *arguments)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert lines[0].startswith("without faults: 1 attempt")
     assert re.match(r"overloaded +survived +0 +complete +2 ", lines[2])
-    assert re.match(r"empty +wrong +0 +(none|different) +1 ", lines[3])
-    assert lines[4] == "survived 1, wrong 1"
+    assert re.match(r"empty +silently_wrong +0 +(none|different) +1 ", lines[3])
+    assert lines[4] == "survived 1, silently_wrong 1"
     assert attempt(agent, "--fault", "overloaded", "--strict").returncode == 0
 
 
@@ -143,12 +143,12 @@ def test_a_table_for_people_and_an_exit_code_for_scripts(agent: Path) -> None:
     ],
 )
 def test_answers_are_compared_word_by_word(output: str, said: str) -> None:
-    """Nothing lost, nothing twice, in this order: that is complete, however it is wrapped."""
+    """All words once and in order are complete, whatever the line wrapping."""
     assert compare(output, f"{words(40)}\n") == said
 
 
 def test_other_answers_are_compared_as_they_are() -> None:
-    """An agent that prints its own words must print the same ones; what is expected may be said instead."""
+    """Other output must equal the baseline, or contain the expected text."""
     assert compare("done: 3", "done: 3") == "complete"
     assert compare("done: 4", "done: 3") == "different"
     assert compare("took 4 s, done", "took 3 s, done", "done") == "complete"
@@ -156,8 +156,8 @@ def test_other_answers_are_compared_as_they_are() -> None:
 
 
 def test_a_run_that_says_it_went_well_is_held_to_it() -> None:
-    """The same exit code with less of an answer is wrong, not survived."""
+    """A successful exit code with an incomplete answer is silently wrong, not survived."""
     usual = FaultRun(exit_code=0, output=words(9), seconds=1.0)
-    for output, verdict in ((words(9), FaultVerdict.SURVIVED), (words(8), FaultVerdict.WRONG)):
+    for output, verdict in ((words(9), FaultVerdict.SURVIVED), (words(8), FaultVerdict.SILENTLY_WRONG)):
         run = FaultRun(exit_code=0, output=output, seconds=1.0)
-        assert judge(FAULTS["cut"], run, usual, struck=True, attempts=1).verdict is verdict
+        assert judge(FAULTS["cut"], run, usual, triggered=True, attempts=1).verdict is verdict

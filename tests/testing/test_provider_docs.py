@@ -30,7 +30,7 @@ def test_the_script_shown_can_be_used() -> None:
 def test_every_setting_and_every_key_is_shown() -> None:
     """The example script uses every key that a script can contain."""
     assert {each.name for each in fields(LabScript)} == set(SCRIPT)
-    keys = {each.name for each in fields(LabRule)} - {"given", "requests"} | {"request"}
+    keys = {each.name for each in fields(LabRule)} - {"parameters", "requests"} | {"request"}
     assert keys <= set().union(*SCRIPT["rules"])
 
 

@@ -1,4 +1,4 @@
-"""Each fault looks to the real SDKs as the real thing does: the right exception, body, wait and kind."""
+"""Each fault gives the real SDKs the right exception, body, retry delay and kind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def raised(asker: Asker, wire: str, stream: bool, **more: Any) -> Exception:
 @EACH
 @pytest.mark.parametrize("name", STATUSES)
 def test_an_error_status(lab: Lab, asker: Asker, name: str, wire: str, stream: bool) -> None:
-    """The SDK's own class for it, its status, and the kind the catalogue promises; once, then all is well."""
+    """The SDK raises its own class with the status and the catalogued kind; the next request succeeds."""
     lab.use([{"fault": name, "request": 1}])
     error = raised(asker, wire, stream)
     theirs, others, status, other_status = STATUSES[name]
@@ -75,7 +75,7 @@ def test_an_error_status(lab: Lab, asker: Asker, name: str, wire: str, stream: b
     ],
 )
 def test_anthropics_words(lab: Lab, asker: Asker, name: str, kind: str, message: str) -> None:
-    """The body's type and message are those Anthropic sends, with a request id in body and header."""
+    """Type and message are Anthropic's, with a request id in body and header."""
     lab.use([name])
     error: Any = raised(asker, "messages", False)
     assert error.body["error"]["type"] == kind
@@ -95,7 +95,7 @@ def test_anthropics_words(lab: Lab, asker: Asker, name: str, kind: str, message:
     ],
 )
 def test_openais_words(lab: Lab, asker: Asker, wire: str, name: str, code: str, message: str) -> None:
-    """The body's code and message are those OpenAI sends."""
+    """Code and message are OpenAI's."""
     lab.use([name])
     error: Any = raised(asker, wire, True)
     assert error.code == code
@@ -105,7 +105,7 @@ def test_openais_words(lab: Lab, asker: Asker, wire: str, name: str, code: str, 
 @pytest.mark.parametrize("wire", ["messages", "chat"])
 @pytest.mark.parametrize("form", ["seconds", "ms", "date", "text", "reset"])
 def test_a_wait_in_each_form(lab: Lab, asker: Asker, wire: str, form: str) -> None:
-    """Retry-After in seconds, in milliseconds, as a date, in words, and as a limit's reset: all say twenty seconds."""
+    """Each form of the retry delay (seconds, ms, date, text, reset) gives twenty seconds."""
     lab.use([{"fault": "rate_limit", "retry_after": 20, "form": form}])
     error: Any = raised(asker, wire, False)
     assert rung.classify(error).retry_after == pytest.approx(20, abs=1.1)
@@ -115,7 +115,7 @@ def test_a_wait_in_each_form(lab: Lab, asker: Asker, wire: str, form: str) -> No
 
 @pytest.mark.parametrize("status", [402, 409, 418, 520, 522, 524])
 def test_any_status(lab: Lab, asker: Asker, status: int) -> None:
-    """`status` answers with whatever is asked for; Cloudflare's own come as its pages."""
+    """`status` returns any status; Cloudflare's own statuses come as its pages."""
     lab.use([{"fault": "status", "status": status}])
     error: Any = raised(asker, "messages", False)
     assert error.status_code == status
@@ -125,7 +125,7 @@ def test_any_status(lab: Lab, asker: Asker, status: int) -> None:
 @EACH
 @pytest.mark.parametrize("name", ["reset", "reset_headers"])
 def test_a_connection_that_is_reset(lab: Lab, asker: Asker, name: str, wire: str, stream: bool) -> None:
-    """The SDK sees a reset by the peer, and the record says so."""
+    """The SDK sees a connection reset, and the record says so."""
     lab.use([{"fault": name, "times": 1}])
     error = raised(asker, wire, stream)
     assert evidence_of(error).errno == 104
@@ -137,7 +137,7 @@ def test_a_connection_that_is_reset(lab: Lab, asker: Asker, name: str, wire: str
 @EACH
 @pytest.mark.parametrize("name", ["slow", "stall"])
 def test_silence(lab: Lab, name: str, wire: str, stream: bool) -> None:
-    """The SDK's time runs out; the record says that the client left."""
+    """The SDK times out; the record says that the client left."""
     lab.use([{"fault": name, "seconds": 30}])
     with Asker(lab.url, seconds=0.2) as hasty:
         error = raised(hasty, wire, stream)
@@ -146,7 +146,7 @@ def test_silence(lab: Lab, name: str, wire: str, stream: bool) -> None:
 
 @EACH
 def test_a_pause_that_ends(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """A stall shorter than the client's patience loses nothing; pings are not content."""
+    """A stall shorter than the client's timeout loses nothing; pings are not content."""
     lab.use([{"fault": "stall", "seconds": 0.05, "pings": True}])
     assert asker.ask(wire, stream).text == words(40)
 
@@ -154,7 +154,7 @@ def test_a_pause_that_ends(lab: Lab, asker: Asker, wire: str, stream: bool) -> N
 @EACH
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_a_connection_that_breaks_within_an_answer(lab: Lab, asker: Asker, how: str, wire: str, stream: bool) -> None:
-    """After five tokens, or in the middle of a body: a raw transport error from one SDK, wrapped by the other."""
+    """A cut after five tokens, or inside a body, raises a transport error in both SDKs."""
     lab.use([{"fault": "cut", "how": how}])
     error = raised(asker, wire, stream)
     if wire == "messages" and stream:
@@ -168,7 +168,7 @@ def test_a_connection_that_breaks_within_an_answer(lab: Lab, asker: Asker, how: 
 
 @pytest.mark.parametrize("after", [0, 1, 39, 40, 400])
 def test_a_break_after_any_number_of_tokens(lab: Lab, asker: Asker, after: int) -> None:
-    """Exactly so many tokens arrive, never the end."""
+    """Exactly this many tokens arrive, without the terminal event."""
     lab.use([{"fault": "cut", "after": after}])
     stream = asker.openai.chat.completions.create(
         model="m", messages=[{"role": "user", "content": PROMPT}], stream=True
@@ -188,14 +188,14 @@ def _endless(stream: Any) -> Any:
 @pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
 @pytest.mark.parametrize(("after", "tokens"), [(5, 5), (-1, 40)])
 def test_a_stream_that_ends_without_saying_so(lab: Lab, asker: Asker, wire: str, after: int, tokens: int) -> None:
-    """No exception, no stop reason: what both SDKs make of a clean end without its terminal event."""
+    """A clean end without the terminal event raises nothing and has no stop reason."""
     lab.use([{"fault": "no_end", "after": after}])
     seen = asker.ask(wire, True)
     assert (seen.text, seen.stop) == (words(tokens), None)
 
 
 def test_what_needs_a_stream_leaves_others_alone(lab: Lab, asker: Asker) -> None:
-    """A fault that a whole answer cannot have is not spent on one."""
+    """A fault that needs a stream is not used up by an unstreamed request."""
     lab.use([{"fault": "no_end", "times": 1}])
     assert asker.ask("chat", False).text == words(40)
     assert asker.ask("chat", True).stop is None
@@ -203,7 +203,7 @@ def test_what_needs_a_stream_leaves_others_alone(lab: Lab, asker: Asker) -> None
 
 @pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
 def test_an_error_inside_a_stream(lab: Lab, asker: Asker, wire: str) -> None:
-    """Status 200, five tokens, then the provider's error as an event: the SDK raises it without a status of its own."""
+    """After five tokens, the provider's error event makes the SDK raise an error."""
     lab.use(["stream_error"])
     error: Any = raised(asker, wire, True)
     if wire == "messages":
@@ -218,7 +218,7 @@ def test_an_error_inside_a_stream(lab: Lab, asker: Asker, wire: str) -> None:
 
 @pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
 def test_an_error_as_the_whole_of_a_good_answer(lab: Lab, asker: Asker, wire: str) -> None:
-    """Status 200 and an error for a body: no exception, and nothing in it."""
+    """An error body with status 200 raises nothing and has no content."""
     lab.use(["stream_error"])
     paths = {"messages": "messages", "chat": "chat/completions", "responses": "responses"}
     given: Any = {"model": "m", "max_tokens": 9, "input": "x", "messages": [{"role": "user", "content": "x"}]}
@@ -228,14 +228,14 @@ def test_an_error_as_the_whole_of_a_good_answer(lab: Lab, asker: Asker, wire: st
 
 @EACH
 def test_json_that_breaks_off(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """The transfer is complete, the JSON is not."""
+    """The transfer is complete, but the JSON is truncated."""
     lab.use(["truncated_json"])
     assert isinstance(raised(asker, wire, stream), ValueError)
 
 
 @EACH
 def test_a_page_instead_of_an_answer(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """Status 200, HTML: nothing either SDK can use."""
+    """Neither SDK can use an HTML page with status 200."""
     lab.use(["wrong_type"])
     if stream and wire != "messages":
         assert asker.ask(wire, stream).text == ""
@@ -245,7 +245,7 @@ def test_a_page_instead_of_an_answer(lab: Lab, asker: Asker, wire: str, stream: 
 
 @EACH
 def test_an_empty_answer(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """A good end and not a word."""
+    """An empty answer ends normally without text."""
     lab.use(["empty"])
     seen = asker.ask(wire, stream)
     assert (seen.text, seen.calls) == ("", [])
@@ -254,7 +254,7 @@ def test_an_empty_answer(lab: Lab, asker: Asker, wire: str, stream: bool) -> Non
 
 @EACH
 def test_an_answer_cut_off_at_its_limit(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """Fewer tokens than allowed, and yet the limit's stop reason; the next request is answered in full."""
+    """The answer has fewer tokens than allowed and the stop reason of the limit; the next one is complete."""
     lab.use([{"fault": "max_tokens", "after": 9, "times": 1}])
     seen = asker.ask(wire, stream)
     assert (seen.text, seen.stop) == (
@@ -266,7 +266,7 @@ def test_an_answer_cut_off_at_its_limit(lab: Lab, asker: Asker, wire: str, strea
 
 @EACH
 def test_a_refusal(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """Anthropic's stop reason, OpenAI's refusal text."""
+    """A refusal is Anthropic's stop reason or OpenAI's refusal text."""
     lab.use(["refusal"])
     seen = asker.ask(wire, stream)
     if wire == "messages":
@@ -277,7 +277,7 @@ def test_a_refusal(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
 
 @EACH
 def test_the_same_tool_call_again(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """The same name and arguments each time, under another id."""
+    """Each call has the same name and arguments, and its own id."""
     lab.use(["loop"])
     first, again = asker.ask(wire, stream, tools=True), asker.ask(wire, stream, tools=True)
     assert first.calls == again.calls != []
@@ -286,7 +286,7 @@ def test_the_same_tool_call_again(lab: Lab, asker: Asker, wire: str, stream: boo
 
 @EACH
 def test_arguments_that_are_none(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """Broken JSON; over the one wire that has no place for it in a whole answer, arguments without what is required."""
+    """Arguments are invalid JSON, or lack required fields where the API cannot carry invalid JSON."""
     import json
 
     lab.use(["bad_arguments"])
@@ -301,7 +301,7 @@ def test_arguments_that_are_none(lab: Lab, asker: Asker, wire: str, stream: bool
 
 @pytest.mark.parametrize("wire", ["messages", "chat"])
 def test_too_much_for_the_window(lab: Lab, asker: Asker, wire: str) -> None:
-    """The tokens of the request are counted; the error has both numbers, and less of it fits."""
+    """Request tokens are counted; the error has both numbers, and a smaller request fits."""
     lab.use(window=600)
     long = [{"role": "user", "content": "x " * 2_000}]
     failure = rung.classify(raised(asker, wire, True, messages=long, max_tokens=100))
@@ -316,7 +316,7 @@ def test_too_much_for_the_window(lab: Lab, asker: Asker, wire: str) -> None:
 
 
 def test_an_overflow_that_nobody_gave_a_window(lab: Lab, asker: Asker) -> None:
-    """Three quarters of the first request fit, from then on."""
+    """By default, three quarters of the first request fit from then on."""
     lab.use(["overflow"])
     for length in (1_000, 1_000, 900):
         raised(asker, "messages", False, messages=[{"role": "user", "content": "x" * length}])

@@ -1,4 +1,4 @@
-"""What holds for every answer: nothing is lost or said twice, wherever it is cut and however it goes on."""
+"""Properties of every answer: nothing is lost or repeated, wherever it is cut and resumed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rung.testing.provider.answers import answer, words
+from rung.testing.provider.answers import build_answer, words
 from rung.testing.provider.connection import HttpRequest
 from rung.testing.provider.parsed_request import LabWire, ParsedRequest, ParsedTurn
 from rung.testing.provider.reply import reply_to
@@ -27,7 +27,7 @@ def asked(wire: LabWire, *turns: ParsedTurn, **more: Any) -> ParsedRequest:
 
 
 def said(body: bytes) -> str:
-    """The text of a stream of any of the wires, read as a client would."""
+    """Return the text of a stream of any API, as a client parses it."""
     text = ""
     for line in body.split(b"\n"):
         if line.startswith(b"data: {"):
@@ -46,7 +46,7 @@ def _text(data: dict[str, Any]) -> str:
 @settings(deadline=None)
 @given(wire=WIRES, after=st.integers(0, 60), overlap=st.integers(0, 9), quote=QUOTES)
 def test_a_cut_answer_and_its_continuation_are_the_whole(wire: LabWire, after: int, overlap: int, quote: str) -> None:
-    """What came before the cut, and what the lab says when that is quoted, join at the overlap to the whole answer."""
+    """A partial answer and its resumption join at the overlap to the complete answer."""
     script = script_from([{"fault": "cut", "after": after}], overlap=overlap)
     partial = said(b"".join(reply_to(asked(wire), script.rules[0], script).parts))
     assert partial == words(after)
@@ -60,8 +60,8 @@ def test_a_cut_answer_and_its_continuation_are_the_whole(wire: LabWire, after: i
 @settings(deadline=None)
 @given(wire=WIRES, limit=st.integers(1, 80), thinking=st.booleans())
 def test_never_more_than_the_limit(wire: LabWire, limit: int, thinking: bool) -> None:
-    """An answer has as many tokens as allowed at most, and says so exactly when it would have had more."""
-    made = answer(asked(wire, limit=limit, thinking=thinking), script_from(None))
+    """An answer never exceeds its limit, and the stop reason says whether it was truncated."""
+    made = build_answer(asked(wire, limit=limit, thinking=thinking), script_from(None))
     whole = 60 + 8 * thinking
     assert made.tokens == min(limit, whole)
     assert (made.stop == "limit") == (limit < whole)
@@ -70,7 +70,7 @@ def test_never_more_than_the_limit(wire: LabWire, limit: int, thinking: bool) ->
 @settings(deadline=None)
 @given(wire=WIRES, name=st.sampled_from(["cut", "no_end", "stream_error", "truncated_json"]), after=st.integers(-1, 70))
 def test_a_broken_stream_never_has_its_end(wire: LabWire, name: str, after: int) -> None:
-    """However late it breaks, the terminal event is not among what was sent."""
+    """A cut stream never contains the terminal event."""
     script = script_from([{"fault": name, "after": after}])
     body = b"".join(reply_to(asked(wire), script.rules[0], script).parts)
     whole = b"".join(reply_to(asked(wire), None, script).parts)
@@ -97,11 +97,11 @@ GOOD: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "us
 @settings(deadline=None, max_examples=400)
 @given(body=st.dictionaries(KEYS, ODD, max_size=8), good=st.booleans())
 def test_no_body_breaks_the_readers(body: dict[str, Any], good: bool) -> None:
-    """Whatever is sent is read or refused; nothing else is raised."""
+    """Any body is parsed or rejected; no other exception is raised."""
     for wire in LabWire:
         given = json.dumps({**GOOD, **body} if good else body).encode()
         made = prepare(wire, HttpRequest("POST", "/", {}, given), script_from(None))
-        assert made.reply is not None or made.refusal is not None
+        assert made.reply is not None or made.rejection is not None
 
 
 @settings(deadline=None)
@@ -109,5 +109,5 @@ def test_no_body_breaks_the_readers(body: dict[str, Any], good: bool) -> None:
     schema=JSON | st.dictionaries(st.sampled_from(["type", "properties", "items", "enum", "anyOf", "required"]), JSON)
 )
 def test_any_schema_has_a_sample(schema: Any) -> None:
-    """A schema nobody should write still gives a value that is JSON."""
+    """Any schema gives a value that is valid JSON."""
     json.dumps(sample(schema))

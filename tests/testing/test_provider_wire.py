@@ -1,4 +1,4 @@
-"""The lab as a server: what it records, what it refuses, how it starts, stops and is told from outside."""
+"""The lab as a server: recording, validation, lifecycle and the control API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASK: dict[str, Any] = {"model": "m", "max_tokens": 100, "messages": [{"role": "u
 
 
 def raw(lab: Lab, *parts: bytes) -> bytes:
-    """What comes back for these bytes, until the lab closes or has nothing more to say."""
+    """Return the response to these bytes, until the lab closes the connection or stays silent."""
     with socket.create_connection((lab.host, lab.port)) as client:
         client.settimeout(5)
         for part in parts:
@@ -39,7 +39,7 @@ def raw(lab: Lab, *parts: bytes) -> bytes:
 
 
 def until(true: Any) -> None:
-    """Wait for what another thread does."""
+    """Wait until a condition holds in another thread."""
     limit = time.monotonic() + 5
     while not true():
         assert time.monotonic() < limit
@@ -47,7 +47,7 @@ def until(true: Any) -> None:
 
 
 def test_what_was_asked_is_recorded(lab: Lab, asker: Asker) -> None:
-    """Body, headers, wire, model, stream, fault, status and tokens of every request, in order."""
+    """Every request is recorded in order, with body, headers, wire, model, stream, fault, status and tokens."""
     lab.use([{"fault": "overloaded", "request": 1}])
     with pytest.raises(anthropic.APIStatusError):
         asker.ask("messages", False, model="a")
@@ -71,7 +71,7 @@ def test_what_was_asked_is_recorded(lab: Lab, asker: Asker) -> None:
 
 
 def test_another_process_reads_and_sets_over_http(lab: Lab, asker: Asker) -> None:
-    """GET, DELETE /lab/requests, PUT /lab/script, GET /lab/faults; of keys only the end is shown."""
+    """The control API lists and deletes requests and replaces the script; keys are masked."""
     asker.ask("chat", False)
     told = httpx2.get(f"{lab.url}/lab/requests").json()
     assert told["attempts"] == 1
@@ -84,13 +84,13 @@ def test_another_process_reads_and_sets_over_http(lab: Lab, asker: Asker) -> Non
         asker.ask("chat", False)
     assert httpx2.get(f"{lab.url}/lab/requests").json()["faults"] == {"quota": 1}
     bad = httpx2.put(f"{lab.url}/lab/script", json=[{"fault": "quotas"}])
-    assert (bad.status_code, "rules[0].fault = 'quotas'" in bad.json()["error"]) == (400, True)
+    assert (bad.status_code, "rules[0].fault: 'quotas'" in bad.json()["error"]) == (400, True)
     assert set(httpx2.get(f"{lab.url}/lab/faults").json()) == set(rung.testing.FAULTS)
     assert httpx2.get(f"{lab.url}/lab/nothing").status_code == 404
 
 
 def test_only_the_last_requests_are_shown_when_asked(lab: Lab, asker: Asker) -> None:
-    """`?last=` keeps the answer short; the count is of all."""
+    """`?last=` limits the requests; the count includes all."""
     for _ in range(3):
         asker.ask("messages", False)
     told = httpx2.get(f"{lab.url}/lab/requests?last=1").json()
@@ -98,7 +98,7 @@ def test_only_the_last_requests_are_shown_when_asked(lab: Lab, asker: Asker) -> 
 
 
 def test_a_client_that_leaves_is_noticed(lab: Lab) -> None:
-    """Whoever hangs up in the middle is recorded as gone, with what it had got."""
+    """A client that disconnects mid-stream is recorded as left, with the tokens it received."""
     lab.use([{"fault": "stall", "after": 4}])
     with httpx2.stream("POST", f"{lab.url}/v1/messages", json={**ASK, "stream": True}) as answer:
         seen = b""
@@ -111,7 +111,7 @@ def test_a_client_that_leaves_is_noticed(lab: Lab) -> None:
 
 
 def test_sign_of_life_models_and_counts(lab: Lab, asker: Asker) -> None:
-    """HEAD /, the models there are, and a count that is what the answer's usage says."""
+    """HEAD /, the model list, and a token count that equals the usage of the answer."""
     assert httpx2.head(f"{lab.url}/").status_code == 200
     lab.use(models={"one": {"window": 9_000}, "two": {}})
     assert [model.id for model in asker.anthropic.models.list()] == ["one", "two"]
@@ -128,7 +128,7 @@ def test_sign_of_life_models_and_counts(lab: Lab, asker: Asker) -> None:
 
 
 def test_only_known_keys(lab: Lab) -> None:
-    """With `keys` any other gets a 401."""
+    """With `keys`, any other key gets a 401."""
     lab.use(keys=["sk-right"])
     with Asker(lab.url, key="sk-right") as known, Asker(lab.url, key="sk-wrong") as stranger:
         assert known.ask("messages", False).text == known.ask("chat", True).text == words(40)
@@ -183,7 +183,7 @@ OPEN_CALL = {"id": "c1", "type": "function", "function": {"name": "read", "argum
     ],
 )
 def test_what_a_provider_refuses(lab: Lab, path: str, body: Any, said: str) -> None:
-    """An invalid request gets a 400 in the provider's own shape and words."""
+    """An invalid request gets a 400 with the provider's message."""
     answer = httpx2.post(f"{lab.url}/v1/{path}", json=body)
     assert answer.status_code == 400
     error = answer.json()["error"]
@@ -193,7 +193,7 @@ def test_what_a_provider_refuses(lab: Lab, path: str, body: Any, said: str) -> N
 
 
 def test_a_larger_output_than_the_model_has(lab: Lab, asker: Asker) -> None:
-    """The largest that is allowed is said in the error, and works."""
+    """The error names the largest allowed value, which works."""
     lab.use(max_output=50)
     with pytest.raises(anthropic.BadRequestError, match="max_tokens: 60 > 50, which is the maximum allowed"):
         asker.ask("messages", False, max_tokens=60)
@@ -203,7 +203,7 @@ def test_a_larger_output_than_the_model_has(lab: Lab, asker: Asker) -> None:
 
 
 def test_bodies_in_chunks_and_requests_in_a_row(lab: Lab) -> None:
-    """Chunked bodies, several requests at once on one connection, Expect: all are read as they should be."""
+    """Chunked bodies, pipelined requests and Expect are handled."""
     body = json.dumps(ASK).encode()
     head = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n"
     sized = head + b"content-length: %d\r\n\r\n%b" % (len(body), body)
@@ -230,25 +230,25 @@ def test_bodies_in_chunks_and_requests_in_a_row(lab: Lab) -> None:
     ],
 )
 def test_what_is_no_request(lab: Lab, sent: bytes, status: bytes) -> None:
-    """Bytes that are no HTTP, or no JSON, get an answer and no more."""
+    """Bytes that are not HTTP or JSON get an error response."""
     assert raw(lab, sent).startswith(b"HTTP/1.1 " + status)
 
 
 def test_a_body_too_large_is_read_and_refused(lab: Lab) -> None:
-    """Above 32 MB: 413 in the provider's words."""
+    """A body above 32 MB gets a 413 with the provider's message."""
     answer = httpx2.post(f"{lab.url}/v1/messages", content=b"x" * (32 * 2**20 + 1), timeout=30)
     assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
 
 
 def test_a_redirect_to_another_host(lab: Lab) -> None:
-    """307 with the place it is told."""
+    """A redirect is a 307 with the configured target."""
     lab.use([{"fault": "redirect", "to": "http://127.0.0.1:1/x"}])
     answer = httpx2.post(f"{lab.url}/v1/messages", json=ASK)
     assert (answer.status_code, answer.headers["location"]) == (307, "http://127.0.0.1:1/x")
 
 
 def test_async_and_sync_alike() -> None:
-    """`async with` runs it on the running loop; nothing is left behind by either."""
+    """`async with` uses the running loop; both forms clean up completely."""
 
     async def ask() -> str:
         async with (
@@ -278,8 +278,8 @@ def test_a_lab_stops_while_somebody_waits() -> None:
 
 
 def test_a_port_that_is_taken(lab: Lab) -> None:
-    """One line that says so, and no thread left."""
-    with pytest.raises(rung.errors.ConfigError, match=r"port: .*one that is free"), rung.testing.lab(port=lab.port):
+    """A port in use is an error of one line, and no thread is left."""
+    with pytest.raises(rung.errors.ConfigError, match=r"port: .*a free port"), rung.testing.lab(port=lab.port):
         pass
 
 
@@ -292,7 +292,7 @@ def test_a_delay_and_gaps(lab: Lab, asker: Asker) -> None:
 
 
 def test_names_are_loaded_when_used() -> None:
-    """Asking for the fakes loads no asyncio; a name that is not there is an AttributeError."""
+    """The fakes load no asyncio; an unknown name is an AttributeError."""
     import subprocess
     import sys
 

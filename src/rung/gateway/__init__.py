@@ -1,1 +1,1 @@
-"""The gateway: recovery for any agent, by changing one URL."""
+"""HTTP gateway that adds recovery to any agent: the agent only changes its base URL."""

@@ -1,4 +1,4 @@
-"""Accounting of calls once they are over: counts as Prometheus reads them, costs, spans, the journal of good ones."""
+"""Accounting of finished calls: Prometheus metrics, spend, spans, and journal entries of successful calls."""
 
 from __future__ import annotations
 
@@ -20,92 +20,94 @@ if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
 
-_TYPES: Final = {
-    "rung_requests_total": "Requests by wire and how they ended.",
-    "rung_attempts_total": "Attempts at upstreams.",
+_COUNTER_HELP: Final = {
+    "rung_requests_total": "Requests by wire and outcome.",
+    "rung_attempts_total": "Upstream attempts.",
     "rung_failures_total": "Failed attempts by kind.",
-    "rung_rungs_total": "Rungs that were climbed to.",
-    "rung_tokens_total": "Tokens in and out, as the upstreams count them.",
-    "rung_dollars_total": "US dollars, by the price list.",
-    "rung_joined_total": "Requests that joined one that was running.",
-    "rung_unwritten_total": "Good calls beyond journaled_per_second: counted here, not in the journal.",
-    "rung_cancelled_total": "Requests whose client left.",
+    "rung_rungs_total": "Rungs taken.",
+    "rung_tokens_total": "Input and output tokens, as reported by the upstreams.",
+    "rung_dollars_total": "Spend in US dollars, by list price.",
+    "rung_joined_total": "Requests coalesced with an identical request in flight.",
+    "rung_unwritten_total": "Successful calls beyond journaled_per_second: counted here, not journaled.",
+    "rung_cancelled_total": "Requests cancelled because the client disconnected.",
 }
 
 
 class Metrics:
-    """One counter by name and labels."""
+    """Counters by name and labels."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
 
-    def add(self, name: str, labels: str = "", much: float = 1) -> None:
-        """Count; labels are written as they will be read."""
-        self.counts[name, labels] += much  # type: ignore[assignment]  # dollars are counted in parts
+    def add(self, name: str, labels: str = "", amount: float = 1) -> None:
+        """Add to a counter; `labels` is in Prometheus syntax."""
+        self.counts[name, labels] += amount  # type: ignore[assignment]  # dollars are fractional
 
     def text(self, **gauges: float) -> str:
-        """All of them, as Prometheus reads them."""
+        """Return all counters and these gauges in the Prometheus text format."""
         lines = []
-        for name, about in _TYPES.items():
-            lines += [f"# HELP {name} {about}", f"# TYPE {name} counter"]
-            found = sorted((labels, value) for (known, labels), value in self.counts.items() if known == name)
-            lines += [f"{name}{{{labels}}} {value}" if labels else f"{name} {value}" for labels, value in found]
+        for name, help_text in _COUNTER_HELP.items():
+            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} counter"]
+            samples = sorted((labels, value) for (counter, labels), value in self.counts.items() if counter == name)
+            lines += [f"{name}{{{labels}}} {value}" if labels else f"{name} {value}" for labels, value in samples]
         for name, value in gauges.items():
             lines += [f"# TYPE rung_{name} gauge", f"rung_{name} {value}"]
         return "\n".join(lines) + "\n"
 
 
 class Accounting:
-    """One for a gateway. Failures and decisions are the engine's to write down, before they are acted on."""
+    """Accounting of one gateway. The engine itself journals failures and decisions, before it acts on them."""
 
-    def __init__(self, journal: Any, tell: Callable[[str], object], *, spans: bool) -> None:
+    def __init__(self, journal: Any, log: Callable[[str], object], *, spans: bool) -> None:
         self.metrics = Metrics()
-        self.costs = SpendLedger(tell, journal)
+        self.ledger = SpendLedger(log, journal)
         self._journal = journal
         self._telemetry = Telemetry() if spans else None
-        self._second = self._written = 0
-        self._owed: dict[tuple[ev.IncidentContext, str, str], float] = {}
+        self._second = self._journaled = 0
+        self._unjournaled: dict[tuple[ev.IncidentContext, str, str], float] = {}
 
     def record_success(
         self,
-        call: InboundRequest,
-        terms: ev.IncidentContext,
-        began: float,
-        ended: float,
+        inbound: InboundRequest,
+        context: ev.IncidentContext,
+        started_at: float,
+        ended_at: float,
         tokens: tuple[int, int],
         dollars: float,
         settings: GatewaySettings,
     ) -> None:
         """Record a call whose first attempt succeeded."""
-        self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="succeeded"')
+        self.metrics.add("rung_requests_total", f'wire="{inbound.wire.name}",outcome="succeeded"')
         self.metrics.add("rung_attempts_total")
         if self._telemetry is not None:
-            self._telemetry.told(call, began, ended, model=call.model, attempts=1, outcome="succeeded", tokens=tokens)
+            self._telemetry.record_span(
+                inbound, started_at, ended_at, model=inbound.model, attempts=1, outcome="succeeded", tokens=tokens
+            )
         if self._journal is not None:
-            self._write_down(call, terms, began, ended, dollars, settings)
+            self._journal_success(inbound, context, started_at, ended_at, dollars, settings)
 
     def record_recovery(
         self,
-        call: InboundRequest,
+        inbound: InboundRequest,
         incident: Incident,
         outcome: Outcome[Any],
         policy: Policy,
         attempts: int,
         tokens: tuple[int, int],
     ) -> None:
-        """Record a call that was recovered, or could not be."""
-        self.metrics.add("rung_requests_total", f'wire="{call.wire.name}",outcome="{incident.status}"')
+        """Record a call that needed recovery, whether or not it succeeded."""
+        self.metrics.add("rung_requests_total", f'wire="{inbound.wire.name}",outcome="{incident.status}"')
         self.metrics.add("rung_attempts_total", "", attempts)
         for failure in incident.failures:
             self.metrics.add("rung_failures_total", f'kind="{failure.kind}"')
         for rung in incident.path:
             self.metrics.add("rung_rungs_total", f'rung="{policy.ladder.rungs[rung].name}"')
         if self._telemetry is not None:
-            self._telemetry.told(
-                call,
+            self._telemetry.record_span(
+                inbound,
                 incident.opened_at,
                 incident.opened_at + outcome.seconds,
-                model=incident.request.model if incident.request is not None else call.model,
+                model=incident.request.model if incident.request is not None else inbound.model,
                 attempts=attempts,
                 outcome=str(incident.status),
                 tokens=tokens,
@@ -113,49 +115,51 @@ class Accounting:
             )
 
     def record_usage(
-        self, call: InboundRequest, model: str, tokens: tuple[int, int], settings: GatewaySettings, now: float
+        self, inbound: InboundRequest, model: str, tokens: tuple[int, int], settings: GatewaySettings, now: float
     ) -> float:
-        """Count the tokens of an answer, and what they cost; the dollars."""
+        """Record the tokens of a response; return their cost in US dollars."""
         self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
         self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
-        dollars = self.costs.add(call, model, tokens, settings, now)
+        dollars = self.ledger.add(inbound, model, tokens, settings, now)
         if dollars:
             self.metrics.add("rung_dollars_total", "", dollars)
         return dollars
 
-    def _write_down(
+    def _journal_success(
         self,
-        call: InboundRequest,
-        terms: ev.IncidentContext,
-        began: float,
-        ended: float,
+        inbound: InboundRequest,
+        context: ev.IncidentContext,
+        started_at: float,
+        ended_at: float,
         dollars: float,
         settings: GatewaySettings,
     ) -> None:
-        """Have a good call written down; of very many in one second, of those beyond the limit only what they cost."""
-        second = int(ended)
+        """Journal a successful call; beyond `journaled_per_second` only add up its cost."""
+        second = int(ended_at)
         if second != self._second:
-            self.settle(ended)
-            self._second, self._written = second, 0
-        self._written += 1
-        if self._written <= settings.journaled_per_second:
-            self._journal.append_lazy(_good, terms, call.model, call.upstream.name, began, ended, dollars)
+            self.flush(ended_at)
+            self._second, self._journaled = second, 0
+        self._journaled += 1
+        if self._journaled <= settings.journaled_per_second:
+            self._journal.append_lazy(
+                _success_events, context, inbound.model, inbound.upstream.name, started_at, ended_at, dollars
+            )
             return
         self.metrics.add("rung_unwritten_total")
         if dollars:
-            whose = (terms, call.model, call.upstream.name)
-            self._owed[whose] = self._owed.get(whose, 0.0) + dollars
+            payer = (context, inbound.model, inbound.upstream.name)
+            self._unjournaled[payer] = self._unjournaled.get(payer, 0.0) + dollars
 
-    def settle(self, now: float) -> None:
-        """Write down what calls have cost that were only counted, in one row for each who pays: no dollar is lost."""
-        owed, self._owed = self._owed, {}
-        for whose, dollars in owed.items():
-            self._journal.append_lazy(_good, *whose, now, now, dollars)
+    def flush(self, now: float) -> None:
+        """Journal the cost of calls that were not journaled, one entry per context, model and upstream."""
+        unjournaled, self._unjournaled = self._unjournaled, {}
+        for payer, dollars in unjournaled.items():
+            self._journal.append_lazy(_success_events, *payer, now, now, dollars)
 
 
-def _good(
-    terms: ev.IncidentContext, model: str, agent: str, began: float, ended: float, dollars: float
+def _success_events(
+    context: ev.IncidentContext, model: str, agent: str, started_at: float, ended_at: float, dollars: float
 ) -> list[ev.Event]:
-    """The events of a call that went well; made when they are written, in the journal's own thread."""
-    opened = ev.Opened(began, INCIDENT_IDS.next(), terms, Request(model=model, agent=agent))
-    return [opened, ev.AttemptSucceeded(ended, ended - began, dollars)]
+    """Build the events of a successful call; runs in the journal's writer thread, off the hot path."""
+    opened = ev.Opened(started_at, INCIDENT_IDS.next(), context, Request(model=model, agent=agent))
+    return [opened, ev.AttemptSucceeded(ended_at, ended_at - started_at, dollars)]

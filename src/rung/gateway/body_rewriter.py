@@ -1,7 +1,7 @@
-"""How each rung changes a call: another limit, a resume message, a smaller or mended history, another model.
+"""Rewrites request bodies for each rung: output limit, resume message, compacted or repaired history, other model.
 
-The engine asks for a new request and proves that it is one. The request it sees stands for a body that is
-kept here, by its digest: no prompt reaches the journal.
+The engine asks for a changed request and verifies that it differs from the previous one. Its `Request` only holds
+the digest of a body; the body itself stays here, so no prompt reaches the journal.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rung.core.domain.request import Request
 from rung.core.domain.token_counts import max_answer_tokens
 from rung.core.policy.prompts import prompt_id, render
 from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS
-from rung.gateway.http.pool import held_key
-from rung.gateway.inbound_request import NotJson, passed_headers
+from rung.gateway.http.pool import upstream_key_header
+from rung.gateway.inbound_request import NotJson, headers_for_upstream
 from rung.gateway.outbound import Outbound
 
 if TYPE_CHECKING:
@@ -28,177 +28,181 @@ if TYPE_CHECKING:
     from rung.gateway.proxied_call import ProxiedCall
 
 CHARACTERS_PER_TOKEN: Final = 4
-LEAST_ANSWER: Final = 256  # tokens: below this a smaller limit is no answer to an overflow
-QUOTE: Final = (
+MIN_ANSWER_TOKENS: Final = 256  # a lower output limit does not resolve a context overflow
+RESUME_QUOTE: Final = (
     "\n\nBegin with the last few words of it, exactly as they stand, so that it can be joined without a gap.\n\n"
     "Your answer so far, word for word:\n<answer_so_far>\n{said}\n</answer_so_far>"
 )
 
 
-class RungNotApplicable(Exception):  # it says what happened
-    """This rung has nothing to change here."""
+class RungNotApplicable(Exception):
+    """The rung has nothing to change in this request."""
 
 
 class BodyRewriter:
-    """The bodies of one call, as the rungs make them."""
+    """Bodies of one client request, as the rungs rewrite them."""
 
     def __init__(
-        self, exchange: ProxiedCall, policy: Policy, summarise: Callable[[dict[str, Any]], Any] | None = None
+        self, proxied: ProxiedCall, policy: Policy, summarise: Callable[[dict[str, Any]], Any] | None = None
     ) -> None:
-        self.call = exchange.call
+        self.inbound = proxied.inbound
         self.policy = policy
-        self._settings = exchange.upstreams.settings
-        self._outbound = exchange.first
-        self._said = exchange.said  # what the client, or we, have of the answer so far
+        self._settings = proxied.upstreams.settings
+        self._original = proxied.original
+        self._text_so_far = proxied.text_so_far
         self._summarise = summarise
-        self._bodies: dict[str, tuple[bytes, str]] = {}  # and the model each is for
-        self._base: dict[str, Any] | None = None  # the body without a resume message
-        self._taken: dict[str, Any] | None = None  # the last such that an upstream has accepted
-        self._was_taken = exchange.accepted  # one has been, if only as it came
-        self._words = ""
-        self._handed_over = False
-        self.first = self.request(self.call.body, self.call.model, self.call.upstream.name)
+        self._bodies: dict[str, tuple[bytes, str]] = {}  # body and its model, by digest
+        self._base: dict[str, Any] | None = None  # current body without a resume message
+        self._accepted_base: dict[str, Any] | None = None  # last base that an upstream accepted
+        self._has_accepted = proxied.accepted  # an upstream accepted some body, at least the original
+        self._resume_message = ""
+        self._has_changed_model = False
+        self.first = self.request(self.inbound.body, self.inbound.model, self.inbound.upstream.name)
 
     def request(self, body: bytes, model: str, agent: str) -> Request:
-        """What stands for a body: its digest, and the room it takes."""
-        digest = short_hash_of(body)
+        """Register a body; return the engine's request with its digest and the room it takes in the context window."""
+        digest = body_digest(body)
         self._bodies[digest] = (body, model)
-        room = len(body) + CHARACTERS_PER_TOKEN * self._limit()
-        return Request(model=model, agent=agent, params={"wire": self.call.wire.name, "body": digest, "room": room})
+        room = len(body) + CHARACTERS_PER_TOKEN * self._output_limit()
+        return Request(model=model, agent=agent, params={"wire": self.inbound.wire.name, "body": digest, "room": room})
 
-    def _limit(self) -> int:
+    def _output_limit(self) -> int:
         try:
-            return self.call.wire.bodies.limit(self.base) or 0
-        except NotJson:  # the upstream's to refuse
+            return self.inbound.wire.bodies.limit(self.base) or 0
+        except NotJson:  # left to the upstream to reject
             return 0
 
     def outbound(self, request: Request) -> Outbound:
-        """The attempt that a request of the engine's stands for."""
-        upstream, headers = self._outbound.upstream, self._outbound.headers
+        """Return the upstream request for a request of the engine."""
+        upstream, headers = self._original.upstream, self._original.headers
         if request.agent != upstream.name:
             upstream = self._settings.upstream(request.agent)
-            headers = passed_headers(list(self.call.headers.items()), held_key(upstream))
-        last = self._outbound.last or self._handed_over
-        return Outbound(upstream, headers, self._bytes_of(request), last, bool(self._words))
+            headers = headers_for_upstream(list(self.inbound.headers.items()), upstream_key_header(upstream))
+        last = self._original.is_last_resort or self._has_changed_model
+        return Outbound(upstream, headers, self._body_of(request), last, bool(self._resume_message))
 
-    def _bytes_of(self, request: Request) -> bytes:
-        """The body of a request; one that an intervention, or a rung that only adds a message, has changed is made here."""
+    def _body_of(self, request: Request) -> bytes:
+        """Return the body of a request, with a model or prompt that the engine changed by itself."""
         body, model = self._bodies[request.params["body"]]
         if request.model == model and not request.prompt:
             return body
-        bodies = self.call.wire.bodies
-        made = orjson.loads(body)
+        bodies = self.inbound.wire.bodies
+        changed = orjson.loads(body)
         if request.model != model:
-            made = bodies.with_model(made, request.model)
-        return orjson.dumps(bodies.with_user_message(made, request.prompt) if request.prompt else made)
+            changed = bodies.with_model(changed, request.model)
+        return orjson.dumps(bodies.with_user_message(changed, request.prompt) if request.prompt else changed)
 
     @property
     def base(self) -> dict[str, Any]:
-        """The body as it is now, without a resume message."""
-        return self.call.parsed() if self._base is None else self._base
+        """Return the current body without a resume message."""
+        return self.inbound.parsed() if self._base is None else self._base
 
-    def taken(self) -> None:
-        """An upstream has accepted the request that was made last."""
-        self._taken, self._was_taken = self._base, True
+    def mark_accepted(self) -> None:
+        """Record that an upstream accepted the latest request."""
+        self._accepted_base, self._has_accepted = self._base, True
 
-    def by_action(self) -> Mapping[str, Callable[[Request, Incident], Any]]:
-        """The changers the engine calls."""
+    def rung_handlers(self) -> Mapping[str, Callable[[Request, Incident], Any]]:
+        """Return the handler of each rung action."""
         return {
             Action.RAISE_LIMIT: self._raise_limit,
             Action.RESUME: self._resume,
             Action.COMPACT: self._compact,
             Action.REPAIR: self._repair,
-            Action.FALLBACK: self._hand_over,
-            Action.ESCALATE: self._hand_over,
+            Action.FALLBACK: self._change_model,
+            Action.ESCALATE: self._change_model,
         }
 
     # -- rungs -------------------------------------------------------------------------------------------
 
     def _raise_limit(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
-        limit = self.call.wire.bodies.limit(self.base)
-        known = self.policy.model(request.model)
-        most = known.max_tokens if known is not None else DEFAULT_MAX_OUTPUT_TOKENS
-        if limit is None or limit >= most:
-            raise RungNotApplicable("the limit is the model's own")
-        return self._make(self.call.wire.bodies.with_limit(self.base, most), request)
+        limit = self.inbound.wire.bodies.limit(self.base)
+        model_settings = self.policy.model(request.model)
+        max_tokens = model_settings.max_tokens if model_settings is not None else DEFAULT_MAX_OUTPUT_TOKENS
+        if limit is None or limit >= max_tokens:
+            raise RungNotApplicable("the output limit is already the model's maximum")
+        return self._new_request(self.inbound.wire.bodies.with_limit(self.base, max_tokens), request)
 
     def _resume(self, request: Request, incident: Incident) -> Request:
-        self._ask_to_go_on(incident)
-        return self._make(self._last_taken(), request)
+        self._set_resume_message(incident)
+        return self._new_request(self._last_accepted(), request)
 
-    def _ask_to_go_on(self, incident: Incident) -> None:
-        """From here on requests end with a turn of the user's that quotes the answer so far."""
+    def _set_resume_message(self, incident: Incident) -> None:
+        """Append a user turn that quotes the answer so far to every further request."""
         failure = incident.failure
         assert failure is not None  # noqa: S101  # the engine resumes after a failure
-        said = self._said()
-        words = render(prompt_id(Action.RESUME, failure), incident, failure, self.policy.prompts)
-        self._words = words + (QUOTE.format(said=said) if said else "")
-        self._words += "\n" * len(incident.failures)  # the same said again is not the same request
+        text = self._text_so_far()
+        message = render(prompt_id(Action.RESUME, failure), incident, failure, self.policy.prompts)
+        self._resume_message = message + (RESUME_QUOTE.format(said=text) if text else "")
+        self._resume_message += "\n" * len(incident.failures)  # the engine rejects an unchanged request
 
-    def _last_taken(self) -> dict[str, Any]:
-        """The body that an upstream has taken last: what it turned down is no beginning."""
-        if not self._was_taken:
+    def _last_accepted(self) -> dict[str, Any]:
+        """Return the last body that an upstream accepted; a rejected body cannot be resumed."""
+        if not self._has_accepted:
             return self.base
-        return self.call.parsed() if self._taken is None else self._taken
+        return self.inbound.parsed() if self._accepted_base is None else self._accepted_base
 
     async def _compact(self, request: Request, incident: Incident) -> Request:
-        assert incident.failure is not None  # noqa: S101  # as above
-        bodies, body = self.call.wire.bodies, self.base
+        assert incident.failure is not None  # noqa: S101  # the engine compacts after a failure
+        bodies, body = self.inbound.wire.bodies, self.base
         room = max_answer_tokens(incident.failure.message)
-        if room is not None and room >= LEAST_ANSWER:
-            return self._make(bodies.with_limit(body, room), request)
+        if room is not None and room >= MIN_ANSWER_TOKENS:
+            return self._new_request(bodies.with_limit(body, room), request)
         tokens = incident.failure.tokens
         goal = target_characters(incident.failure, count_characters([body]))
-        made = bodies.with_history(body, compact_messages(bodies.history(body), goal))
-        if count_characters([made]) > goal and self._summarise is not None:
-            made = await self._summarise(made)
-        share = count_characters([made]) / count_characters([body])
+        changed = bodies.with_history(body, compact_messages(bodies.history(body), goal))
+        if count_characters([changed]) > goal and self._summarise is not None:
+            changed = await self._summarise(changed)
+        share = count_characters([changed]) / count_characters([body])
         if share >= 1:
-            raise RungNotApplicable("nothing can be left out")
+            raise RungNotApplicable("history cannot be compacted further")
         if tokens is not None:
-            made = self._with_room(made, int(tokens.limit * SIZE_MARGIN - tokens.asked * share))
-        return self._make(made, request)
+            changed = self._with_room(changed, int(tokens.limit * SIZE_MARGIN - tokens.asked * share))
+        return self._new_request(changed, request)
 
     def _with_room(self, body: dict[str, Any], room: int) -> dict[str, Any]:
-        """The body with an output limit that fits beside it."""
-        limit = self.call.wire.bodies.limit(body)
-        if limit is None or limit <= room or room < LEAST_ANSWER:
+        """Return the body with an output limit that fits into the remaining context window."""
+        limit = self.inbound.wire.bodies.limit(body)
+        if limit is None or limit <= room or room < MIN_ANSWER_TOKENS:
             return body
-        return self.call.wire.bodies.with_limit(body, room)
+        return self.inbound.wire.bodies.with_limit(body, room)
 
     def _repair(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
-        return self._make(self.call.wire.bodies.with_repaired_history(self.base), request)
+        return self._new_request(self.inbound.wire.bodies.with_repaired_history(self.base), request)
 
-    def _hand_over(self, request: Request, incident: Incident) -> Request:
-        known = self.policy.model(request.model)
-        agent = known.provider if known is not None and known.provider else request.agent
+    def _change_model(self, request: Request, incident: Incident) -> Request:
+        model_settings = self.policy.model(request.model)
+        agent = model_settings.provider if model_settings is not None and model_settings.provider else request.agent
         base = self.base
         if request.model != base.get("model"):
-            base = self.call.wire.bodies.with_model(base, request.model)
-        if incident.resumed_elsewhere:  # the client has the beginning already
-            self._ask_to_go_on(incident)
-        self._handed_over = True
-        return self._make(base, request.replace(agent=agent))
+            base = self.inbound.wire.bodies.with_model(base, request.model)
+        if incident.resumed_elsewhere:  # the client already received the beginning
+            self._set_resume_message(incident)
+        self._has_changed_model = True
+        return self._new_request(base, request.replace(agent=agent))
 
     def on_model(self, model: str) -> Request:
-        """The call as it came, for the model its session is on."""
-        known = self.policy.model(model)
-        agent = known.provider if known is not None and known.provider else self.call.upstream.name
-        body = self.call.wire.bodies.with_model(self.base, model)
-        return self._make(body, self.first.replace(model=model, agent=agent))
+        """Return the original request on another model, used when the session was moved to it."""
+        model_settings = self.policy.model(model)
+        agent = (
+            model_settings.provider
+            if model_settings is not None and model_settings.provider
+            else self.inbound.upstream.name
+        )
+        body = self.inbound.wire.bodies.with_model(self.base, model)
+        return self._new_request(body, self.first.replace(model=model, agent=agent))
 
-    def nudged(self, request: Request, words: str) -> Request:
-        """The same with a further turn of the user's, which stays whatever else is changed."""
-        return self._make(self.call.wire.bodies.with_user_message(self.base, words), request)
+    def with_nudge(self, request: Request, message: str) -> Request:
+        """Return the request with another user turn, which all later rewrites keep."""
+        return self._new_request(self.inbound.wire.bodies.with_user_message(self.base, message), request)
 
-    def _make(self, base: dict[str, Any], request: Request) -> Request:
+    def _new_request(self, base: dict[str, Any], request: Request) -> Request:
         self._base = base
-        body = self.call.wire.bodies.with_user_message(base, self._words) if self._words else base
+        body = self.inbound.wire.bodies.with_user_message(base, self._resume_message) if self._resume_message else base
         return self.request(orjson.dumps(body), request.model, request.agent)
 
 
-def short_hash_of(body: bytes) -> str:
-    """Sixteen hex digits for a body."""
+def body_digest(body: bytes) -> str:
+    """Return the digest of a body, 16 hex digits."""
     from hashlib import blake2b
 
     return blake2b(body, digest_size=8).hexdigest()

@@ -1,6 +1,6 @@
-"""Watching a client while its request takes time: whether it is still there, and that it hears something.
+"""Client monitor: detects a disconnected client and sends pings while a request takes long.
 
-Begun only when a request has taken a moment: most of what is fast needs no watching.
+Monitoring starts only after a short delay, so fast requests do not pay for it.
 """
 
 from __future__ import annotations
@@ -16,71 +16,76 @@ if TYPE_CHECKING:
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
 
-_A_MOMENT: Final = 0.05
+_START_DELAY_SECONDS: Final = 0.05
 
 
 class ClientMonitor:
-    """Cancels the task of a request when its client has left; sends pings in its silences."""
+    """Cancels a request's task when its client disconnects; sends pings at an interval."""
 
     __slots__ = (
-        "_beat",
-        "_copy",
-        "_exchange",
-        "_joining",
+        "_disconnect_task",
+        "_in_flight",
         "_loop",
-        "_pinging",
+        "_ping_interval",
+        "_ping_task",
+        "_proxied",
         "_receive",
+        "_recorder",
         "_task",
         "_timer",
-        "_watch",
-        "left",
+        "client_left",
     )
 
     def __init__(
-        self, exchange: ProxiedCall, receive: Receive, beat: float, joining: InFlightRequests, copy: ResponseRecorder
+        self,
+        proxied: ProxiedCall,
+        receive: Receive,
+        ping_interval: float,
+        in_flight: InFlightRequests,
+        recorder: ResponseRecorder,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101  # we are in one
+        assert task is not None  # noqa: S101  # runs inside a task
         self._task = task
-        self._exchange = exchange
+        self._proxied = proxied
         self._receive = receive
-        self._joining = joining
-        self._copy = copy
-        self._beat = beat
-        self._watch: asyncio.Task[None] | None = None
-        self._pinging: asyncio.Task[None] | None = None
-        self.left = False
-        self._timer = self._loop.call_later(_A_MOMENT, self._begin)
+        self._in_flight = in_flight
+        self._recorder = recorder
+        self._ping_interval = ping_interval
+        self._disconnect_task: asyncio.Task[None] | None = None
+        self._ping_task: asyncio.Task[None] | None = None
+        self.client_left = False
+        self._timer = self._loop.call_later(_START_DELAY_SECONDS, self._start)
 
-    def end(self) -> None:
-        """The request is over."""
+    def stop(self) -> None:
+        """Stop monitoring."""
         self._timer.cancel()
-        for task in (self._watch, self._pinging):
+        for task in (self._disconnect_task, self._ping_task):
             if task is not None:
                 task.cancel()
 
-    def _begin(self) -> None:
-        self._joining.begin(self._exchange.call, self._copy)
-        self._watch = self._loop.create_task(self._wait())
-        self._timer = self._loop.call_later(self._beat, self._ping)
+    def _start(self) -> None:
+        self._in_flight.register(self._proxied.inbound, self._recorder)
+        self._disconnect_task = self._loop.create_task(self._wait_for_disconnect())
+        self._timer = self._loop.call_later(self._ping_interval, self._ping)
 
-    async def _wait(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                if self._copy.followers:
-                    self._copy.leave(self._let_go)
+                if self._recorder.followers:
+                    self._recorder.detach_client(self._cancel_request)
                 else:
-                    self._let_go()
+                    self._cancel_request()
                 return
 
-    def _let_go(self) -> None:
-        """Nobody wants it any more."""
-        if not self._exchange.writer.over:
-            self.left = True
+    def _cancel_request(self) -> None:
+        """Cancel the request because no client waits for it."""
+        if not self._proxied.writer.finished:
+            self.client_left = True
             self._task.cancel()
 
     def _ping(self) -> None:
-        self._pinging = self._loop.create_task(self._exchange.ping())
-        self._timer = self._loop.call_later(self._beat, self._ping)
+        self._ping_task = self._loop.create_task(self._proxied.ping())
+        self._timer = self._loop.call_later(self._ping_interval, self._ping)

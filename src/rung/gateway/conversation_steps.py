@@ -1,4 +1,4 @@
-"""What an agent has done, read off the conversation that its next request carries: the last calls and their outcomes."""
+"""Extracts an agent's last tool calls and their outcomes from the conversation in a request."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rung.wires.wire_json import parse_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-STEPS: Final = 48  # the last of them; no rule looks further back for what it says at once
-_MESSAGES: Final = 4 * STEPS  # that are looked through for them
-_ARGUMENTS: Final = 20_000  # characters: longer ones are compared as text
+MAX_STEPS: Final = 48  # loop rules look no further back
+_MAX_MESSAGES: Final = 4 * MAX_STEPS  # searched for steps
+_MAX_ARGUMENT_CHARACTERS: Final = 20_000  # longer arguments are compared as text, not parsed
 
 
 class ConversationStep(NamedTuple):
@@ -23,29 +23,29 @@ class ConversationStep(NamedTuple):
     error: bool = False
 
 
-Found = list[ConversationStep]  # the newest first while it is read
-Outcomes = dict[str, tuple[Any, bool]]  # by a call's id: what came of it, and whether that is an error
+Steps = list[ConversationStep]  # newest first while reading
+Outcomes = dict[str, tuple[Any, bool]]  # by call id: result, and whether it is an error
 
 
-def steps(wire: str, body: Mapping[str, Any]) -> tuple[list[ConversationStep], int]:
-    """The last steps since a person spoke, oldest first, and how many of them are new; a turn without a call has no tool."""
-    said = body.get("input" if wire == "responses" else "messages")
-    if not isinstance(said, list):
+def recent_steps(wire: str, body: Mapping[str, Any]) -> tuple[list[ConversationStep], int]:
+    """Return the last steps since the last user message, oldest first, and how many of them are new."""
+    messages = body.get("input" if wire == "responses" else "messages")
+    if not isinstance(messages, list):
         return [], 0
-    found: Found = []
+    steps: Steps = []
     outcomes: Outcomes = {}
-    read = _READ[wire]
-    new = 0
-    for message in reversed(said[-_MESSAGES:]):
-        if not found:
-            new = len(outcomes)  # what came since the model was last asked
-        if not isinstance(message, dict) or not read(message, found, outcomes) or len(found) >= STEPS:
+    read = _READERS[wire]
+    new_count = 0
+    for message in reversed(messages[-_MAX_MESSAGES:]):
+        if not steps:
+            new_count = len(outcomes)  # results since the last model turn
+        if not isinstance(message, dict) or not read(message, steps, outcomes) or len(steps) >= MAX_STEPS:
             break
-    return found[::-1], max(1, new)
+    return steps[::-1], max(1, new_count)
 
 
-def _messages(message: Mapping[str, Any], found: Found, outcomes: Outcomes) -> bool:
-    """Anthropic's: false when a person spoke, and nothing before it counts."""
+def _messages(message: Mapping[str, Any], steps: Steps, outcomes: Outcomes) -> bool:
+    """Read an Anthropic message; return False at a user message, where reading stops."""
     content = message.get("content")
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     if message.get("role") == "user":
@@ -55,14 +55,14 @@ def _messages(message: Mapping[str, Any], found: Found, outcomes: Outcomes) -> b
         return bool(results)
     calls = [block for block in blocks if block.get("type") == "tool_use"]
     for block in reversed(calls):
-        _take(found, outcomes, str(block.get("id")), block.get("name"), block.get("input"))
+        _add_call(steps, outcomes, str(block.get("id")), block.get("name"), block.get("input"))
     if not calls:
-        _say(found, _text(content))
+        _add_text(steps, _text(content))
     return True
 
 
-def _chat(message: Mapping[str, Any], found: Found, outcomes: Outcomes) -> bool:
-    """OpenAI's Chat Completions."""
+def _chat(message: Mapping[str, Any], steps: Steps, outcomes: Outcomes) -> bool:
+    """Read an OpenAI Chat Completions message; return False at a user message."""
     role = message.get("role")
     if role == "tool":
         outcomes[str(message.get("tool_call_id"))] = (_text(message.get("content")), False)
@@ -72,48 +72,48 @@ def _chat(message: Mapping[str, Any], found: Found, outcomes: Outcomes) -> bool:
     calls = message.get("tool_calls")
     calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     for call in reversed(calls):
-        made = call.get("function")
-        if isinstance(made, dict):
-            _take(found, outcomes, str(call.get("id")), made.get("name"), _arguments(made.get("arguments")))
+        function = call.get("function")
+        if isinstance(function, dict):
+            _add_call(steps, outcomes, str(call.get("id")), function.get("name"), _arguments(function.get("arguments")))
     if not calls:
-        _say(found, _text(message.get("content")))
+        _add_text(steps, _text(message.get("content")))
     return True
 
 
-def _responses(item: Mapping[str, Any], found: Found, outcomes: Outcomes) -> bool:
-    """OpenAI's Responses, where the conversation is in the request and not kept by the provider."""
+def _responses(item: Mapping[str, Any], steps: Steps, outcomes: Outcomes) -> bool:
+    """Read an OpenAI Responses item; return False at a user message. Needs the conversation in the request."""
     kind, role = item.get("type", "message"), item.get("role")
     if kind == "function_call_output":
         outcomes[str(item.get("call_id"))] = (_text(item.get("output")), False)
     elif kind == "function_call":
-        _take(found, outcomes, str(item.get("call_id")), item.get("name"), _arguments(item.get("arguments")))
+        _add_call(steps, outcomes, str(item.get("call_id")), item.get("name"), _arguments(item.get("arguments")))
     elif kind == "message" and role == "assistant":
-        _say(found, _text(item.get("content")))
+        _add_text(steps, _text(item.get("content")))
     elif kind == "message" and role not in ("system", "developer"):
         return False
     return True
 
 
-_READ: Final[Mapping[str, Callable[[Mapping[str, Any], Found, Outcomes], bool]]] = {
+_READERS: Final[Mapping[str, Callable[[Mapping[str, Any], Steps, Outcomes], bool]]] = {
     "messages": _messages,
     "chat": _chat,
     "responses": _responses,
 }
 
 
-def _take(found: Found, outcomes: Outcomes, call: str, name: object, args: Any) -> None:
-    outcome = outcomes.pop(call, None)
-    if outcome is not None and isinstance(name, str):  # one without an outcome has not been made yet
-        found.append(ConversationStep(name, args, outcome[0], outcome[1]))
+def _add_call(steps: Steps, outcomes: Outcomes, call_id: str, name: object, args: Any) -> None:
+    outcome = outcomes.pop(call_id, None)
+    if outcome is not None and isinstance(name, str):  # a call without an outcome was not executed yet
+        steps.append(ConversationStep(name, args, outcome[0], outcome[1]))
 
 
-def _say(found: Found, text: str) -> None:
+def _add_text(steps: Steps, text: str) -> None:
     if text:
-        found.append(ConversationStep("", text))
+        steps.append(ConversationStep("", text))
 
 
 def _text(content: Any) -> str:
-    """The text of a content, whole or in parts."""
+    """Return the text of a message content, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -123,5 +123,5 @@ def _text(content: Any) -> str:
 
 
 def _arguments(text: Any) -> Any:
-    made = parse_json(text) if isinstance(text, str) and len(text) <= _ARGUMENTS else None
-    return text if made is None else made
+    value = parse_json(text) if isinstance(text, str) and len(text) <= _MAX_ARGUMENT_CHARACTERS else None
+    return text if value is None else value

@@ -1,11 +1,11 @@
-"""The seam for detectors: what passes by is shown to them, and what they find is a failure like any other.
+"""Extension port for detectors, which inspect requests and responses and can report a failure.
 
-A detector is any object with `asked` and `answered`. `asked` sees each request of a model before it is sent,
-`answered` what came back, streamed or not, before the client has the end of it. Each answers None, or a `Notice`:
-a `warning` goes to the client in the header x-rung-warning, a `nudge` to the model as a further turn of the user's
-at the end of the request, and `evidence` up the ladder of the project's policy, which decides as about every other
-failure (on the `call` ladder a loop surfaces: nothing more is sent). They run on the event loop and must not wait;
-one that breaks is told of and passed over. `Served(settings, journal, detectors=[…])` takes them.
+A detector is any object with `on_request` and `on_response`. `on_request` sees each model request before it is sent.
+`on_response` sees each response, streamed or not, before the client receives its end. Both return None or a
+`DetectorResult`: `warning` is sent to the client in the header x-rung-warning, `nudge` is added to the request as a
+user turn, and `evidence` is handled like any other failure, by the ladder of the project's policy (the `call` ladder
+surfaces a loop: nothing more is sent). Detectors run on the event loop and must not block. A detector that raises is
+logged and ignored. Pass detectors as `RunningGateway(settings, journal, detectors=[…])`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class RequestView(NamedTuple):
-    """A request as detectors see it: whose it is, over which wire, and its body, which is not to be changed."""
+    """A request as detectors see it. The body must not be modified."""
 
-    session: str  # its own name for it, else a digest of how the conversation began
+    session: str  # id from the request, else a fingerprint of the conversation
     project: str
     wire: str  # messages, chat, responses
     model: str
@@ -31,52 +31,52 @@ class RequestView(NamedTuple):
 
 
 class ResponseView(NamedTuple):
-    """What a model answered: its words, and the tools it calls with what."""
+    """A response as detectors see it: its text, and its tool calls as names with arguments."""
 
     text: str
     calls: Sequence[tuple[str, object]]
 
 
 class DetectorResult(NamedTuple):
-    """What a detector has found, and what is to come of it. More than one of them may be."""
+    """Result of a detector: any combination of a failure, a warning and a nudge."""
 
     evidence: Evidence | None = None
     warning: str = ""
-    nudge: str = ""  # only of a request: an answer cannot be told anything any more
+    nudge: str = ""  # only used by `on_request`
 
 
 class GatewayDetector(Protocol):
-    """Is shown what passes by."""
+    """Inspects requests and responses of the gateway."""
 
-    def asked(self, passing: RequestView) -> DetectorResult | None:
-        """Look at a request before it is sent."""
+    def on_request(self, request: RequestView) -> DetectorResult | None:
+        """Inspect a request before it is sent."""
         ...
 
-    def answered(self, passing: RequestView, answer: ResponseView) -> DetectorResult | None:
-        """Look at an answer before the client has all of it."""
+    def on_response(self, request: RequestView, response: ResponseView) -> DetectorResult | None:
+        """Inspect a response before the client receives its end."""
         ...
 
 
-def look(
+def run_detectors(
     detectors: Sequence[GatewayDetector],
-    passing: RequestView,
-    answer: ResponseView | None,
-    tell: Callable[[str], object],
+    request: RequestView,
+    response: ResponseView | None,
+    log: Callable[[str], object],
 ) -> DetectorResult | None:
-    """What all of them find, as one notice; one that breaks is told of and passed over."""
-    found = []
+    """Run all detectors and merge their results; log and ignore a detector that raises."""
+    results = []
     for detector in detectors:
         try:
-            notice = detector.asked(passing) if answer is None else detector.answered(passing, answer)
+            result = detector.on_request(request) if response is None else detector.on_response(request, response)
         except Exception as error:  # noqa: BLE001  # extensions fail open
-            tell(f"rung gateway: a detector broke and was ignored: {type(error).__name__}: {error}")
+            log(f"rung gateway: detector failed and was ignored: {type(error).__name__}: {error}")
             continue
-        if notice is not None:
-            found.append(notice)
-    if len(found) <= 1:
-        return found[0] if found else None
+        if result is not None:
+            results.append(result)
+    if len(results) <= 1:
+        return results[0] if results else None
     return DetectorResult(
-        next((notice.evidence for notice in found if notice.evidence is not None), None),
-        "; ".join(notice.warning for notice in found if notice.warning),
-        "\n\n".join(notice.nudge for notice in found if notice.nudge),
+        next((result.evidence for result in results if result.evidence is not None), None),
+        "; ".join(result.warning for result in results if result.warning),
+        "\n\n".join(result.nudge for result in results if result.nudge),
     )

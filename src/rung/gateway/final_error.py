@@ -1,4 +1,4 @@
-"""Response to a client whose call could not be recovered: the provider's own answer or error, not to be retried."""
+"""Final response to a request that could not be recovered: the provider's own partial answer or error, marked not retryable."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from rung.core.domain.failures import Kind
-from rung.gateway import response as answers
+from rung.gateway import response as responses
 from rung.gateway.response import GatewayResponse
 
 if TYPE_CHECKING:
@@ -19,31 +19,31 @@ _JSON: Final = (b"content-type", b"application/json")
 _NO_RETRY: Final = (b"x-should-retry", b"false")
 
 
-async def send_final_error(exchange: ProxiedCall, failure: Failure) -> None:
-    """End the response after a recovery that failed; an answer that was cut short is given as it came."""
-    writer, wire = exchange.writer, exchange.call.wire
-    if writer.over:
+async def send_final_error(proxied: ProxiedCall, failure: Failure) -> None:
+    """End the client response after a failed recovery; prefer a partial answer over an error."""
+    writer, wire = proxied.writer, proxied.inbound.wire
+    if writer.finished:
         return
-    status = answers.status_of(failure.kind)
-    if exchange.native_end:
-        await writer.write(exchange.native_end, last=True)
-    elif exchange.parts:
-        await writer.reply(GatewayResponse(_OK, [_JSON], orjson.dumps(wire.bodies.merge(exchange.parts))))
-    elif writer.begun:
-        stream = exchange.stream or wire.splice()
+    status = responses.status_for(failure.kind)
+    if proxied.native_end:
+        await writer.write(proxied.native_end, last=True)
+    elif proxied.partials:
+        await writer.reply(GatewayResponse(_OK, [_JSON], orjson.dumps(wire.bodies.merge(proxied.partials))))
+    elif writer.headers_sent:
+        stream = proxied.stream or wire.splice()
         await writer.write(stream.error_event(status, failure.headline(500)), last=True)
     else:
-        await writer.reply(_final(exchange, failure, status))
+        await writer.reply(_final_response(proxied, failure, status))
 
 
-def _final(exchange: ProxiedCall, failure: Failure, status: int) -> GatewayResponse:
-    last = exchange.last
-    if failure.kind is Kind.INVALID_REQUEST and len(exchange.refused) > 1:
-        last = exchange.refused[0]  # the refusal of the client's own request, not of a changed one
+def _final_response(proxied: ProxiedCall, failure: Failure, status: int) -> GatewayResponse:
+    last = proxied.last_response
+    if failure.kind is Kind.INVALID_REQUEST and len(proxied.error_responses) > 1:
+        last = proxied.error_responses[0]  # report the error for the client's own request, not for a rewritten one
     if last is None:
         wait = failure.retry_after
-        more = [] if wait is None else [(b"retry-after", str(int(wait) + 1).encode())]
-        return answers.error(exchange.call.wire, status, failure.headline(500), *more)
-    if last.status == 0:  # of an event: it had no status of its own
+        extra = [] if wait is None else [(b"retry-after", str(int(wait) + 1).encode())]
+        return responses.error_response(proxied.inbound.wire, status, failure.headline(500), *extra)
+    if last.status == 0:  # from an error event, which has no status
         last = last._replace(status=failure.evidence.status or status)
     return last._replace(headers=[*last.headers, _NO_RETRY])

@@ -13,7 +13,7 @@ from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.gateway.accounting import Accounting
 from rung.gateway.body_rewriter import CHARACTERS_PER_TOKEN
-from rung.gateway.detector_port import RequestView, ResponseView, look
+from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
 from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.proxied_call import ProxiedCall
@@ -33,165 +33,177 @@ if TYPE_CHECKING:
     from rung.gateway.response_writer import Send
     from rung.gateway.settings import GatewaySettings
 
-# Quick to close again: behind a gateway there is always somebody who wants to know.
-BREAKER: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
-RETRY_PRICE: Final = 2
-_NOW_AND_THEN: Final = 1.0
-_POLICIES_LIMIT: Final = 10_000
+# A short pause: traffic through a gateway is steady, so a probe request is always available.
+BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
+RETRY_COST_TOKENS: Final = 2
+_BACKGROUND_INTERVAL_SECONDS: Final = 1.0
+_MAX_CACHED_POLICIES: Final = 10_000
 
 
 class Gateway:
-    """What outlives one request: connections, circuits, the retry budget, sessions, counts, the journal."""
+    """State that outlives one request: connections, circuits, retry budget, sessions, metrics, journal."""
 
     def __init__(
         self,
         settings: GatewaySettings,
         journal: Any = None,
         detectors: Sequence[GatewayDetector] = (),
-        tell: Callable[[str], object] = print,
+        log: Callable[[str], object] = print,
         client: UpstreamClient | None = None,
     ) -> None:
         self.settings = settings
         self.journal = journal
-        self._given = tuple(detectors)
+        self._extra_detectors = tuple(detectors)
         self.client: UpstreamClient = client or ConnectionPool(settings)
         self._upstreams = self._make_upstreams()
-        self.breakers = BreakerRegistry(BREAKER)
-        self.retry_budget = RetryBudget(price=RETRY_PRICE)
+        self.breakers = BreakerRegistry(BREAKER_SETTINGS)
+        self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS)
         self.sessions = SessionTable(settings.sticky_seconds)
-        self.joining = InFlightRequests()
-        self.books = Accounting(journal, tell, spans=settings.otel)
-        self.metrics = self.books.metrics
-        self.costs = self.books.costs
-        self.running = 0
-        self._tell = tell
+        self.in_flight = InFlightRequests()
+        self.accounting = Accounting(journal, log, spans=settings.otel)
+        self.metrics = self.accounting.metrics
+        self.ledger = self.accounting.ledger
+        self.active_requests = 0
+        self._log = log
         self.clock = SYSTEM_CLOCK
         self._policies: dict[str, Policy] = {}
-        self._terms: dict[str, ev.IncidentContext] = {}
+        self._incident_contexts: dict[str, ev.IncidentContext] = {}
 
     def reload(self, settings: GatewaySettings) -> None:
-        """Go on with other settings; requests that are under way keep theirs."""
+        """Replace the settings; requests in flight keep the settings they started with."""
         self.settings = settings
         self._upstreams = self._make_upstreams()
-        self.sessions.seconds = settings.sticky_seconds
-        self.costs.forget_prices()
+        self.sessions.ttl_seconds = settings.sticky_seconds
+        self.ledger.clear_prices()
         if self.journal is None:
-            self.costs.allowance = settings.budgets
+            self.ledger.limits = settings.budgets
         self._policies.clear()
-        self._terms.clear()
+        self._incident_contexts.clear()
 
     def _make_upstreams(self) -> Upstreams:
-        """What exchanges need; the loop guard beside the detectors that were given, where it is on."""
-        settings, self.detectors = self.settings, self._given
+        """Build the shared inputs of proxied calls; add the loop guard to the detectors if it is enabled."""
+        settings, self.detectors = self.settings, self._extra_detectors
         if settings.loop_guard != "off":
             from rung.gateway.loop_guard import LoopGuard
 
-            self.detectors = (*self._given, LoopGuard(settings.loop_guard, settings.watching))
+            self.detectors = (*self._extra_detectors, LoopGuard(settings.loop_guard, settings.loop_settings))
         return Upstreams(client=self.client, settings=settings, inspect=self.run_detectors if self.detectors else None)
 
-    async def begin(self) -> None:
-        """Know what there is to know before the first request: what was spent, what people have said."""
+    async def load(self) -> None:
+        """Load spend and operator settings from the journal before the first request."""
         try:
-            await self._read()
-        except Exception as error:  # noqa: BLE001  # a store in trouble must not keep us from serving
-            self._tell(f"rung gateway: {type(error).__name__}: {error}")
+            await self._refresh()
+        except Exception as error:  # noqa: BLE001  # a failing store must not prevent startup
+            self._log(f"rung gateway: {type(error).__name__}: {error}")
 
     async def background_loop(self) -> None:
-        """What is done beside requests, now and then: prices looked up, the journal read for what others say."""
+        """Look up prices and refresh spend and operator settings from the journal, forever."""
         while True:
-            await asyncio.sleep(_NOW_AND_THEN)
+            await asyncio.sleep(_BACKGROUND_INTERVAL_SECONDS)
             try:
-                await self.costs.look_up()
-                await self._read()
-            except Exception as error:  # noqa: BLE001  # neither is worth a request
-                self._tell(f"rung gateway: {type(error).__name__}: {error}")
+                await self.ledger.fetch_prices()
+                await self._refresh()
+            except Exception as error:  # noqa: BLE001  # a failed refresh must not affect requests
+                self._log(f"rung gateway: {type(error).__name__}: {error}")
 
-    async def _read(self) -> None:
-        await asyncio.to_thread(self.costs.read, self.settings, self.clock.now())
+    async def _refresh(self) -> None:
+        await asyncio.to_thread(self.ledger.refresh, self.settings, self.clock.now())
         if self.journal is not None:
-            self.sessions.told(await asyncio.to_thread(session_models, self.journal))
-            self._policies.update(await asyncio.to_thread(self._set_in_the_service, list(self._policies)))
+            self.sessions.set_overrides(await asyncio.to_thread(session_models, self.journal))
+            self._policies.update(await asyncio.to_thread(self._stored_policies, list(self._policies)))
 
-    def _set_in_the_service(self, projects: list[str]) -> dict[str, Policy]:
-        """The policies of these projects with what people have set over the file."""
+    def _stored_policies(self, projects: list[str]) -> dict[str, Policy]:
+        """Return the policies of these projects, with the changes that operators made in the service."""
         policies = PolicyStore(self.journal, self.settings.book)
         return {project: for_streams(policies.effective(project, "gateway")) for project in projects}
 
     async def close(self) -> None:
-        """Close the connections, and write down what is left."""
+        """Close the connections and flush pending spend to the journal."""
         await self.client.close()
         if self.journal is not None:
-            await asyncio.to_thread(self._close_books)
+            await asyncio.to_thread(self._close_journal)
 
-    def _close_books(self) -> None:
-        self.books.settle(self.clock.now())
-        self.costs.flush(self.clock.now())
+    def _close_journal(self) -> None:
+        self.accounting.flush(self.clock.now())
+        self.ledger.flush(self.clock.now())
         self.journal.close()
 
     # -- for one request ---------------------------------------------------------------------------------
 
-    def exchange(self, call: InboundRequest, send: Send) -> ProxiedCall:
-        """The exchange of a call, with the settings of this moment."""
+    def new_proxied_call(self, inbound: InboundRequest, send: Send) -> ProxiedCall:
+        """Create the proxied call of a request, with the current settings."""
         return ProxiedCall(
-            self._upstreams, call, send, Outbound(call.upstream, call.passed, call.body, self._is_only(call))
+            self._upstreams,
+            inbound,
+            send,
+            Outbound(inbound.upstream, inbound.upstream_headers, inbound.body, self._has_no_fallback(inbound)),
         )
 
-    def _is_only(self, call: InboundRequest) -> bool:
-        """Whether there is no other model or upstream than those that the call names."""
-        one_upstream = len(self.settings.of_wire(call.wire.upstream)) <= 1
-        return one_upstream and len(self.policy(call.project).models) <= 1
+    def _has_no_fallback(self, inbound: InboundRequest) -> bool:
+        """Return whether neither another model nor another upstream is configured."""
+        one_upstream = len(self.settings.of_wire(inbound.wire.upstream)) <= 1
+        return one_upstream and len(self.policy(inbound.project).models) <= 1
 
     def policy(self, project: str) -> Policy:
-        """The policy of a project."""
+        """Return the policy of a project."""
         policy = self._policies.get(project)
         if policy is None:
-            if len(self._policies) > _POLICIES_LIMIT:
+            if len(self._policies) > _MAX_CACHED_POLICIES:
                 self._policies.clear()
             policy = self._policies[project] = for_streams(
                 self.settings.book.policy_for(project=project, tool="gateway")
             )
         return policy
 
-    def policy_for(self, call: InboundRequest, settings: GatewaySettings) -> Policy:
-        """The policy of a call's project with only those models and upstreams that could take this very call."""
-        policy = self.policy(call.project)
-        of_wire = {upstream.name for upstream in settings.of_wire(call.wire.upstream)}
-        tokens = len(call.body) // CHARACTERS_PER_TOKEN
+    def policy_for(self, inbound: InboundRequest, settings: GatewaySettings) -> Policy:
+        """Return the policy of a request's project, limited to models and upstreams that can serve the request."""
+        policy = self.policy(inbound.project)
+        of_wire = {upstream.name for upstream in settings.of_wire(inbound.wire.upstream)}
+        tokens = len(inbound.body) // CHARACTERS_PER_TOKEN
         models = tuple(
             model
             for model in policy.models
             if (not model.provider or model.provider in of_wire)
             and (not model.window or model.window > tokens)
-            and (not call.models or model.name in call.models)
+            and (not inbound.allowed_models or model.name in inbound.allowed_models)
         )
-        agents = tuple(upstream.name for upstream in settings.of_wire(call.wire.upstream))
+        agents = tuple(upstream.name for upstream in settings.of_wire(inbound.wire.upstream))
         policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
-        return self.costs.apply_to_policy(policy, call, settings, self.clock.now())
+        return self.ledger.apply_to_policy(policy, inbound, settings, self.clock.now())
 
-    def journal_of(self, call: InboundRequest) -> Any:
-        """The journal as the project of a call sees it."""
-        return ProjectJournal(self.journal, call.project) if self.journal is not None and call.project else self.journal
+    def journal_for(self, inbound: InboundRequest) -> Any:
+        """Return the journal, scoped to the project of a request."""
+        return (
+            ProjectJournal(self.journal, inbound.project)
+            if self.journal is not None and inbound.project
+            else self.journal
+        )
 
-    def breaker_key(self, call: InboundRequest, model: str, agent: str) -> str:
-        """One circuit for each upstream, model and purse: what one client may not have another may."""
-        return f"{agent}/{model}/{call.credential:x}"
+    def breaker_key(self, inbound: InboundRequest, model: str, agent: str) -> str:
+        """Return the circuit's key: upstream, model and credential, because quotas belong to a credential."""
+        return f"{agent}/{model}/{inbound.credential:x}"
 
     def run_detectors(
-        self, call: InboundRequest, text: str | None, calls: Sequence[tuple[str, object]] = ()
+        self, inbound: InboundRequest, text: str | None, calls: Sequence[tuple[str, object]] = ()
     ) -> DetectorResult | None:
-        """What the detectors find in a request, or in what was answered to it."""
-        passing = RequestView(
-            self.sessions.name(call), call.project, call.wire.name, call.model, call.parsed(), self.policy(call.project)
+        """Run the detectors on a request (`text` is None) or on the response to it."""
+        view = RequestView(
+            self.sessions.session_id(inbound),
+            inbound.project,
+            inbound.wire.name,
+            inbound.model,
+            inbound.parsed(),
+            self.policy(inbound.project),
         )
-        return look(self.detectors, passing, None if text is None else ResponseView(text, calls), self._tell)
+        return run_detectors(self.detectors, view, None if text is None else ResponseView(text, calls), self._log)
 
-    def terms_of(self, call: InboundRequest) -> ev.IncidentContext:
-        """What holds for every call of a project and a session that goes well."""
-        session = call.session
-        terms = self._terms.get(call.project)
-        if terms is None:
-            policy = self.policy(call.project)
+    def incident_context_for(self, inbound: InboundRequest) -> ev.IncidentContext:
+        """Return the incident context of a successful request."""
+        session = inbound.session
+        context = self._incident_contexts.get(inbound.project)
+        if context is None:
+            policy = self.policy(inbound.project)
             rungs = tuple(rung.name for rung in policy.ladder.rungs)
-            terms = ev.IncidentContext(policy.ladder.name, policy.name, False, False, rungs, call.project)
-            self._terms[call.project] = terms
-        return terms._replace(session=session) if session else terms
+            context = ev.IncidentContext(policy.ladder.name, policy.name, False, False, rungs, inbound.project)
+            self._incident_contexts[inbound.project] = context
+        return context._replace(session=session) if session else context

@@ -1,4 +1,4 @@
-"""One request as it came: its wire, where it belongs, its headers and bytes. Parsed only when something has to change."""
+"""One inbound model request: wire format, upstream, headers and body. The body is parsed only when needed."""
 
 from __future__ import annotations
 
@@ -16,95 +16,99 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-# Of the connection, not of the request; and what the client library or we write anew.
-_NOT_PASSED: Final = frozenset(
+# Hop-by-hop headers, and headers that the gateway writes itself.
+_DROPPED_HEADERS: Final = frozenset(
     {
         b"host", b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"proxy-authenticate",
         b"proxy-authorization", b"te", b"trailer", b"trailers", b"upgrade", b"accept-encoding", b"expect",
     }
 )  # fmt: skip
-_OURS: Final = b"x-rung-"
-_KEYS: Final = frozenset({b"x-api-key", b"authorization", b"api-key"})
-_IDENTITY: Final = (b"accept-encoding", b"identity")
+_OWN_PREFIX: Final = b"x-rung-"
+_CREDENTIAL_HEADERS: Final = frozenset({b"x-api-key", b"authorization", b"api-key"})
+_NO_COMPRESSION: Final = (b"accept-encoding", b"identity")
 _MODEL: Final = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
-_STREAMS: Final = re.compile(rb'"stream"\s*:\s*true')
-_EDGE: Final = 1_024  # bytes at both ends of a body in which its fields are looked for first
+_STREAM_TRUE: Final = re.compile(rb'"stream"\s*:\s*true')
+_EDGE_BYTES: Final = 1_024  # fields are first searched in this many bytes at both ends of a body
 SESSION_HEADERS: Final = (b"x-rung-session", b"x-claude-code-session-id", b"session_id", b"x-session-id")
-_AGENTS: Final = (b"x-claude-code-agent-id",)
+_AGENT_HEADERS: Final = (b"x-claude-code-agent-id",)
 
 
 class NotJson(RungError):
-    """A body that is not a JSON object."""
+    """The request body is not a JSON object."""
 
 
 @dataclass(slots=True, kw_only=True)
 class InboundRequest:
-    """What came in, and what was read off it."""
+    """An inbound request and what was derived from it."""
 
     wire: WireFormat
     upstream: UpstreamSettings
     target: str  # path and query
     headers: dict[bytes, bytes]
-    passed: Headers
+    upstream_headers: Headers
     body: bytes
     project: str = ""
     model: str = ""
     credential: int = 0
-    dollars: float | None = None  # what is left on the key it came with
-    key: str = ""
-    models: tuple[str, ...] = ()  # those its key is for; none: all
+    dollars_left: float | None = None  # remaining budget of the key
+    key_hash: str = ""
+    allowed_models: tuple[str, ...] = ()  # models the key is restricted to; empty: all
     _parsed: dict[str, Any] | None = field(default=None)
 
     def parsed(self) -> dict[str, Any]:
-        """The body as JSON; the same one each time, never to be changed."""
+        """Return the body as JSON. Cached: callers must not modify it."""
         if self._parsed is None:
             try:
-                found = orjson.loads(self.body)
+                body = orjson.loads(self.body)
             except orjson.JSONDecodeError as error:
-                raise NotJson(f"the body is not JSON: {error}") from None
-            if not isinstance(found, dict):
-                raise NotJson("the body is not a JSON object")
-            self._parsed = found
+                raise NotJson(f"request body is not valid JSON: {error}") from None
+            if not isinstance(body, dict):
+                raise NotJson("request body is not a JSON object")
+            self._parsed = body
         return self._parsed
 
     @property
-    def streams(self) -> bool:
-        """Does it ask for a stream? As far as can be seen without reading all of it."""
+    def is_stream(self) -> bool:
+        """Return whether a stream is requested, from both ends of the body without parsing it."""
         body = self.body
-        if len(body) <= 2 * _EDGE:
-            return _STREAMS.search(body) is not None
-        return _STREAMS.search(body[:_EDGE]) is not None or _STREAMS.search(body[-_EDGE:]) is not None
+        if len(body) <= 2 * _EDGE_BYTES:
+            return _STREAM_TRUE.search(body) is not None
+        return (
+            _STREAM_TRUE.search(body[:_EDGE_BYTES]) is not None or _STREAM_TRUE.search(body[-_EDGE_BYTES:]) is not None
+        )
 
     @property
     def session(self) -> str:
-        """The session it says it belongs to; empty when it does not say."""
+        """Return the session id from the headers; empty if there is none."""
         for name in SESSION_HEADERS:
             value = self.headers.get(name)
             if value:
-                agents = b"/".join(self.headers[agent] for agent in _AGENTS if agent in self.headers)
+                agents = b"/".join(self.headers[agent] for agent in _AGENT_HEADERS if agent in self.headers)
                 return (value + (b"/" + agents if agents else b"")).decode("latin-1")[:200]
         return ""
 
     @property
-    def resent(self) -> int:
-        """How many times the client has sent this already, as its SDK counts."""
+    def retry_count(self) -> int:
+        """Return how often the client's SDK has retried this request."""
         count = self.headers.get(b"x-stainless-retry-count", b"0")
-        return int(count) if count.isdigit() and len(count) < 4 else 0  # noqa: PLR2004  # nobody tries a thousand times
+        return int(count) if count.isdigit() and len(count) < 4 else 0  # noqa: PLR2004  # at most three digits
 
 
-def model_in(body: bytes) -> str:
-    """The model a body names, as far as can be seen at its two ends; parsed where it stands further in."""
-    found = _MODEL.search(body, 0, _EDGE) or _MODEL.search(body, max(0, len(body) - _EDGE))
-    if found is None and len(body) > 2 * _EDGE:
-        found = _MODEL.search(body)
-    return found[1].decode("utf-8", "replace") if found is not None else ""
+def find_model(body: bytes) -> str:
+    """Return the model named in a body: search both ends first, then the whole body."""
+    match = _MODEL.search(body, 0, _EDGE_BYTES) or _MODEL.search(body, max(0, len(body) - _EDGE_BYTES))
+    if match is None and len(body) > 2 * _EDGE_BYTES:
+        match = _MODEL.search(body)
+    return match[1].decode("utf-8", "replace") if match is not None else ""
 
 
-def passed_headers(headers: Headers, key: tuple[bytes, bytes] | None) -> Headers:
-    """The headers that go on to the upstream; with a key of ours, not the client's."""
-    left = [header for header in headers if header[0] not in _NOT_PASSED and not header[0].startswith(_OURS)]
+def headers_for_upstream(headers: Headers, key: tuple[bytes, bytes] | None) -> Headers:
+    """Return the headers for the upstream; `key` replaces the client's credentials."""
+    forwarded = [
+        header for header in headers if header[0] not in _DROPPED_HEADERS and not header[0].startswith(_OWN_PREFIX)
+    ]
     if key is not None:
-        left = [header for header in left if header[0] not in _KEYS]
-        left.append(key)
-    left.append(_IDENTITY)
-    return left
+        forwarded = [header for header in forwarded if header[0] not in _CREDENTIAL_HEADERS]
+        forwarded.append(key)
+    forwarded.append(_NO_COMPRESSION)
+    return forwarded

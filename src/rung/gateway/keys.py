@@ -1,4 +1,4 @@
-"""Keys given out: known by their hash alone, good for one project, some models, some dollars, until some day."""
+"""Gateway keys: stored as hashes, with an optional project, model list, spend limit and expiry date."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewayKey
 
-PREFIX: Final = "rung-"
+KEY_PREFIX: Final = "rung-"
 
 
-class RequestRejected(Exception):  # it says what happened
-    """A request that is not let in, and the status that says so; `close`: its connection is of no more use."""
+class RequestRejected(Exception):
+    """A request was rejected with this HTTP status; `close` tells whether to close its connection."""
 
     def __init__(self, status: int, message: str, *, close: bool = False) -> None:
         self.status = status
@@ -26,46 +26,46 @@ class RequestRejected(Exception):  # it says what happened
 
 
 def new_key() -> tuple[str, str]:
-    """A key, and the hash by which it is known here."""
-    key = PREFIX + token_urlsafe(32)
-    return key, hash_of(key)
+    """Return a new key and its hash."""
+    key = KEY_PREFIX + token_urlsafe(32)
+    return key, hash_key(key)
 
 
-def hash_of(key: str) -> str:
-    """What is kept of a key: it is long and random, so that no salt is needed."""
+def hash_key(key: str) -> str:
+    """Return the SHA-256 of a key. Keys are long and random, so no salt is needed."""
     return sha256(key.encode()).hexdigest()
 
 
-def admit(
-    keys: Sequence[GatewayKey], call: InboundRequest | None, secret: bytes, now: float, spent: Mapping[str, float]
+def authorize(
+    keys: Sequence[GatewayKey], inbound: InboundRequest | None, secret: bytes, now: float, spent: Mapping[str, float]
 ) -> GatewayKey:
-    """The key somebody has come with; the call then belongs to its project."""
-    given = secret.decode("latin-1").removeprefix("Bearer ").strip()
-    if not given:
-        raise RequestRejected(401, "no key was given: this gateway wants one of its own")
-    key = _known(keys, hash_of(given))
+    """Return the key of a request, checked; the request then counts for the key's project."""
+    presented = secret.decode("latin-1").removeprefix("Bearer ").strip()
+    if not presented:
+        raise RequestRejected(401, "missing API key: this gateway requires one of its own keys")
+    key = _find(keys, hash_key(presented))
     if key is None or key.revoked:
-        raise RequestRejected(401, "this key is not known here" if key is None else "this key was revoked")
+        raise RequestRejected(401, "unknown API key" if key is None else "key revoked")
     if key.expires and datetime.fromtimestamp(now, UTC).date().isoformat() > key.expires[:10]:
-        raise RequestRejected(401, f"this key was good until {key.expires[:10]}")
+        raise RequestRejected(401, f"key expired on {key.expires[:10]}")
     if key.dollars is not None and spent.get(key.hash, 0.0) >= key.dollars:
-        raise RequestRejected(429, f"the ${key.dollars:.2f} of this key are spent (spend limit)")
-    if call is not None:
+        raise RequestRejected(429, f"budget of ${key.dollars:.2f} for this key is spent (spend limit)")
+    if inbound is not None:
         if key.models:
-            model = call.parsed().get("model")
+            model = inbound.parsed().get("model")
             if model not in key.models:
                 raise RequestRejected(
-                    403, f"this key is not for the model {model!r}: allowed is {', '.join(key.models)}"
+                    403, f"model {model!r} is not allowed for this key; allowed: {', '.join(key.models)}"
                 )
-        call.key, call.models = key.hash, key.models
-        call.project = key.project or call.project
-        call.dollars = None if key.dollars is None else key.dollars - spent.get(key.hash, 0.0)
+        inbound.key_hash, inbound.allowed_models = key.hash, key.models
+        inbound.project = key.project or inbound.project
+        inbound.dollars_left = None if key.dollars is None else key.dollars - spent.get(key.hash, 0.0)
     return key
 
 
-def _known(keys: Sequence[GatewayKey], digest: str) -> GatewayKey | None:
-    found = None
-    for key in keys:  # all of them, each in the same time
+def _find(keys: Sequence[GatewayKey], digest: str) -> GatewayKey | None:
+    match = None
+    for key in keys:  # no early exit: the time must not depend on which key matches
         if compare_digest(key.hash, digest):
-            found = key
-    return found
+            match = key
+    return match

@@ -1,8 +1,8 @@
-"""The loop guard: the detectors of loops on what passes by.
+"""Loop guard: runs the loop detectors on the conversation in each request.
 
-Each request carries the conversation, so nothing is remembered here: its last steps are folded anew, a few microseconds each. What
-the last of them brings is answered as `[gateway] loop_guard` says: `warn` by a header, `nudge` also by a message to the model at
-three and five repetitions, `stop` also by a failure at eight, which the project's ladder surfaces.
+Each request carries the whole conversation, so the guard keeps no state: it replays the last steps, a few microseconds
+each. `[gateway] loop_guard` selects the reaction: `warn` sets a header, `nudge` also sends a message to the model at
+three and five repetitions, `stop` also raises a failure at eight, which the project's ladder surfaces.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rung.detectors.loop_messages import loop_message
 from rung.detectors.loops.text_repetition import RepetitionDetector
 from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.step import Step
-from rung.gateway.conversation_steps import steps
+from rung.gateway.conversation_steps import recent_steps
 from rung.gateway.detector_port import DetectorResult
 
 if TYPE_CHECKING:
@@ -23,49 +23,53 @@ if TYPE_CHECKING:
     from rung.gateway.detector_port import RequestView, ResponseView
 
 WARN, STOP = "warn", "stop"
-_LONG: Final = 600  # characters: a shorter answer cannot chant
-_WARNING: Final = 300
+_MIN_REPETITION_CHARACTERS: Final = 600  # a shorter response is not checked for repetition
+_MAX_WARNING_CHARACTERS: Final = 300
 
 
 class LoopGuard:
-    """A detector of loops, by one mode and one set of thresholds."""
+    """Gateway detector for loops, with one mode and one set of thresholds."""
 
-    def __init__(self, mode: str, watching: LoopSettings) -> None:
+    def __init__(self, mode: str, settings: LoopSettings) -> None:
         self._mode = mode
-        self._watching = watching
+        self._settings = settings
 
-    def asked(self, passing: RequestView) -> DetectorResult | None:
-        """Is the last step of this conversation one too many?"""
-        found_steps, new = steps(passing.wire, passing.body)
-        done = [Step(*step) for step in found_steps]
-        if len(done) < self._watching.replan:
+    def on_request(self, request: RequestView) -> DetectorResult | None:
+        """Check whether the last step of the conversation repeats earlier ones."""
+        conversation, new_count = recent_steps(request.wire, request.body)
+        steps = [Step(*step) for step in conversation]
+        if len(steps) < self._settings.replan:
             return None
-        watch = SessionMonitor(self._watching)
-        for step in done[: -new - 1]:
-            watch.record(step)
-        for step in done[-new - 1 : -new]:
-            watch.check(step)  # as it was looked at before: what was told then is no news
-        for step in done[-new:-1]:
-            watch.record(step)
-        found = watch.check(done[-1])
-        return None if found is None else self._notice(found)
+        monitor = SessionMonitor(self._settings)
+        for step in steps[: -new_count - 1]:
+            monitor.record(step)
+        for step in steps[-new_count - 1 : -new_count]:
+            monitor.check(step)  # checked again so that a stage reported then is not new now
+        for step in steps[-new_count:-1]:
+            monitor.record(step)
+        finding = monitor.check(steps[-1])
+        return None if finding is None else self._result_for(finding)
 
-    def answered(self, passing: RequestView, answer: ResponseView) -> DetectorResult | None:  # noqa: ARG002  # the seam's signature
-        """Does the answer say the same over and over?"""
-        if len(answer.text) < _LONG or "chanting" in self._watching.ignore_rules or self._watching.off:
+    def on_response(self, request: RequestView, response: ResponseView) -> DetectorResult | None:  # noqa: ARG002  # the port's signature
+        """Check whether the response repeats the same text."""
+        if (
+            len(response.text) < _MIN_REPETITION_CHARACTERS
+            or "chanting" in self._settings.ignore_rules
+            or self._settings.off
+        ):
             return None
-        found = RepetitionDetector().stream(answer.text)
-        return None if found is None else DetectorResult(warning=_line(found))
+        finding = RepetitionDetector().stream(response.text)
+        return None if finding is None else DetectorResult(warning=_header_text(finding))
 
-    def _notice(self, found: Finding) -> DetectorResult:
-        warning = _line(found)
-        if self._mode == STOP and found.stage is LoopStage.FORCE_DONE:
-            return DetectorResult(evidence=found.evidence, warning=warning)
-        tell = self._mode != WARN and found.is_new_stage
-        return DetectorResult(warning=warning, nudge=loop_message(str(found.stage), found) if tell else "")
+    def _result_for(self, finding: Finding) -> DetectorResult:
+        warning = _header_text(finding)
+        if self._mode == STOP and finding.stage is LoopStage.FORCE_DONE:
+            return DetectorResult(evidence=finding.evidence, warning=warning)
+        has_nudge = self._mode != WARN and finding.is_new_stage
+        return DetectorResult(warning=warning, nudge=loop_message(str(finding.stage), finding) if has_nudge else "")
 
 
-def _line(found: Finding) -> str:
-    """A finding as a header has it."""
-    text = " ".join(f"{found.rule}: {found.text}".split())
-    return text.encode("ascii", "replace").decode()[:_WARNING]
+def _header_text(finding: Finding) -> str:
+    """Format a finding as a header value."""
+    text = " ".join(f"{finding.rule}: {finding.text}".split())
+    return text.encode("ascii", "replace").decode()[:_MAX_WARNING_CHARACTERS]

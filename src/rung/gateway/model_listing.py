@@ -1,8 +1,7 @@
-"""What agents look up beside calls of a model: which models there are, how many tokens a request has.
+"""Model list and token count requests, which agents send beside model calls.
 
-Both are asked of the upstream, and again while it fails for a moment. An upstream that cannot say which models there
-are is answered for by the policy's own list. Tokens are never guessed: a client that is told a number takes it for a
-count, so that one it cannot have is an error, and agents then estimate for themselves, knowing that they do.
+Both go to the upstream, with retries. If the upstream cannot list models, the policy's models are listed. Token counts
+are never estimated here: a client would take the number for exact. It gets an error instead and can estimate itself.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.request import Request
 from rung.engine.recover import recover
-from rung.gateway import response as answers
+from rung.gateway import response as responses
 from rung.gateway.http.port import read_body, text_headers
 from rung.gateway.response import GatewayResponse
 from rung.wires.registry import MESSAGES
@@ -30,48 +29,48 @@ if TYPE_CHECKING:
     from rung.wires.registry import WireFormat
 
 MODELS: Final = "/v1/models"
-COUNT: Final = "/v1/messages/count_tokens"
-_BAD: Final = 400
-_NONE: Final = frozenset({404, 405, 501})  # it has no such thing
-_HERE: Final = (b"x-rung-answered-by", b"gateway")
+COUNT_TOKENS: Final = "/v1/messages/count_tokens"
+_BAD_REQUEST: Final = 400
+_UNSUPPORTED_STATUSES: Final = frozenset({404, 405, 501})  # the upstream has no such endpoint
+_ANSWERED_BY_GATEWAY: Final = (b"x-rung-answered-by", b"gateway")
 
 
 def is_lookup(method: str, path: str) -> bool:
-    """Is it one of these?"""
-    if path == COUNT:
+    """Return whether a request lists models or counts tokens."""
+    if path == COUNT_TOKENS:
         return method == "POST"
     return method == "GET" and (path == MODELS or path.startswith(MODELS + "/"))
 
 
-async def look_up(
+async def answer_lookup(
     gateway: Gateway,
     wire: WireFormat,
     upstream: UpstreamSettings,
     path: str,
-    asked: tuple[str, str, list[tuple[bytes, bytes]], bytes],
+    upstream_request: tuple[str, str, list[tuple[bytes, bytes]], bytes],
     models: Sequence[str] = (),
 ) -> GatewayResponse:
-    """The answer to one: the upstream's, else ours. `models` are those that a key is for."""
-    if models and path != COUNT:
-        return _listed(wire, path, models)
+    """Answer a lookup from the upstream, else from the policy. `models`: the models a key is restricted to."""
+    if models and path != COUNT_TOKENS:
+        return _list_models(wire, path, models)
     last: list[GatewayResponse] = []
-    policy = gateway.policy("").replace(models=(), agents=())  # another model would say something else
+    policy = gateway.policy("").replace(models=(), agents=())  # a fallback model would give a wrong answer
 
     async def attempt(_: Request) -> GatewayResponse:
         last.clear()
         async with asyncio.timeout(gateway.settings.timeouts.total):
-            response = await gateway.client.send(upstream, *asked)
+            response = await gateway.client.send(upstream, *upstream_request)
             try:
                 body = await read_body(response)
             finally:
                 response.close()
-        answer = GatewayResponse(response.status, answers.passed(response.raw_headers), body)
-        if answer.status >= _BAD:
-            last.append(answer)
+        reply = GatewayResponse(response.status, responses.headers_for_client(response.raw_headers), body)
+        if reply.status >= _BAD_REQUEST:
+            last.append(reply)
             raise AttemptError.of(
-                evidence_of({"status": answer.status, "headers": text_headers(response), "body": body})
+                evidence_of({"status": reply.status, "headers": text_headers(response), "body": body})
             )
-        return answer
+        return reply
 
     outcome: Outcome[GatewayResponse] = await recover(
         attempt,
@@ -83,35 +82,37 @@ async def look_up(
     )
     if outcome.value is not None:
         return outcome.value
-    if path != COUNT and (not last or last[0].status in _NONE or last[0].status >= 500):  # noqa: PLR2004  # HTTP
-        known = [model.name for model in gateway.policy("").models]
-        if known:
-            return _listed(wire, path, known)
+    if path != COUNT_TOKENS and (not last or last[0].status in _UNSUPPORTED_STATUSES or last[0].status >= 500):  # noqa: PLR2004  # HTTP
+        model_names = [model.name for model in gateway.policy("").models]
+        if model_names:
+            return _list_models(wire, path, model_names)
     if last:
         return last[0]._replace(headers=[*last[0].headers, (b"x-should-retry", b"false")])
-    assert outcome.failure is not None  # noqa: S101  # what did not end well has failed
+    assert outcome.failure is not None  # noqa: S101  # an outcome without value has a failure
     text = outcome.failure.message.strip().partition("\n")[0][:300]
-    return answers.error(wire, answers.status_of(outcome.failure.kind), f"{upstream.name} could not be asked: {text}")
+    return responses.error_response(
+        wire, responses.status_for(outcome.failure.kind), f"upstream request failed ({upstream.name}): {text}"
+    )
 
 
-def _listed(wire: WireFormat, path: str, models: Sequence[str]) -> GatewayResponse:
-    """The list of models, or one of them, in the shape of a wire."""
-    shown = _of_anthropic if wire is MESSAGES else _of_openai
-    wanted = path.removeprefix(MODELS).strip("/")
-    if not wanted:
-        found: dict[str, Any] = {"data": [shown(model) for model in models]}
-        found |= {"has_more": False, "first_id": models[0], "last_id": models[-1]} if wire is MESSAGES else {}
-        found |= {} if wire is MESSAGES else {"object": "list"}
-    elif wanted in models:
-        found = shown(wanted)
+def _list_models(wire: WireFormat, path: str, models: Sequence[str]) -> GatewayResponse:
+    """Return the list of models, or one of them, in the client's API format."""
+    format_model = _anthropic_model if wire is MESSAGES else _openai_model
+    model_id = path.removeprefix(MODELS).strip("/")
+    if not model_id:
+        body: dict[str, Any] = {"data": [format_model(model) for model in models]}
+        body |= {"has_more": False, "first_id": models[0], "last_id": models[-1]} if wire is MESSAGES else {}
+        body |= {} if wire is MESSAGES else {"object": "list"}
+    elif model_id in models:
+        body = format_model(model_id)
     else:
-        return answers.error(wire, 404, f"there is no model {wanted!r} here: there are {', '.join(models)}")
-    return GatewayResponse(200, [(b"content-type", b"application/json"), _HERE], orjson.dumps(found))
+        return responses.error_response(wire, 404, f"model {model_id!r} not found; available: {', '.join(models)}")
+    return GatewayResponse(200, [(b"content-type", b"application/json"), _ANSWERED_BY_GATEWAY], orjson.dumps(body))
 
 
-def _of_anthropic(model: str) -> dict[str, Any]:
+def _anthropic_model(model: str) -> dict[str, Any]:
     return {"type": "model", "id": model, "display_name": model, "created_at": "1970-01-01T00:00:00Z"}
 
 
-def _of_openai(model: str) -> dict[str, Any]:
+def _openai_model(model: str) -> dict[str, Any]:
     return {"id": model, "object": "model", "created": 0, "owned_by": "rung"}

@@ -1,4 +1,4 @@
-"""Values of an exchange: what all exchanges share, and the request of one attempt."""
+"""Inputs of proxied calls: what all calls share, and the request of one attempt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstreams:
-    """Shared, read-only inputs of exchanges: the client, the settings, and the detectors where there are any."""
+    """Shared, read-only inputs of proxied calls: HTTP client, settings, and detectors if there are any."""
 
     client: UpstreamClient
     settings: GatewaySettings
@@ -27,10 +27,10 @@ class Upstreams:
 
 
 class Outbound(NamedTuple):
-    """Request of one attempt, as an upstream gets it."""
+    """Upstream request of one attempt."""
 
     upstream: UpstreamSettings
     headers: Headers
     body: bytes
-    last: bool  # no other model or upstream is left to try: it gets more time
-    resumes: bool = False  # asks for the rest of an answer that was cut
+    is_last_resort: bool  # no other model or upstream is left to try: timeouts are longer
+    is_resume: bool = False  # asks for the rest of a partial response

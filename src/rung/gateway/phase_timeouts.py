@@ -1,4 +1,4 @@
-"""The clocks of one attempt, on one timer: what is due is moved on by writing a number, not by a new timer."""
+"""Timeouts of one attempt's phases on a single timer: progress moves a deadline instead of creating a timer."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from rung.core.domain.failures import Kind, Phase
 if TYPE_CHECKING:
     from types import TracebackType
 
-HEADERS, FIRST, GAP, BODY = range(4)
-_WAITED_FOR: Final = ("the headers", "the first content", "the next piece", "the body")
+HEADERS, FIRST_TOKEN, IDLE, BODY = range(4)
+_PHASE_NAMES: Final = ("upstream response headers", "first token", "stream idle", "request body")
 
 
 class PhaseTimer:
-    """Ends the attempt of the running task when what is waited for has not come in time."""
+    """Cancels the running task when its current phase times out, and raises AttemptError."""
 
-    __slots__ = ("_handle", "_loop", "_task", "due", "expired", "phase", "seconds", "writing")
+    __slots__ = ("_handle", "_loop", "_task", "deadline", "expired", "phase", "seconds", "writing")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
         self._loop = loop
         self._task = task
         self._handle: asyncio.TimerHandle | None = None
-        self.due = 0.0
+        self.deadline = 0.0
         self.seconds = 0.0
         self.phase = HEADERS
         self.expired = False
-        self.writing = False  # it is the client who is slow
+        self.writing = False  # blocked on the client, which does not count against the upstream
 
-    def wait_for(self, phase: int, seconds: float) -> None:
-        """From now on this is waited for."""
+    def start_phase(self, phase: int, seconds: float) -> None:
+        """Start a phase with its timeout."""
         self.phase, self.seconds = phase, seconds
         now = self._loop.time()
-        sooner = self._handle is None or now + seconds < self.due
-        self.due = now + seconds
-        if sooner:
+        is_earlier = self._handle is None or now + seconds < self.deadline
+        self.deadline = now + seconds
+        if is_earlier:
             if self._handle is not None:
                 self._handle.cancel()
-            self._handle = self._loop.call_later(seconds, self._look)
+            self._handle = self._loop.call_later(seconds, self._check)
 
-    def came(self) -> None:
-        """A piece has come."""
-        self.due = self._loop.time() + self.seconds
+    def restart(self) -> None:
+        """Restart the timeout of the current phase after progress."""
+        self.deadline = self._loop.time() + self.seconds
 
-    def _look(self) -> None:
-        left = self.due - self._loop.time()
-        if self.writing and left <= 0:
-            left = self.seconds
-        if left > 0:
-            self._handle = self._loop.call_later(left, self._look)
+    def _check(self) -> None:
+        remaining = self.deadline - self._loop.time()
+        if self.writing and remaining <= 0:
+            remaining = self.seconds
+        if remaining > 0:
+            self._handle = self._loop.call_later(remaining, self._check)
             return
         self.expired = True
         self._task.cancel()
@@ -61,10 +61,10 @@ class PhaseTimer:
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        # Whose cancellation it was is told by the number: a client that left has cancelled, too.
+        # If somebody else cancelled the task as well (the client disconnected), the count stays above zero.
         if self.expired and isinstance(error, asyncio.CancelledError) and self._task.uncancel() <= 0:
             raise AttemptError(
-                f"{_WAITED_FOR[self.phase]} did not come within {self.seconds:g} s",
+                f"{_PHASE_NAMES[self.phase]} timed out after {self.seconds:g} s",
                 finding=Kind.TIMEOUT,
                 phase=Phase.CALL if self.phase == HEADERS else Phase.STREAM,
             ) from None

@@ -1,7 +1,7 @@
-"""Attempts of one call at upstreams, and what the client gets of them while they run.
+"""Upstream attempts of one client request, and the stream that the client receives meanwhile.
 
-What to do about a failure is decided by the engine (see `recovery`). Here is only what one attempt is and how its end
-is read.
+The engine decides how to react to a failure (see `recovery`). This module only makes one attempt and determines
+whether it succeeded.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError, RungError
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stream_rules import is_cut_at_limit, is_intended, is_usable_when_broken, seen_by_client
-from rung.gateway import response as answers
+from rung.gateway import response as responses
 from rung.gateway.http.port import header_of, read_body, text_headers
-from rung.gateway.phase_timeouts import FIRST, GAP, HEADERS, PhaseTimer
+from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
 from rung.wires.tool_arguments import missing_arguments
@@ -33,35 +33,35 @@ if TYPE_CHECKING:
     from rung.wires.stream_splicer import StreamSplicer
 
 _OK: Final = 200
-_BAD: Final = 400
-_EVENTS: Final = b"text/event-stream"
+_BAD_REQUEST: Final = 400
+_EVENT_STREAM: Final = b"text/event-stream"
 
 
 class ProxiedCall:
-    """State of one call over all its attempts."""
+    """State of one client request over all its upstream attempts."""
 
-    def __init__(self, upstreams: Upstreams, call: InboundRequest, send: Send, first: Outbound) -> None:
+    def __init__(self, upstreams: Upstreams, inbound: InboundRequest, send: Send, original: Outbound) -> None:
         self.upstreams = upstreams
-        self.call = call
-        self.first = first
+        self.inbound = inbound
+        self.original = original
         self.writer = ResponseWriter(send)
-        self.accepted = False  # the upstream of the last attempt has accepted its request
+        self.accepted = False  # the upstream accepted the request of the last attempt
         self.stream: StreamSplicer | None = None
-        self.parts: list[dict[str, Any]] = []  # whole answers that were cut short
-        self.refused: list[GatewayResponse] = []  # the upstreams' own errors, as they came
-        self.last: GatewayResponse | None = None  # that of the last attempt, if it had one
+        self.partials: list[dict[str, Any]] = []  # unstreamed responses that ended at the output limit
+        self.error_responses: list[GatewayResponse] = []  # error responses of the upstreams, unchanged
+        self.last_response: GatewayResponse | None = None  # response of the last attempt, if there was one
         self.usage: dict[str, Any] = {}
-        self.tokens = (0, 0)  # in and out, once they are counted
-        self.native_end = b""  # the end of a stream that was cut short, as it came
+        self.tokens = (0, 0)  # input and output tokens, once they are counted
+        self.native_end = b""  # upstream's own final events of a stream that ended at the output limit
 
-    # -- an attempt --------------------------------------------------------------------------------------
+    # -- attempts ----------------------------------------------------------------------------------------
 
-    def attempt_first(self) -> Awaitable[GatewayResponse | None]:
-        """Send the call as it came."""
-        return self.attempt(self.first)
+    def attempt_original(self) -> Awaitable[GatewayResponse | None]:
+        """Send the client's request unchanged."""
+        return self.attempt(self.original)
 
     async def attempt(self, outbound: Outbound) -> GatewayResponse | None:
-        """One exchange with one upstream: a whole answer, or None when it was streamed to the client."""
+        """Send one upstream request; return the whole response, or None if it was streamed to the client."""
         try:
             return await self._attempt(outbound)
         except (AttemptError, OSError) as error:
@@ -81,131 +81,131 @@ class ProxiedCall:
     async def _attempt(self, outbound: Outbound) -> GatewayResponse | None:
         self.writer.attempts += 1
         self.accepted = False
-        self.last = None
+        self.last_response = None
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101  # we are in one
-        with PhaseTimer(asyncio.get_running_loop(), task) as clock:
-            self.writer.clock = clock
+        assert task is not None  # noqa: S101  # runs inside a task
+        with PhaseTimer(asyncio.get_running_loop(), task) as timer:
+            self.writer.timer = timer
             try:
-                response = await self._open(outbound, clock)
+                response = await self._open(outbound, timer)
                 try:
-                    if response.status == _OK and header_of(response, b"content-type").startswith(_EVENTS):
-                        await self._relay(response, clock)
+                    if response.status == _OK and header_of(response, b"content-type").startswith(_EVENT_STREAM):
+                        await self._relay(response, timer)
                         return None
-                    return await self._whole(response, resumed=outbound.resumes)
+                    return await self._read_whole(response, resumed=outbound.is_resume)
                 finally:
                     response.close()
             except (OSError, RungError):
                 raise
-            except Exception as error:  # noqa: BLE001  # whatever the client library raises, the stream has broken
+            except Exception as error:  # noqa: BLE001  # any error of the HTTP client is a failed attempt
                 raise AttemptError.of(evidence_of(error)) from None
 
-    async def _open(self, outbound: Outbound, clock: PhaseTimer) -> UpstreamResponse:
+    async def _open(self, outbound: Outbound, timer: PhaseTimer) -> UpstreamResponse:
         timeouts = self.upstreams.settings.timeouts
-        grace = timeouts.last_resort_factor if outbound.last else 1.0
-        clock.wait_for(HEADERS, grace * (timeouts.headers if self.call.streams else timeouts.total))
+        factor = timeouts.last_resort_factor if outbound.is_last_resort else 1.0
+        timer.start_phase(HEADERS, factor * (timeouts.headers if self.inbound.is_stream else timeouts.total))
         response = await self.upstreams.client.send(
-            outbound.upstream, "POST", self.call.target, outbound.headers, outbound.body
+            outbound.upstream, "POST", self.inbound.target, outbound.headers, outbound.body
         )
         self.accepted = response.status == _OK
-        clock.wait_for(FIRST, grace * timeouts.first_token)
+        timer.start_phase(FIRST_TOKEN, factor * timeouts.first_token)
         return response
 
-    # -- whole answers -----------------------------------------------------------------------------------
+    # -- whole responses ---------------------------------------------------------------------------------
 
-    async def _whole(self, response: UpstreamResponse, *, resumed: bool) -> GatewayResponse:
+    async def _read_whole(self, response: UpstreamResponse, *, resumed: bool) -> GatewayResponse:
         data = await read_body(response)
-        answer = GatewayResponse(response.status, answers.passed(response.raw_headers), data)
-        if response.status >= _BAD:
-            self.last = answer
-            self.refused.append(answer)
+        reply = GatewayResponse(response.status, responses.headers_for_client(response.raw_headers), data)
+        if response.status >= _BAD_REQUEST:
+            self.last_response = reply
+            self.error_responses.append(reply)
             facts = {"status": response.status, "headers": text_headers(response), "body": data}
-            raise AttemptError.of(evidence_of(facts)._replace(provider=self.call.wire.upstream))
+            raise AttemptError.of(evidence_of(facts)._replace(provider=self.inbound.wire.upstream))
         if response.status != _OK:
-            return answer
-        found = _read(data, response)
-        evidence = self.call.wire.bodies.validate(found)
+            return reply
+        body = _parse_object(data, response)
+        evidence = self.inbound.wire.bodies.validate(body)
         if evidence is None:
-            evidence = self._bad_call(found)
+            evidence = self._invalid_tool_call(body)
         if evidence is None or self._is_intended(evidence):
-            return self._good(answer, found)
-        self.last = answer  # it may be the best there will be
+            return self._accept(reply, body)
+        self.last_response = reply  # sent to the client if no later attempt is better
         if is_cut_at_limit(evidence):
-            self.parts = [*self.parts, found] if resumed else [found]
+            self.partials = [*self.partials, body] if resumed else [body]
         raise AttemptError.of(evidence)
 
-    def _good(self, answer: GatewayResponse, found: dict[str, Any]) -> GatewayResponse:
-        if self.parts:
-            found = self.call.wire.bodies.merge([*self.parts, found])
-            self.parts = []
-            answer = answer._replace(body=orjson.dumps(found))
-        usage = found.get("usage")
+    def _accept(self, reply: GatewayResponse, body: dict[str, Any]) -> GatewayResponse:
+        if self.partials:
+            body = self.inbound.wire.bodies.merge([*self.partials, body])
+            self.partials = []
+            reply = reply._replace(body=orjson.dumps(body))
+        usage = body.get("usage")
         self.usage = usage if isinstance(usage, dict) else {}
-        bodies = self.call.wire.bodies
+        bodies = self.inbound.wire.bodies
         if self.upstreams.inspect is not None:
-            self._inspect(bodies.text_of(found), bodies.tool_calls(found))
-        return answer
+            self._inspect(bodies.text_of(body), bodies.tool_calls(body))
+        return reply
 
     def _inspect(self, text: str, calls: Sequence[tuple[str, object]]) -> None:
-        """Show detectors an answer; what they find in it is the attempt's failure."""
-        assert self.upstreams.inspect is not None  # noqa: S101  # only then is it called
-        notice = self.upstreams.inspect(self.call, text, calls)
-        if notice is not None and notice.warning:
-            self.writer.notes["warning"] = notice.warning
-        if notice is not None and notice.evidence is not None:
-            self.parts = []
-            raise AttemptError.of(notice.evidence)
+        """Run detectors on a response; raise the evidence they find as the attempt's failure."""
+        assert self.upstreams.inspect is not None  # noqa: S101  # callers check it
+        result = self.upstreams.inspect(self.inbound, text, calls)
+        if result is not None and result.warning:
+            self.writer.notes["warning"] = result.warning
+        if result is not None and result.evidence is not None:
+            self.partials = []
+            raise AttemptError.of(result.evidence)
 
-    def _bad_call(self, found: dict[str, Any]) -> Evidence | None:
-        for name, arguments in self.call.wire.bodies.tool_calls(found):
-            bad = self._lacking(name, arguments)
-            if bad:
-                return Evidence(text=bad, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+    def _invalid_tool_call(self, body: dict[str, Any]) -> Evidence | None:
+        for name, arguments in self.inbound.wire.bodies.tool_calls(body):
+            problem = self._argument_error(name, arguments)
+            if problem:
+                return Evidence(text=problem, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
         return None
 
-    def _lacking(self, name: str, arguments: object) -> str:
-        """What a call of a tool lacks, by what the request says that it takes."""
-        return missing_arguments(name, arguments, self.call.wire.bodies.tool_schemas(self.call.parsed()))
+    def _argument_error(self, name: str, arguments: object) -> str:
+        """Describe how a tool call violates the tool's schema in the request; empty if it does not."""
+        return missing_arguments(name, arguments, self.inbound.wire.bodies.tool_schemas(self.inbound.parsed()))
 
-    def said(self) -> str:
-        """The answer so far."""
+    def text_so_far(self) -> str:
+        """Return the text of the response received so far."""
         if self.stream is not None:
             return self.stream.text()
-        return self.call.wire.bodies.text_of(self.call.wire.bodies.merge(self.parts)) if self.parts else ""
+        return self.inbound.wire.bodies.text_of(self.inbound.wire.bodies.merge(self.partials)) if self.partials else ""
 
     # -- streams -----------------------------------------------------------------------------------------
 
-    async def _relay(self, response: UpstreamResponse, clock: PhaseTimer) -> None:
-        """Pass a stream on as it comes; it has ended well when it says so, not when it is over."""
+    async def _relay(self, response: UpstreamResponse, timer: PhaseTimer) -> None:
+        """Relay a stream to the client; only its terminal event makes it a success, not the end of the data."""
         stream = self.stream
         if stream is None:
-            stream = self.stream = self.call.wire.splice(buffer_tool_calls=self.upstreams.settings.buffer_tool_calls)
-            stream.check_call = self._lacking
-        self.writer.headers = answers.passed(response.raw_headers)
+            stream = self.stream = self.inbound.wire.splice(buffer_tool_calls=self.upstreams.settings.buffer_tool_calls)
+            stream.check_call = self._argument_error
+        self.writer.headers = responses.headers_for_client(response.raw_headers)
         await self.writer.write(stream.begin_attempt())
-        gap = self.upstreams.settings.timeouts.idle
-        while chunk := await response.piece():
-            out = stream.feed(chunk)
+        idle_seconds = self.upstreams.settings.timeouts.idle
+        while chunk := await response.read_chunk():
+            data = stream.feed(chunk)
             if stream.error is not None:
-                await self.writer.write(out)
+                await self.writer.write(data)
                 raise self._error_event(stream.error)
-            if stream.ended and response.ended and not stream.truncated:  # all is here: it goes out with its end
-                await self._ended(stream, out)
+            if stream.ended and response.ended and not stream.truncated:  # write the rest with the terminal event
+                await self._finish_stream(stream, data)
                 return
-            if out:
-                await self.writer.write(out)
-                if clock.phase != GAP:
-                    clock.wait_for(GAP, gap)
-            clock.came()
+            if data:
+                await self.writer.write(data)
+                if timer.phase != IDLE:
+                    timer.start_phase(IDLE, idle_seconds)
+            timer.restart()
             if stream.truncated or stream.oversized:
-                text = "the stream broke off inside an event" if stream.truncated else "an event is too large"
+                text = "stream interrupted inside an event" if stream.truncated else "stream event is too large"
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
-        await self._ended(stream)
+        await self._finish_stream(stream)
 
-    async def _ended(self, stream: StreamSplicer, rest: bytes = b"") -> None:
-        """The stream is over; `rest` is what the client has yet to get of it."""
+    async def _finish_stream(self, stream: StreamSplicer, rest: bytes = b"") -> None:
+        """Check how a stream ended and finish the response; `rest` was not yet written to the client."""
         if stream.is_interrupted():
-            text = f"the stream ended without {self.call.wire.end_marker}"
+            text = f"stream ended without {self.inbound.wire.end_marker}"
             raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
         evidence = stream.validate()
         if evidence is not None and not self._is_intended(evidence, stream.tool_call_count):
@@ -221,37 +221,41 @@ class ProxiedCall:
         await self.writer.write(rest + stream.finish(), last=True)
 
     def _is_intended(self, evidence: Evidence, calls: int = 0) -> bool:
-        asked, bodies = self.call.parsed(), self.call.wire.bodies
+        request, bodies = self.inbound.parsed(), self.inbound.wire.bodies
         return is_intended(
             evidence,
             calls=calls,
-            limit=bodies.limit(asked),
+            limit=bodies.limit(request),
             small_limit=self.upstreams.settings.intentional_max_tokens,
-            may_be_empty=bodies.allows_empty(asked),
+            may_be_empty=bodies.allows_empty(request),
         )
 
     def _error_event(self, error: tuple[str, str]) -> AttemptError:
         name, data = error
         evidence = read_event(name, data) or Evidence(text=data[:2_000], phase=Phase.STREAM)
-        evidence = evidence._replace(provider=self.call.wire.upstream)
-        self.last = GatewayResponse(0, [(b"content-type", b"application/json")], data.encode())
+        evidence = evidence._replace(provider=self.inbound.wire.upstream)
+        self.last_response = GatewayResponse(0, [(b"content-type", b"application/json")], data.encode())
         return AttemptError.of(evidence)
 
     async def ping(self) -> None:
-        """Tell a waiting client that a stream is being worked on, and send headers that were held back."""
+        """Send a ping to a waiting streaming client, and the headers if they were held back."""
         stream, writer = self.stream, self.writer
-        if writer.over or not self.call.streams or (writer.begun and stream is not None and stream.passthrough):
+        if (
+            writer.finished
+            or not self.inbound.is_stream
+            or (writer.headers_sent and stream is not None and stream.passthrough)
+        ):
             return
-        await writer.write(self.call.wire.ping)
+        await writer.write(self.inbound.wire.ping)
 
 
-def _read(data: bytes, response: UpstreamResponse) -> dict[str, Any]:
+def _parse_object(data: bytes, response: UpstreamResponse) -> dict[str, Any]:
     try:
-        found = orjson.loads(data)
+        body = orjson.loads(data)
     except orjson.JSONDecodeError:
         kind = header_of(response, b"content-type").decode("latin-1") or "no content type"
-        text = f"the answer is not whole: {len(data)} bytes of {kind} that are not JSON"
+        text = f"response body is incomplete: {len(data)} bytes of {kind} that are not JSON"
         raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED) from None
-    if not isinstance(found, dict):
-        raise AttemptError("the answer is not a JSON object", finding=Kind.SERVER_ERROR)
-    return found
+    if not isinstance(body, dict):
+        raise AttemptError("response body is not a JSON object", finding=Kind.SERVER_ERROR)
+    return body

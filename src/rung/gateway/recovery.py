@@ -1,4 +1,4 @@
-"""One request from its first attempt to its end: what goes wrong is recovered by the engine, on the project's ladder."""
+"""Handle one request: the first attempt, and recovery by the engine on the project's ladder if it fails."""
 
 from __future__ import annotations
 
@@ -33,70 +33,70 @@ if TYPE_CHECKING:
 _SUMMARY_TOKENS: Final = 2_000
 
 
-async def handle(gateway: Gateway, exchange: ProxiedCall) -> None:
-    """Take a call to its end: one attempt for most, a recovery for the others."""
-    call, now = exchange.call, gateway.clock.now()
-    session = gateway.sessions.known(call, now)
-    notice = _inspect_request(exchange) if exchange.upstreams.inspect is not None else None
-    nudge = notice.nudge if notice is not None else ""
+async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
+    """Handle a request: most need one attempt, the others are recovered."""
+    inbound, now = proxied.inbound, gateway.clock.now()
+    session = gateway.sessions.find(inbound, now)
+    result = _inspect_request(proxied) if proxied.upstreams.inspect is not None else None
+    nudge = result.nudge if result is not None else ""
     first = None
-    if notice is not None and notice.evidence is not None:
-        first = FirstAttempt(now, now, error=AttemptError.of(notice.evidence))
-    elif not nudge and (session is None or session.model == call.model):
-        breaker = gateway.breakers.get(gateway.breaker_key(call, call.model, call.upstream.name))
-        first = await attempt_first(exchange.attempt_first, breaker, gateway.retry_budget, gateway.clock)
+    if result is not None and result.evidence is not None:
+        first = FirstAttempt(now, now, error=AttemptError.of(result.evidence))
+    elif not nudge and (session is None or session.model == inbound.model):
+        breaker = gateway.breakers.get(gateway.breaker_key(inbound, inbound.model, inbound.upstream.name))
+        first = await attempt_first(proxied.attempt_original, breaker, gateway.retry_budget, gateway.clock)
         if first is not None and first.error is None:
             if first.value is not None:
-                await exchange.writer.reply(first.value)
-            dollars = _account(gateway, exchange, call.model)
-            gateway.books.record_success(
-                call,
-                gateway.terms_of(call),
+                await proxied.writer.reply(first.value)
+            dollars = _account(gateway, proxied, inbound.model)
+            gateway.accounting.record_success(
+                inbound,
+                gateway.incident_context_for(inbound),
                 first.began,
                 first.ended,
-                exchange.tokens,
+                proxied.tokens,
                 dollars,
-                exchange.upstreams.settings,
+                proxied.upstreams.settings,
             )
             return
-    await _recover(gateway, exchange, session or gateway.sessions.get(call, now), first, nudge)
+    await _recover(gateway, proxied, session or gateway.sessions.get_or_create(inbound, now), first, nudge)
 
 
-def _inspect_request(exchange: ProxiedCall) -> DetectorResult | None:
-    """What the detectors find in a request, its warning noted; a body that is not JSON is the upstream's to refuse."""
-    assert exchange.upstreams.inspect is not None  # noqa: S101  # the caller has looked
+def _inspect_request(proxied: ProxiedCall) -> DetectorResult | None:
+    """Run detectors on a request and note their warning; leave a body that is not JSON to the upstream to reject."""
+    assert proxied.upstreams.inspect is not None  # noqa: S101  # the caller checks it
     try:
-        notice = exchange.upstreams.inspect(exchange.call, None, ())
+        result = proxied.upstreams.inspect(proxied.inbound, None, ())
     except NotJson:
         return None
-    if notice is not None and notice.warning:
-        exchange.writer.notes["warning"] = notice.warning
-    return notice
+    if result is not None and result.warning:
+        proxied.writer.notes["warning"] = result.warning
+    return result
 
 
 async def _recover(
-    gateway: Gateway, exchange: ProxiedCall, session: Session, first: FirstAttempt | None, nudge: str
+    gateway: Gateway, proxied: ProxiedCall, session: Session, first: FirstAttempt | None, nudge: str
 ) -> None:
-    """Recover a call from the failure of its first attempt, or from its beginning."""
-    call, policy = exchange.call, gateway.policy_for(exchange.call, exchange.upstreams.settings)
-    summarise = partial(_summarise, exchange) if exchange.upstreams.settings.summary_model else None
-    changes = BodyRewriter(exchange, policy, summarise)
-    progress = _Progress(exchange, policy)
-    request = changes.first
-    if session.model and session.model != call.model:
-        request = changes.on_model(session.model)
+    """Recover a request whose first attempt failed or was not made."""
+    inbound, policy = proxied.inbound, gateway.policy_for(proxied.inbound, proxied.upstreams.settings)
+    summarise = partial(_summarise, proxied) if proxied.upstreams.settings.summary_model else None
+    rewriter = BodyRewriter(proxied, policy, summarise)
+    progress = _Progress(proxied, policy)
+    request = rewriter.first
+    if session.model and session.model != inbound.model:
+        request = rewriter.on_model(session.model)
     if nudge:
-        request = changes.nudged(request, nudge)
+        request = rewriter.with_nudge(request, nudge)
 
     async def attempt(request: Request) -> GatewayResponse | None:
         progress.note()
-        outbound = changes.outbound(request)
+        outbound = rewriter.outbound(request)
         try:
-            answer = await exchange.attempt(outbound)
+            answer = await proxied.attempt(outbound)
         finally:
-            if exchange.accepted:
-                changes.taken()
-        report_cost(_account(gateway, exchange, request.model))
+            if proxied.accepted:
+                rewriter.mark_accepted()
+        report_cost(_account(gateway, proxied, request.model))
         return answer
 
     outcome: Outcome[GatewayResponse | None] = await recover(
@@ -104,33 +104,33 @@ async def _recover(
         request,
         policy=policy,
         first=first,
-        rung_handlers=changes.by_action(),
+        rung_handlers=rewriter.rung_handlers(),
         listeners=(progress,),
         session=session,
-        journal=gateway.journal_of(call),
+        journal=gateway.journal_for(inbound),
         breakers=gateway.breakers,
         retry_budget=gateway.retry_budget,
-        key=lambda made: gateway.breaker_key(call, made.model, made.agent) if made is not None else "",
+        key=lambda changed: gateway.breaker_key(inbound, changed.model, changed.agent) if changed is not None else "",
     )
     progress.note()
-    exchange.writer.notes["outcome"] = str(outcome.status)
-    gateway.books.record_recovery(
-        exchange.call, progress.incident, outcome, policy, exchange.writer.attempts, exchange.tokens
+    proxied.writer.notes["outcome"] = str(outcome.status)
+    gateway.accounting.record_recovery(
+        proxied.inbound, progress.incident, outcome, policy, proxied.writer.attempts, proxied.tokens
     )
     if not outcome.ok:
-        assert outcome.failure is not None  # noqa: S101  # what did not end well has failed
-        await send_final_error(exchange, outcome.failure)
-    elif outcome.value is not None and not exchange.writer.over:
-        await exchange.writer.reply(outcome.value)
+        assert outcome.failure is not None  # noqa: S101  # an outcome that is not ok has a failure
+        await send_final_error(proxied, outcome.failure)
+    elif outcome.value is not None and not proxied.writer.finished:
+        await proxied.writer.reply(outcome.value)
 
 
 class _Progress:
-    """Listener of a recovery: the headers of the response say what has been done so far."""
+    """Recovery listener that keeps the x-rung-* response headers up to date."""
 
     incident: Incident
 
-    def __init__(self, exchange: ProxiedCall, policy: Policy) -> None:
-        self._exchange = exchange
+    def __init__(self, proxied: ProxiedCall, policy: Policy) -> None:
+        self._proxied = proxied
         self._rungs = policy.ladder.rungs
 
     def __call__(self, event: Event, incident: Incident) -> None:  # noqa: ARG002  # a listener's signature
@@ -138,42 +138,44 @@ class _Progress:
         self.note()
 
     def note(self) -> None:
-        """Write it down for the headers; a change of the request is told after the attempt that it was made for."""
+        """Update the headers from the incident, before each attempt and after each event."""
         incident = self.incident
         model = incident.request.model if incident.request is not None else ""
-        self._exchange.writer.notes |= {
+        self._proxied.writer.notes |= {
             "incident": incident.id,
             "path": ",".join(self._rungs[rung].name for rung in incident.path),
             "failure": str(incident.failure.kind) if incident.failure is not None else "",
-            "model": model if model != self._exchange.call.model else "",
+            "model": model if model != self._proxied.inbound.model else "",
         }
 
 
-def _account(gateway: Gateway, exchange: ProxiedCall, model: str) -> float:
-    """Count the tokens of an answer, once; US dollars they cost."""
-    usage, exchange.usage = exchange.usage, {}
+def _account(gateway: Gateway, proxied: ProxiedCall, model: str) -> float:
+    """Record the token usage of a response once; return its cost in US dollars."""
+    usage, proxied.usage = proxied.usage, {}
     if not usage:
         return 0.0
-    exchange.tokens = exchange.call.wire.bodies.token_counts(usage)
-    return gateway.books.record_usage(
-        exchange.call, model, exchange.tokens, exchange.upstreams.settings, gateway.clock.now()
+    proxied.tokens = proxied.inbound.wire.bodies.token_counts(usage)
+    return gateway.accounting.record_usage(
+        proxied.inbound, model, proxied.tokens, proxied.upstreams.settings, gateway.clock.now()
     )
 
 
-async def _summarise(exchange: ProxiedCall, body: dict[str, Any]) -> dict[str, Any]:
-    """The body with its middle summarised by the model that the settings name for that."""
-    call, upstreams = exchange.call, exchange.upstreams
-    bodies, settings = call.wire.bodies, upstreams.settings
+async def _summarise(proxied: ProxiedCall, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body with the middle of its history summarised by `summary_model`."""
+    inbound, upstreams = proxied.inbound, proxied.upstreams
+    bodies, settings = inbound.wire.bodies, upstreams.settings
     messages = bodies.history(body)
-    asked = orjson.dumps(
+    body_bytes = orjson.dumps(
         bodies.build_request(settings.summary_model, SUMMARY_PROMPT + summarizable_text(messages), _SUMMARY_TOKENS)
     )
     async with asyncio.timeout(settings.timeouts.total):
-        response = await upstreams.client.send(call.upstream, "POST", call.target.partition("?")[0], call.passed, asked)
+        response = await upstreams.client.send(
+            inbound.upstream, "POST", inbound.target.partition("?")[0], inbound.upstream_headers, body_bytes
+        )
         try:
-            said = bodies.text_of(orjson.loads(await read_body(response))) if is_ok(response) else ""
+            summary = bodies.text_of(orjson.loads(await read_body(response))) if is_ok(response) else ""
         finally:
             response.close()
-    if not said:
-        raise RungNotApplicable(f"{settings.summary_model} gave no summary")
-    return bodies.with_history(body, with_summary(messages, said))
+    if not summary:
+        raise RungNotApplicable(f"{settings.summary_model} returned no summary")
+    return bodies.with_history(body, with_summary(messages, summary))

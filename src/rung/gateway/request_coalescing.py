@@ -1,7 +1,7 @@
-"""The same request sent again while the first one is running: answered by that one, not asked a second time.
+"""Request coalescing (single-flight): a retry of a request that is still in flight joins it.
 
-An SDK that has lost patience sends the same body once more and says so. Two who ask the same on purpose do
-not say so, and are answered each by itself.
+An SDK that times out sends the same body again and marks it as a retry. Only marked retries join; two identical
+requests without the mark are independent.
 """
 
 from __future__ import annotations
@@ -16,94 +16,96 @@ if TYPE_CHECKING:
 
     Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-_KEPT: Final = 8 * 1024 * 1024  # bytes of an answer that are kept for who may join
+_MAX_RECORDED_BYTES: Final = 8 * 1024 * 1024  # a larger response cannot be joined
 
 
 class ResponseRecorder:
-    """What a client was sent, for whoever joins; kept while its request runs."""
+    """Records the response to a client while its request is in flight, so that others can follow it."""
 
     def __init__(self, send: Send) -> None:
-        self._first = send
-        self._sent: list[dict[str, Any]] = []
+        self._send = send
+        self._messages: list[dict[str, Any]] = []
         self._size = 0
-        self._more = asyncio.Event()
-        self._ended = False
+        self._changed = asyncio.Event()
+        self._finished = False
         self.followers = 0
-        self._abandoned: Callable[[], object] | None = None
+        self._on_abandoned: Callable[[], object] | None = None
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Send a message to the first client, and keep it for the others."""
+        """Send an ASGI message to the first client and record it for followers."""
         self._size += len(message.get("body", b""))
-        if self._size <= _KEPT:
-            self._sent.append(message)
-            self._more.set()
-        await self._first(message)
+        if self._size <= _MAX_RECORDED_BYTES:
+            self._messages.append(message)
+            self._changed.set()
+        await self._send(message)
 
-    def leave(self, abandoned: Callable[[], object]) -> None:
-        """The first client has left; others are still here. Called when the last of them has left, too."""
+    def detach_client(self, on_abandoned: Callable[[], object]) -> None:
+        """Stop sending to the first client; call `abandoned` when the last follower leaves."""
 
-        async def nowhere(_: dict[str, Any]) -> None:
+        async def discard(_: dict[str, Any]) -> None:
             return
 
-        self._first = nowhere
-        self._abandoned = abandoned
+        self._send = discard
+        self._on_abandoned = on_abandoned
 
-    def end(self) -> None:
-        """Nothing more comes."""
-        self._ended = True
-        self._more.set()
+    def finish(self) -> None:
+        """Mark the response as finished and wake followers."""
+        self._finished = True
+        self._changed.set()
 
     @property
-    def complete(self) -> bool:
-        """Is all of it here?"""
-        return self._size <= _KEPT
+    def is_complete(self) -> bool:
+        """Return whether everything sent so far is recorded."""
+        return self._size <= _MAX_RECORDED_BYTES
 
     async def follow(self, send: Send) -> bool:
-        """Send another client all of it, from its beginning to its end; False when that did not come."""
+        """Send the whole response to another client; return whether it was complete."""
         self.followers += 1
         try:
-            at = 0
+            position = 0
             while True:
-                while at < len(self._sent):
-                    await send(self._sent[at])
-                    at += 1
-                if self._ended:
-                    return at > 0 and not self._sent[-1].get("more_body", self._sent[-1]["type"].endswith("start"))
-                self._more.clear()
-                await self._more.wait()
+                while position < len(self._messages):
+                    await send(self._messages[position])
+                    position += 1
+                if self._finished:
+                    return position > 0 and not self._messages[-1].get(
+                        "more_body", self._messages[-1]["type"].endswith("start")
+                    )
+                self._changed.clear()
+                await self._changed.wait()
         finally:
             self.followers -= 1
-            if not self.followers and not self._ended and self._abandoned is not None:
-                self._abandoned()
+            if not self.followers and not self._finished and self._on_abandoned is not None:
+                self._on_abandoned()
 
 
 class InFlightRequests:
-    """The requests that are running, by what they ask."""
+    """Requests in flight that a retry can join, by target, credential and body."""
 
     def __init__(self) -> None:
         self._running: dict[tuple[str, int, bytes], ResponseRecorder] = {}
 
     def __len__(self) -> int:
-        """How many can be joined now."""
+        """Return the number of requests that can be joined."""
         return len(self._running)
 
-    def begin(self, call: InboundRequest, copy: ResponseRecorder) -> None:
-        """This one has been running for a moment: others may join it."""
-        self._running[_key(call)] = copy
+    def register(self, inbound: InboundRequest, recorder: ResponseRecorder) -> None:
+        """Let retries of a request join it."""
+        self._running[_key(inbound)] = recorder
 
-    def end(self, call: InboundRequest, copy: ResponseRecorder) -> None:
-        """It is over."""
-        copy.end()
-        if self._running and self._running.get(_key(call)) is copy:
-            del self._running[_key(call)]
+    def finish(self, inbound: InboundRequest, recorder: ResponseRecorder) -> None:
+        """Mark a request as finished."""
+        recorder.finish()
+        if self._running and self._running.get(_key(inbound)) is recorder:
+            del self._running[_key(inbound)]
 
-    def running(self, call: InboundRequest) -> ResponseRecorder | None:
-        """The request this one was sent again for."""
-        if not self._running or not (call.resent or b"idempotency-key" in call.headers):
+    def find(self, inbound: InboundRequest) -> ResponseRecorder | None:
+        """Return the recorder of the request in flight that this request retries; None if there is none."""
+        if not self._running or not (inbound.retry_count or b"idempotency-key" in inbound.headers):
             return None
-        found = self._running.get(_key(call))
-        return found if found is not None and found.complete else None
+        recorder = self._running.get(_key(inbound))
+        return recorder if recorder is not None and recorder.is_complete else None
 
 
-def _key(call: InboundRequest) -> tuple[str, int, bytes]:
-    return (call.target, call.credential, call.body)
+def _key(inbound: InboundRequest) -> tuple[str, int, bytes]:
+    return (inbound.target, inbound.credential, inbound.body)

@@ -1,4 +1,4 @@
-"""What came back, and what the client gets: status, headers and bytes, with what was done in x-rung-* headers."""
+"""Responses to clients: passed-on upstream headers, error responses, and x-rung-* headers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-_NOT_PASSED: Final = frozenset(
+_DROPPED_HEADERS: Final = frozenset(
     {b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"content-encoding", b"upgrade", b"trailer"}
 )
 _STATUSES: Final[Mapping[Kind, int]] = {
@@ -38,38 +38,43 @@ _STATUSES: Final[Mapping[Kind, int]] = {
     Kind.MALFORMED_OUTPUT: 502,
     Kind.CONFIGURATION: 502,
 }
-_UNSAFE: Final = re.compile(r"[^\x20-\x7e]+")
-_HEADER_LIMIT: Final = 200
+_UNSAFE_CHARACTERS: Final = re.compile(r"[^\x20-\x7e]+")
+_MAX_VALUE_CHARACTERS: Final = 200
 
 
 class GatewayResponse(NamedTuple):
-    """A whole answer."""
+    """A complete HTTP response."""
 
     status: int
     headers: Headers
     body: bytes
 
 
-def passed(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """The headers of an answer that are the client's; names in lower case."""
-    return [header for header in raw if header[0] not in _NOT_PASSED]
+def headers_for_client(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return the upstream response headers that are passed on to the client; names are in lower case."""
+    return [header for header in raw if header[0] not in _DROPPED_HEADERS]
 
 
-def status_of(kind: Kind) -> int:
-    """The HTTP status that says this best, where the upstream said none."""
+def status_for(kind: Kind) -> int:
+    """Return the HTTP status for a failure kind, for failures without an upstream status."""
     return _STATUSES.get(kind, 500)
 
 
-def error(wire: WireFormat, status: int, message: str, *more: tuple[bytes, bytes]) -> GatewayResponse:
-    """An error of ours, in the shape the client's SDK parses; it is not to be tried again."""
+def error_response(wire: WireFormat, status: int, message: str, *extra: tuple[bytes, bytes]) -> GatewayResponse:
+    """Return an error response of the gateway in the client's API format, marked not retryable."""
     body = orjson.dumps(wire.bodies.error_body(status, message))
-    return GatewayResponse(status, [(b"content-type", b"application/json"), (b"x-should-retry", b"false"), *more], body)
+    return GatewayResponse(
+        status, [(b"content-type", b"application/json"), (b"x-should-retry", b"false"), *extra], body
+    )
 
 
-def done(**what: Any) -> Headers:
-    """What was done, as headers: names from the arguments, nothing for what is empty."""
+def rung_headers(**values: Any) -> Headers:
+    """Return x-rung-* headers, named after the arguments; skip empty values."""
     return [
-        (b"x-rung-" + name.replace("_", "-").encode(), _UNSAFE.sub(" ", str(value))[:_HEADER_LIMIT].encode())
-        for name, value in what.items()
+        (
+            b"x-rung-" + name.replace("_", "-").encode(),
+            _UNSAFE_CHARACTERS.sub(" ", str(value))[:_MAX_VALUE_CHARACTERS].encode(),
+        )
+        for name, value in values.items()
         if value not in ("", None)
     ]

@@ -1,4 +1,4 @@
-"""Serving: one uvicorn, signals that drain, a file that is read again when it changes."""
+"""Runs the gateway on uvicorn: graceful drain on signals, settings reload when the file changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import uvicorn
 from rung.core.domain.errors import ConfigError
 from rung.gateway.app import GatewayApp
 from rung.gateway.gateway import Gateway
-from rung.gateway.http.server_protocol import patient_for
+from rung.gateway.http.server_protocol import protocol_with_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,118 +23,120 @@ if TYPE_CHECKING:
     from rung.gateway.detector_port import GatewayDetector
     from rung.gateway.settings import GatewaySettings
 
-_LOOK_EVERY: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 _BACKLOG: Final = 2_048
 
 
 class RunningGateway:
-    """A gateway being served."""
+    """A gateway server and its lifecycle."""
 
     def __init__(
         self,
         settings: GatewaySettings,
         journal: Any = None,
-        tell: Callable[[str], object] = print,
+        log: Callable[[str], object] = print,
         detectors: Sequence[GatewayDetector] = (),
     ) -> None:
         self.settings = settings
         self.detectors = detectors
         self.journal = journal
-        self.tell = tell
+        self.log = log
         self.port = 0
         self.app: GatewayApp | None = None
         self._server: uvicorn.Server | None = None
 
     async def run(self, reload: Callable[[], GatewaySettings] | None = None, file: Path | None = None) -> None:
-        """Serve until a signal comes; then take no more, finish what is under way, and end."""
-        gateway = Gateway(self.settings, self.journal, self.detectors, self.tell)
+        """Serve until a signal arrives, then drain: reject new requests and finish those in flight."""
+        gateway = Gateway(self.settings, self.journal, self.detectors, self.log)
         self.app = GatewayApp(gateway)
-        bound = _bound(self.settings)
-        self._server = _Server(_config(self.app, self.settings), self)
-        watching = asyncio.create_task(self._watch(reload, file)) if reload is not None and file is not None else None
+        listener = _listen(self.settings)
+        self._server = _Server(_uvicorn_config(self.app, self.settings), self)
+        watcher = (
+            asyncio.create_task(self._watch_file(reload, file)) if reload is not None and file is not None else None
+        )
         try:
-            await self._server.serve([bound])
+            await self._server.serve([listener])
         finally:
-            if watching is not None:
-                watching.cancel()
+            if watcher is not None:
+                watcher.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
-                    await watching
+                    await watcher
 
     def stop(self) -> None:
-        """End it as a signal would."""
+        """Drain and stop, as on SIGTERM."""
         if self._server is not None:
             self._server.handle_exit(signal.SIGTERM, None)
 
-    async def _watch(self, reload: Callable[[], GatewaySettings], file: Path) -> None:
-        """Read the file again when it has changed; one that is wrong is told of, and the old settings stay."""
-        seen = _stamp(file)
+    async def _watch_file(self, reload: Callable[[], GatewaySettings], file: Path) -> None:
+        """Reload the settings whenever the file changes; keep the old settings if the file is invalid."""
+        last_version = _file_version(file)
         while True:
-            await asyncio.sleep(_LOOK_EVERY)
-            now = _stamp(file)
-            if now == seen:
+            await asyncio.sleep(_POLL_SECONDS)
+            version = _file_version(file)
+            if version == last_version:
                 continue
-            seen = now
-            self.read_again(reload)
+            last_version = version
+            self.reload_settings(reload)
 
-    def read_again(self, reload: Callable[[], GatewaySettings]) -> bool:
-        """Take up changed settings; False when they are wrong."""
+    def reload_settings(self, reload: Callable[[], GatewaySettings]) -> bool:
+        """Apply changed settings; return False if they are invalid."""
         try:
             settings = reload()
         except ConfigError as error:
-            self.tell(f"rung gateway: the old settings stay: {error}")
+            self.log(f"rung gateway: settings not reloaded: {error}")
             return False
         if self.app is not None:
             self.app.gateway.reload(settings)
-        moved = (settings.host, settings.port) != (self.settings.host, self.settings.port)
-        self.tell("rung gateway: settings read again" + "; another host or port needs a restart" * moved)
+        needs_restart = (settings.host, settings.port) != (self.settings.host, self.settings.port)
+        self.log("rung gateway: settings reloaded" + "; restart to change host or port" * needs_restart)
         return True
 
 
 class _Server(uvicorn.Server):
-    """Says that it drains before it does."""
+    """uvicorn server that marks the application as draining when a signal arrives."""
 
-    def __init__(self, config: uvicorn.Config, served: RunningGateway) -> None:
+    def __init__(self, config: uvicorn.Config, running: RunningGateway) -> None:
         super().__init__(config)
-        self._served = served
+        self._running = running
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
         for server in self.servers:
-            self._served.port = server.sockets[0].getsockname()[1]
+            self._running.port = server.sockets[0].getsockname()[1]
         if self.started:
-            host = self._served.settings.host
-            self._served.tell(f"rung gateway: http://{host}:{self._served.port}")
+            host = self._running.settings.host
+            self._running.log(f"rung gateway: http://{host}:{self._running.port}")
 
     def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002  # a signal handler's signature
-        """The first signal drains, a second one does not wait; neither is raised again once all is done."""
-        if self._served.app is not None:
-            self._served.app.draining = True
+        """Drain on the first signal, exit at once on the second; do not re-raise either."""
+        if self._running.app is not None:
+            self._running.app.draining = True
         self.force_exit = self.should_exit
         self.should_exit = True
 
 
-def _bound(settings: GatewaySettings) -> socket.socket:
-    """The socket it listens on; one that cannot be had is a mistake in the settings."""
-    kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+def _listen(settings: GatewaySettings) -> socket.socket:
+    """Return the listening socket; raise ConfigError if the address is not available."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=kind, backlog=_BACKLOG)
+        return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigError("gateway.port", settings.port, f"a port that is free on {settings.host} ({error})") from None
 
 
-def _config(app: GatewayApp, settings: GatewaySettings) -> uvicorn.Config:
+def _uvicorn_config(app: GatewayApp, settings: GatewaySettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http=patient_for(settings.limits.receive),
+        http=protocol_with_timeout(settings.limits.receive),
         ws="none",
         lifespan="on",
         log_level="error",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nobody stands before it whose word about the client would count
+        proxy_headers=False,  # no trusted proxy sits in front, so X-Forwarded-* is ignored
         date_header=False,
         backlog=_BACKLOG,
         timeout_keep_alive=75,
@@ -142,17 +144,17 @@ def _config(app: GatewayApp, settings: GatewaySettings) -> uvicorn.Config:
     )
 
 
-def _stamp(file: Path) -> tuple[int, int]:
+def _file_version(file: Path) -> tuple[int, int]:
     try:
-        found = file.stat()
+        stat = file.stat()
     except OSError:
         return (0, 0)
-    return (found.st_mtime_ns, found.st_size)
+    return (stat.st_mtime_ns, stat.st_size)
 
 
-def serve(settings: GatewaySettings, journal: Any = None, **watched: Any) -> None:
-    """Serve, in this thread, until a signal comes."""
+def serve(settings: GatewaySettings, journal: Any = None, **reload_options: Any) -> None:
+    """Serve in this thread until a signal arrives."""
     import uvloop
 
-    gc.freeze()  # what is there now stays: it need not be looked at again
-    uvloop.run(RunningGateway(settings, journal).run(**watched))
+    gc.freeze()  # loaded modules live forever; keep them out of garbage collection
+    uvloop.run(RunningGateway(settings, journal).run(**reload_options))

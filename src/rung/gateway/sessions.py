@@ -1,4 +1,4 @@
-"""Which calls belong together, and what is remembered of them: the model they are on, the tries they have spent."""
+"""Session table: maps requests to sessions, which hold the current model and the tries spent."""
 
 from __future__ import annotations
 
@@ -12,66 +12,66 @@ from rung.gateway.inbound_request import NotJson
 if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
 
-LIMIT: Final = 10_000  # sessions that are remembered
-_FIRST: Final = 4_000  # characters of a conversation's beginning by which it is known
+MAX_SESSIONS: Final = 10_000  # least recently created sessions are evicted
+_FINGERPRINT_CHARACTERS: Final = 4_000  # of the first message
 
 
 class SessionTable:
-    """Sessions by what the agent calls them, else by how their conversation began; each model has its own."""
+    """Sessions by id and model; without an id, the first message identifies the conversation."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._by_name: OrderedDict[tuple[str, str], tuple[Session, float]] = OrderedDict()
-        self._ordered: dict[str, str] = {}
+        self.ttl_seconds = seconds
+        self._sessions: OrderedDict[tuple[str, str], tuple[Session, float]] = OrderedDict()
+        self._overrides: dict[str, str] = {}
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self._sessions)
 
-    def known(self, call: InboundRequest, now: float) -> Session | None:
-        """The session of a call, if there is anything to remember of it."""
-        if self._ordered and (told := self._ordered.get(call.session)):
-            return Session(model=told, id=call.session)
-        if not self._by_name:
+    def find(self, inbound: InboundRequest, now: float) -> Session | None:
+        """Return the session of a request, or None if nothing is stored for it."""
+        if self._overrides and (override := self._overrides.get(inbound.session)):
+            return Session(model=override, id=inbound.session)
+        if not self._sessions:
             return None
-        return self._fresh((self.name(call), call.model), now)
+        return self._unexpired((self.session_id(inbound), inbound.model), now)
 
-    def told(self, models: dict[str, str]) -> None:
-        """People have put these sessions on these models; an empty one lets a session go."""
-        self._ordered = {session: model for session, model in models.items() if model}
+    def set_overrides(self, models: dict[str, str]) -> None:
+        """Pin sessions to the models that operators chose; an empty model removes the pin."""
+        self._overrides = {session: model for session, model in models.items() if model}
 
-    def get(self, call: InboundRequest, now: float) -> Session:
-        """The session of a call, begun now if it was not known."""
-        name = self.name(call)
-        session = self._fresh((name, call.model), now)
+    def get_or_create(self, inbound: InboundRequest, now: float) -> Session:
+        """Return the session of a request; create it if there is none."""
+        name = self.session_id(inbound)
+        session = self._unexpired((name, inbound.model), now)
         if session is None:
-            session = Session(model=call.model, id=name)
-            self._by_name[name, call.model] = (session, now)
-            while len(self._by_name) > LIMIT:
-                self._by_name.popitem(last=False)
+            session = Session(model=inbound.model, id=name)
+            self._sessions[name, inbound.model] = (session, now)
+            while len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)
         return session
 
-    def _fresh(self, key: tuple[str, str], now: float) -> Session | None:
-        found = self._by_name.get(key)
-        if found is None:
+    def _unexpired(self, key: tuple[str, str], now: float) -> Session | None:
+        entry = self._sessions.get(key)
+        if entry is None:
             return None
-        if now - found[1] > self.seconds:
-            del self._by_name[key]
+        if now - entry[1] > self.ttl_seconds:
+            del self._sessions[key]
             return None
-        return found[0]
+        return entry[0]
 
     @staticmethod
-    def name(call: InboundRequest) -> str:
-        """What its session is called."""
-        if call.session:
-            return call.session
+    def session_id(inbound: InboundRequest) -> str:
+        """Return the session id of a request: the one it names, else a fingerprint of the conversation."""
+        if inbound.session:
+            return inbound.session
         try:
-            return _beginning(call.parsed())
-        except NotJson:  # the upstream's to refuse
+            return _fingerprint(inbound.parsed())
+        except NotJson:  # left to the upstream to reject
             return ""
 
 
-def _beginning(body: dict[str, Any]) -> str:
-    """A digest of how a conversation began: later calls of it begin alike."""
+def _fingerprint(body: dict[str, Any]) -> str:
+    """Return a digest of the first message, which all requests of a conversation share."""
     messages = body.get("messages", body.get("input"))
     first = messages[0] if isinstance(messages, list) and messages else messages
-    return "began-" + short_hash(str(first)[:_FIRST], 8)
+    return "began-" + short_hash(str(first)[:_FINGERPRINT_CHARACTERS], 8)

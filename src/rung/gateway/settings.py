@@ -1,4 +1,4 @@
-"""What a gateway is told once: where requests go, how long it waits, what it lets through. Frozen, checked."""
+"""Gateway settings: upstreams, timeouts, limits, keys, budgets and prices; validated and immutable."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WIRES: Final = (ANTHROPIC, OPENAI)
-GUARDS: Final = ("off", "warn", "nudge", "stop")
+LOOP_GUARD_MODES: Final = ("off", "warn", "nudge", "stop")
 DEFAULT_PORT: Final = 8484
-PUBLIC: Final = {ANTHROPIC: "https://api.anthropic.com", OPENAI: "https://api.openai.com"}
-# What a policy for a gateway starts from; a file's own words weigh more.
-POLICY: Final[Mapping[str, Any]] = {
+PUBLIC_URLS: Final = {ANTHROPIC: "https://api.anthropic.com", OPENAI: "https://api.openai.com"}
+# Defaults of a gateway's policy; the policy file overrides them.
+DEFAULT_POLICY: Final[Mapping[str, Any]] = {
     "ladder": "call",
-    "retries": 8,  # of a service that fails every third call, three repeats would still let one in a hundred through
+    "retries": 8,  # if every third call fails, three retries would still let one request in a hundred fail
     "attempts": 20,
     "seconds": 3_600.0,
     "sticky": "session",
@@ -63,13 +63,13 @@ _URL: Final = Type("a URL that begins with http:// or https://", _is_url, lambda
 
 @settings
 class UpstreamSettings:
-    """One place where requests go: `[gateway.upstreams.NAME]`."""
+    """One upstream: `[gateway.upstreams.NAME]`."""
 
     name: str
-    wire: str = setting(one_of(WIRES), "API that it speaks.")
+    wire: str = setting(one_of(WIRES), "API of the upstream.")
     url: str = setting(_URL, "Base URL.")
     key_env: str = setting(
-        ANY_TEXT, "Environment variable with its key. Empty: the client's key is passed on.", default=""
+        ANY_TEXT, "Environment variable with the upstream's key. Empty: the client's key is passed on.", default=""
     )
 
 
@@ -91,33 +91,35 @@ class TimeoutSettings:
 
 @settings
 class SizeLimits:
-    """What the gateway accepts: `[gateway.limits]`."""
+    """Limits on inbound requests and shutdown: `[gateway.limits]`."""
 
     body: int = setting(COUNT, "Largest request body, in bytes.", default=64 * 1024 * 1024)
-    concurrency: int = setting(COUNT, "Requests at once.", default=1_000)
+    concurrency: int = setting(COUNT, "Requests in flight at once.", default=1_000)
     receive: float = setting(SECONDS, "Time limit for receiving a request.", default=30.0)
     drain: float = setting(SECONDS, "Time to finish open requests on shutdown.", default=30.0)
 
 
 @settings
 class GatewayKey:
-    """A key given out, known by its hash: a row of `[[gateway.keys]]`."""
+    """An issued key, stored as its hash: a row of `[[gateway.keys]]`."""
 
     hash: str = setting(
         Type("64 hex digits, as `rung gateway new-key` prints them", _is_hash), "SHA-256 of the key, in hex."
     )
     name: str = setting(ANY_TEXT, "Name of the key.", default="")
-    project: str = setting(ANY_TEXT, "Project that it pays for.", default="")
+    project: str = setting(ANY_TEXT, "Project that the key's requests count for.", default="")
     models: tuple[str, ...] = setting(
         Type(
             "a list of models", lambda value: isinstance(value, list | tuple), lambda value, _: tuple(map(str, value))
         ),
-        "Models it may use. Empty: all.",
+        "Models that the key may use. Empty: all.",
         default=(),
     )
-    dollars: float | None = setting(optional(DOLLARS), "Most it may spend.", default=None)
-    expires: str = setting(Type("a date", parse=lambda value, _: str(value)), "Last day it is valid.", default="")
-    revoked: bool = setting(FLAG, "Whether it is revoked.", default=False)
+    dollars: float | None = setting(optional(DOLLARS), "Spend limit of the key in US dollars.", default=None)
+    expires: str = setting(
+        Type("a date", parse=lambda value, _: str(value)), "Last day on which the key is valid.", default=""
+    )
+    revoked: bool = setting(FLAG, "Whether the key is revoked.", default=False)
 
 
 @settings
@@ -149,28 +151,28 @@ class GatewaySettings:
     timeouts: TimeoutSettings = setting(
         table_of(TimeoutSettings), "Time limits of one upstream request.", default_factory=TimeoutSettings
     )
-    limits: SizeLimits = setting(table_of(SizeLimits), "What the gateway accepts.", default_factory=SizeLimits)
+    limits: SizeLimits = setting(
+        table_of(SizeLimits), "Limits on inbound requests and shutdown.", default_factory=SizeLimits
+    )
     budgets: SpendLimits = setting(table_of(SpendLimits), "Spend limits in US dollars.", default_factory=SpendLimits)
-    keys: tuple[GatewayKey, ...] = setting(rows_of(GatewayKey), "Keys given out.", default=())
+    keys: tuple[GatewayKey, ...] = setting(rows_of(GatewayKey), "Issued keys.", default=())
     buffer_tool_calls: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
     header_hold_seconds: float = setting(
         SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0
     )
     intentional_max_tokens: int = setting(
-        WHOLE, "A `max_tokens` up to this is intended: an answer cut at it is not resumed.", default=256
+        WHOLE, "A `max_tokens` up to this is intentional: an answer that ends at it is not resumed.", default=256
     )
     summary_model: str = setting(
         ANY_TEXT, "Model that summarises what cheaper compaction cannot fit. Empty: none.", default=""
     )
-    sticky_seconds: float = setting(
-        SECONDS, "How long a session stays on the model it was handed over to.", default=3_600.0
-    )
+    sticky_seconds: float = setting(SECONDS, "How long a session stays on its fallback model.", default=3_600.0)
     journaled_per_second: int = setting(
         WHOLE, "Successful calls journaled per second; more are only counted. Failures are all journaled.", default=100
     )
     otel: bool = setting(FLAG, "Emit a span per call.", default=False)
     loop_guard: str = setting(
-        one_of(GUARDS),
+        one_of(LOOP_GUARD_MODES),
         "Reaction to a loop: none, a header, also a message, or also an end of the session.",
         default="off",
     )
@@ -178,8 +180,10 @@ class GatewaySettings:
         Type("a table of prices", parse=_read_prices), "Prices by model.", default_factory=lambda: NO_PRICES
     )
     upstreams: tuple[UpstreamSettings, ...] = ()
-    watching: LoopSettings = field(default_factory=LoopSettings)
-    book: PolicyBook = field(default_factory=lambda: book_of(PolicyBook(default=parse_policy(POLICY), settings={})))
+    loop_settings: LoopSettings = field(default_factory=LoopSettings)
+    book: PolicyBook = field(
+        default_factory=lambda: with_gateway_defaults(PolicyBook(default=parse_policy(DEFAULT_POLICY), settings={}))
+    )
     _of_wire: dict[str, tuple[UpstreamSettings, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -190,38 +194,38 @@ class GatewaySettings:
             if names.count(name) > 1:
                 raise ConfigError("upstreams", name, "a name that no other upstream has")
         if self.host not in ("127.0.0.1", "::1", "localhost") and not self.keys:
-            raise ConfigError("host", self.host, "127.0.0.1, unless [[gateway.keys]] says who may come")
+            raise ConfigError("host", self.host, "127.0.0.1, or [[gateway.keys]] must be set")
 
     def upstream(self, name: str) -> UpstreamSettings:
-        """The upstream of this name."""
+        """Return the upstream with this name."""
         return next(upstream for upstream in self.upstreams if upstream.name == name)
 
     def of_wire(self, wire: str) -> tuple[UpstreamSettings, ...]:
-        """The upstreams that speak this wire, in the order they are tried."""
-        found = self._of_wire.get(wire)
-        if found is None:
-            found = self._of_wire[wire] = tuple(upstream for upstream in self.upstreams if upstream.wire == wire)
-        return found
+        """Return the upstreams with this wire format, in the order they are tried."""
+        upstreams = self._of_wire.get(wire)
+        if upstreams is None:
+            upstreams = self._of_wire[wire] = tuple(upstream for upstream in self.upstreams if upstream.wire == wire)
+        return upstreams
 
 
-def book_of(book: PolicyBook) -> PolicyBook:
-    """A book of policies for a gateway: what it does not say is a gateway's own."""
-    settings = {**POLICY, **book.settings}
+def with_gateway_defaults(book: PolicyBook) -> PolicyBook:
+    """Return the policy book with a gateway's defaults for everything it leaves open."""
+    settings = {**DEFAULT_POLICY, **book.settings}
     return replace(book, settings=settings, default=parse_policy(settings))
 
 
 def settings_from(
     table: object, book: PolicyBook | None = None, *, loops: object = None, **flags: Any
 ) -> GatewaySettings:
-    """Settings from the `[gateway]` table of a file, its `[loops]`, and flags, which weigh more."""
+    """Build settings from a file's `[gateway]` and `[loops]` tables; flags override both."""
     source = read_table({} if table is None else table, "gateway")
     source |= {key: value for key, value in flags.items() if value is not None}
     values = read_values(GatewaySettings, source, "gateway", "upstreams", *WIRES)
     try:
         return GatewaySettings(
             upstreams=_upstreams(source),
-            watching=loop_settings_from({} if loops is None else loops),
-            book=book_of(book or PolicyBook(default=parse_policy(POLICY), settings={})),
+            loop_settings=loop_settings_from({} if loops is None else loops),
+            book=with_gateway_defaults(book or PolicyBook(default=parse_policy(DEFAULT_POLICY), settings={})),
             **values,
         )
     except ConfigError as error:
@@ -229,7 +233,7 @@ def settings_from(
 
 
 def _upstreams(source: Mapping[str, Any]) -> tuple[UpstreamSettings, ...]:
-    """The named ones, before them one per wire: by its URL, else the public service's."""
+    """Return one upstream per wire (its URL, or the public service), then the named upstreams."""
     tables = read_table(source.get("upstreams", {}), "gateway.upstreams")
     named = tuple(
         read_settings(UpstreamSettings, row, f"gateway.upstreams.{name}", name=name) for name, row in tables.items()
@@ -237,6 +241,6 @@ def _upstreams(source: Mapping[str, Any]) -> tuple[UpstreamSettings, ...]:
     first = []
     for wire in WIRES:
         if wire in source or not any(upstream.wire == wire for upstream in named):
-            url = _URL.read(source.get(wire, PUBLIC[wire]), f"gateway.{wire}")
+            url = _URL.read(source.get(wire, PUBLIC_URLS[wire]), f"gateway.{wire}")
             first.append(UpstreamSettings(name=wire, wire=wire, url=url))
     return (*first, *named)

@@ -1,7 +1,7 @@
-"""Spans for OpenTelemetry: one per call, by its conventions for generative AI, with what Rung did as events of it.
+"""OpenTelemetry spans: one per call, by the GenAI semantic conventions, with failures and decisions as span events.
 
-Uses whatever tracer provider the process has (for one, `opentelemetry-instrument rung gateway`); no prompt, no
-answer and no key is in a span.
+Uses the tracer provider of the process (for example `opentelemetry-instrument rung gateway`). Spans contain no
+prompts, no responses and no keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class Telemetry:
-    """Tells a tracer what happened, once it has."""
+    """Records finished calls as spans."""
 
     def __init__(self) -> None:
         try:
@@ -30,11 +30,11 @@ class Telemetry:
             raise ConfigError("gateway.otel", True, "false, or pip install 'rung[otel]'") from None
         self._tracer = trace.get_tracer("rung.gateway")
 
-    def told(
+    def record_span(
         self,
-        call: InboundRequest,
-        began: float,
-        ended: float,
+        inbound: InboundRequest,
+        started_at: float,
+        ended_at: float,
         *,
         model: str,
         attempts: int,
@@ -42,33 +42,38 @@ class Telemetry:
         tokens: tuple[int, int] = (0, 0),
         events: Sequence[Event] = (),
     ) -> None:
-        """One call, from its beginning to its end."""
+        """Record the span of one finished call."""
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": call.wire.upstream,
-            "gen_ai.request.model": call.model,
+            "gen_ai.provider.name": inbound.wire.upstream,
+            "gen_ai.request.model": inbound.model,
             "gen_ai.response.model": model,
             "gen_ai.usage.input_tokens": tokens[0],
             "gen_ai.usage.output_tokens": tokens[1],
-            "rung.project": call.project,
-            "rung.session": call.session,
+            "rung.project": inbound.project,
+            "rung.session": inbound.session,
             "rung.attempts": attempts,
             "rung.outcome": outcome,
         }
         failures = [event.failure.kind for event in events if isinstance(event, AttemptFailed)]
         if outcome not in ("succeeded", "recovered") and failures:
             attributes["error.type"] = str(failures[-1])
-        span = self._tracer.start_span(f"chat {call.model}", attributes=attributes, start_time=_at(began))
+        span = self._tracer.start_span(
+            f"chat {inbound.model}", attributes=attributes, start_time=_nanoseconds(started_at)
+        )
         for event in events:
             if isinstance(event, AttemptFailed):
-                told = {"rung.kind": str(event.failure.kind), "rung.rule": event.failure.rule}
-                span.add_event("rung.attempt_failed", told, timestamp=_at(event.at))
+                event_attributes = {"rung.kind": str(event.failure.kind), "rung.rule": event.failure.rule}
+                span.add_event("rung.attempt_failed", event_attributes, timestamp=_nanoseconds(event.at))
             elif isinstance(event, Decided):
                 decision = event.decision
-                told = {"rung.decision": type(decision).__name__.lower(), "rung.reason": str(decision.reason)[:200]}
-                span.add_event("rung.decided", told, timestamp=_at(event.at))
-        span.end(_at(ended))
+                event_attributes = {
+                    "rung.decision": type(decision).__name__.lower(),
+                    "rung.reason": str(decision.reason)[:200],
+                }
+                span.add_event("rung.decided", event_attributes, timestamp=_nanoseconds(event.at))
+        span.end(_nanoseconds(ended_at))
 
 
-def _at(seconds: float) -> int:
+def _nanoseconds(seconds: float) -> int:
     return int(seconds * _NANOSECONDS)

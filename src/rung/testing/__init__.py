@@ -1,4 +1,4 @@
-"""For testing your own agents: a clock that moves when told, attempts that follow a script, a provider that fails as told."""
+"""Test tools for agents: a fake clock, scripted attempts, and a local provider with fault injection."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rung.testing' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module("rung.testing.provider"), name)  # which needs asyncio: loaded when it is used
+    value = getattr(import_module("rung.testing.provider"), name)  # loaded on first use, because it imports asyncio
     globals()[name] = value
     return value

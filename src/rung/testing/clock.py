@@ -1,28 +1,28 @@
-"""A clock that moves when it is told to, and when somebody sleeps on it."""
+"""Fake clock that moves only when it is advanced or slept on."""
 
 from __future__ import annotations
 
 
 class FakeClock:
-    """Time for tests: sleeping takes none of yours and all of its own."""
+    """Clock for tests: sleeping returns at once and advances the fake time."""
 
     def __init__(self, now: float = 1_000_000.0) -> None:
         self.time = now
         self.sleeps: list[float] = []
 
     def now(self) -> float:
-        """The time it was last moved to."""
+        """Return the current fake time."""
         return self.time
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, for instance inside an attempt that is meant to take long."""
+        """Advance the time, for example inside an attempt that simulates a long call."""
         self.time += seconds
 
     def sleep(self, seconds: float) -> None:
-        """Move on and remember for how long."""
+        """Advance the time and record the duration in `sleeps`."""
         self.sleeps.append(seconds)
         self.time += seconds
 
     async def asleep(self, seconds: float) -> None:
-        """The same, awaited."""
+        """Advance the time like `sleep`, as a coroutine."""
         self.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Attempts that follow a script: return this, raise that, then the other."""
+"""Scripted attempts: a sequence of values to return and exceptions to raise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class HttpError(Exception):
-    """An error as HTTP clients raise it: a status, headers, and a body for its text."""
+    """An error as HTTP clients raise it, with a status, headers and a text."""
 
     def __init__(self, status: int, text: str = "", headers: dict[str, str] | None = None, code: str = "") -> None:
         self.status_code = status
@@ -23,8 +23,8 @@ class HttpError(Exception):
 class Script:
     """A scripted attempt. Each item is returned, raised if it is an exception, or called with the request.
 
-    The last item is repeated when the script has run out, so `Script(HttpError(529))` always fails.
-    `requests` holds what each attempt was given.
+    The last item repeats when the script is exhausted, so `Script(HttpError(529))` always fails.
+    `requests` holds the request of each attempt.
     """
 
     def __init__(self, *items: Any | Callable[[Request], Any]) -> None:
@@ -34,7 +34,7 @@ class Script:
         self.requests: list[Request] = []
 
     def __call__(self, request: Request) -> Any:
-        """One attempt."""
+        """Run the next item as an attempt."""
         item = self.items[min(len(self.requests), len(self.items) - 1)]
         self.requests.append(request)
         if callable(item) and not isinstance(item, type):
@@ -44,5 +44,5 @@ class Script:
         return item
 
     async def attempt(self, request: Request) -> Any:
-        """The same, awaited."""
+        """Run the next item as a coroutine."""
         return self(request)

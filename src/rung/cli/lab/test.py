@@ -83,13 +83,13 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     ANTHROPIC_BASE_URL, OPENAI_BASE_URL and dummy keys are set for it. Its standard output is the answer.
     """
     from rung.testing.provider import Lab
-    from rung.testing.provider.fault_report import GOOD, TRIED, judge, rule_for
+    from rung.testing.provider.fault_report import ACCEPTABLE_VERDICTS, TESTED_FAULTS, judge, rule_for
     from rung.testing.provider.faults import FAULTS
     from rung.testing.provider.script import read_script
 
     base = read_script(options["script"]) if options["script"] else {}
     base = {key: value for key, value in base.items() if key not in {"rules", "rate"}}
-    picked = [_parse_fault(words, FAULTS) for words in options["faults"]] or [(name, {}) for name in TRIED]
+    picked = [_parse_fault(words, FAULTS) for words in options["faults"]] or [(name, {}) for name in TESTED_FAULTS]
     rules = [rule_for(name, given, options["times"]) for name, given in picked]
     given = "" if sys.stdin.isatty() else sys.stdin.read()
     rows = []
@@ -104,16 +104,16 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
             lab.use({**base, "rules": [rule]})
             run = _run(command_line, lab, given, options["seconds"])
             fault = FAULTS[rule["fault"]]
-            struck = bool(lab.records.faults)
-            row = judge(fault, run, usual, struck=struck, attempts=lab.attempts, expect=options["expect"])
+            triggered = bool(lab.records.faults)
+            row = judge(fault, run, usual, triggered=triggered, attempts=lab.attempts, expect=options["expect"])
             rows.append(row)
             if not options["as_json"]:
                 _print_row(row)
     if options["as_json"]:
-        print_json({"command": list(command_line), "faults": [row.table() for row in rows]})
+        print_json({"command": list(command_line), "faults": [row.to_dict() for row in rows]})
     else:
         click.echo(", ".join(f"{verdict} {count}" for verdict, count in _totals(rows)))
-    if options["strict"] and any(row.verdict not in GOOD for row in rows):
+    if options["strict"] and any(row.verdict not in ACCEPTABLE_VERDICTS for row in rows):
         sys.exit(1)
 
 
@@ -191,7 +191,7 @@ def _print_head(usual: FaultRun, lab: Lab) -> None:
 
 
 def _print_row(row: FaultReport) -> None:
-    verdict = click.style(f"{row.verdict:<9}", fg=COLOURS.get(row.verdict))
+    verdict = click.style(f"{row.verdict:<14}", fg=COLOURS.get(row.verdict))
     code = "-" if row.exit_code is None else row.exit_code
     click.echo(f"{row.fault:<16} {verdict} {code:>4}  {row.answer:<16} {row.attempts:>8} {row.seconds:>8.1f}")
 

@@ -1,7 +1,7 @@
-"""A connection to an upstream: one request after another is written, each answer handed over as it comes.
+"""HTTP/1.1 connection to an upstream: sends one request at a time and streams each response to its reader.
 
-HTTP/1.1 by httptools' parser and nothing between it and whoever waits: a client library costs more than all the
-rest of a gateway. What it is not for: redirects, cookies, proxies, upgrades.
+Built directly on httptools, because a general HTTP client costs more CPU time than the rest of the gateway. It does
+not support redirects, cookies, proxies or upgrades.
 """
 
 from __future__ import annotations
@@ -22,24 +22,34 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-_LARGEST_HEAD: Final = 256 * 1024
-_MOST: Final = 256 * 1024  # bytes that wait for a reader; then the upstream waits
-_JOINED: Final = 64 * 1024  # a larger body is not copied to stand behind its head
-_AUTO: Final = 32 + zlib.MAX_WBITS  # gzip or deflate, as its first bytes say
+_MAX_HEAD_BYTES: Final = 256 * 1024
+_MAX_BUFFERED_BYTES: Final = 256 * 1024  # above this, reading from the upstream pauses
+_MAX_COMBINED_BYTES: Final = 64 * 1024  # a larger body is written separately instead of copied
+_GZIP_OR_DEFLATE: Final = 32 + zlib.MAX_WBITS  # zlib detects gzip or deflate from the first bytes
 _OK: Final = 200
 
 
 class UpstreamResponse:
-    """An answer: its head is here, its body comes."""
+    """Response of an upstream; its body is read in chunks."""
 
-    __slots__ = ("_connection", "_decoder", "_ended", "_error", "_pieces", "_waiter", "raw_headers", "size", "status")
+    __slots__ = (
+        "_chunks",
+        "_connection",
+        "_decoder",
+        "_ended",
+        "_error",
+        "_waiter",
+        "buffered_bytes",
+        "raw_headers",
+        "status",
+    )
 
     def __init__(self, connection: UpstreamConnection) -> None:
         self.status = 0
         self.raw_headers: Headers = []  # names in lower case
-        self.size = 0  # bytes that wait for a reader
+        self.buffered_bytes = 0  # received, not yet read
         self._connection: UpstreamConnection | None = connection
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._ended = False
         self._error: AttemptError | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -47,11 +57,11 @@ class UpstreamResponse:
 
     @property
     def ended(self) -> bool:
-        """Is all of it here?"""
+        """Return whether the whole body was received."""
         return self._ended
 
     async def head(self) -> None:
-        """Wait for the head."""
+        """Wait for the status and the headers."""
         while not self.status:
             if self._error is not None:
                 raise self._error
@@ -59,23 +69,23 @@ class UpstreamResponse:
         encoding = header_of(self, b"content-encoding").lower()
         if encoding and encoding != b"identity":
             if encoding not in (b"gzip", b"x-gzip", b"deflate"):
-                text = f"the answer is encoded as {encoding[:40].decode('latin-1')}, which was not asked for"
+                text = f"unsupported content-encoding: {encoding[:40].decode('latin-1')}"
                 raise AttemptError(text, finding=Kind.SERVER_ERROR)
-            self._decoder = zlib.decompressobj(_AUTO)
+            self._decoder = zlib.decompressobj(_GZIP_OR_DEFLATE)
 
-    async def piece(self) -> bytes:
-        """What has come since the last one; empty at the end."""
+    async def read_chunk(self) -> bytes:
+        """Return all bytes received since the last call; empty at the end."""
         while True:
-            pieces = self._pieces
-            if pieces:
-                data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                pieces.clear()
-                if self.size > _MOST and self._connection is not None:
+            chunks = self._chunks
+            if chunks:
+                data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+                chunks.clear()
+                if self.buffered_bytes > _MAX_BUFFERED_BYTES and self._connection is not None:
                     self._connection.resume()
-                self.size = 0
+                self.buffered_bytes = 0
                 if self._decoder is None:
                     return data
-                data = self._decoded(data)
+                data = self._decompress(data)
                 if data:
                     return data
             elif self._error is not None:
@@ -86,16 +96,16 @@ class UpstreamResponse:
                 await self._wait()
 
     def close(self) -> None:
-        """Nobody wants more of it: a connection on which nothing more comes is used again, any other one ends."""
+        """Stop reading: reuse the connection if the response is complete, else close it."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.release(self)
 
-    def _decoded(self, data: bytes) -> bytes:
+    def _decompress(self, data: bytes) -> bytes:
         try:
             decoded: bytes = self._decoder.decompress(data)
         except zlib.error:
-            raise _cut("the answer cannot be decompressed") from None
+            raise _interrupted("response body cannot be decompressed") from None
         return decoded
 
     async def _wait(self) -> None:
@@ -105,54 +115,54 @@ class UpstreamResponse:
         finally:
             self._waiter = None
 
-    # -- what the connection tells it --------------------------------------------------------------------
+    # -- called by the connection ------------------------------------------------------------------------
 
-    def came(self, data: bytes) -> None:
-        """A piece of the body has come."""
-        self._pieces.append(data)
-        self.size += len(data)
+    def add_data(self, data: bytes) -> None:
+        """Buffer received body data."""
+        self._chunks.append(data)
+        self.buffered_bytes += len(data)
 
     def end(self, error: AttemptError | None = None) -> None:
-        """Nothing more comes."""
+        """End the response, with an error if it is incomplete."""
         if not self._ended and self._error is None:
             self._ended, self._error = error is None, error
         self.wake()
 
     def wake(self) -> None:
-        """Whoever waits shall look."""
+        """Wake the reader."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """One connection, one exchange at a time; `free` is told when it may be used again, `gone` when it may not."""
+    """One connection, one request at a time; calls back when it becomes idle and when it is closed."""
 
     transport: asyncio.Transport
 
     def __init__(
-        self, free: Callable[[UpstreamConnection], object], gone: Callable[[UpstreamConnection], object]
+        self, on_idle: Callable[[UpstreamConnection], object], on_closed: Callable[[UpstreamConnection], object]
     ) -> None:
-        self._free = free
-        self._gone = gone
-        self.since = 0.0  # when it was last used
+        self._on_idle = on_idle
+        self._on_closed = on_closed
+        self.idle_since = 0.0  # loop time at which it became idle
         self._response: UpstreamResponse | None = None
-        self._bodies: list[bytes] = []
-        self.on_body = self._bodies.append  # called for each chunk: not even a function of ours stands between
+        self._body_chunks: list[bytes] = []
+        self.on_body = self._body_chunks.append  # parser callback; a bound list.append avoids a Python call per chunk
         self._parser = httptools.HttpResponseParser(self)
         self._headers: Headers = []
-        self._head = 0  # bytes of the head so far; -1: it is here
-        self._bodiless = False  # it was asked with HEAD
-        self._whole = False  # the parser has seen the end
-        self._sized = False  # the answer says where it ends; else the connection's end is its end
-        self._reusable = False  # the end has been seen, and another answer may follow
-        self.open = False
+        self._head_bytes = 0  # received so far; -1: complete
+        self._is_head_request = False  # the request was HEAD
+        self._is_complete = False  # the parser has reached the end of the response
+        self._has_length = False  # has content-length or transfer-encoding; else it ends when the connection closes
+        self._reusable = False  # complete, and the upstream keeps the connection alive
+        self.is_open = False
 
-    async def ask(self, head: bytes, body: bytes, *, bodiless: bool = False) -> UpstreamResponse:
-        """Write a request; the answer, once its head has come."""
+    async def send_request(self, head: bytes, body: bytes, *, is_head_request: bool = False) -> UpstreamResponse:
+        """Send a request; return the response once its headers are received."""
         response = self._response = UpstreamResponse(self)
-        self._headers, self._head, self._bodiless = [], 0, bodiless
-        self._whole = self._sized = self._reusable = False
-        if len(body) <= _JOINED:
+        self._headers, self._head_bytes, self._is_head_request = [], 0, is_head_request
+        self._is_complete = self._has_length = self._reusable = False
+        if len(body) <= _MAX_COMBINED_BYTES:
             self.transport.write(head + body)
         else:
             self.transport.write(head)
@@ -165,111 +175,111 @@ class UpstreamConnection(asyncio.Protocol):
         return response
 
     def resume(self) -> None:
-        """There is room again."""
+        """Continue reading after the buffer was drained."""
         self.transport.resume_reading()
 
     def release(self, response: UpstreamResponse) -> None:
-        """An answer is no longer wanted."""
+        """Detach a response: keep the connection if it is reusable, else abort it."""
         self._response = None
-        if self._reusable and self.open and response.ended and not self.transport.get_write_buffer_size():
-            self._free(self)
-        else:  # what is still under way is not waited for
-            self.open = False
+        if self._reusable and self.is_open and response.ended and not self.transport.get_write_buffer_size():
+            self._on_idle(self)
+        else:  # do not wait for the rest of the response
+            self.is_open = False
             self.transport.abort()
 
-    # -- what the loop calls -----------------------------------------------------------------------------
+    # -- called by the event loop ------------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
-        """It stands."""
+        """Mark the connection as open."""
         self.transport = transport
-        self.open = True
+        self.is_open = True
 
     def data_received(self, data: bytes) -> None:
-        """Read on; what one piece of data brings is handed over at once, in however many chunks it is."""
+        """Parse received data; pass all body chunks in it to the response at once."""
         response = self._response
-        if response is None or response.ended:  # nobody has asked for this
-            self._drop("the upstream sent more than it was asked for")
+        if response is None or response.ended:  # unsolicited data
+            self._abort("upstream sent unexpected data")
             return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            if not self._whole:
-                self._drop(f"the answer is not HTTP: {type(error).__name__}")
+            if not self._is_complete:
+                self._abort(f"invalid HTTP response: {type(error).__name__}")
                 return
-            self._reusable = False  # there is more than was asked for
-        if self._head >= 0:
-            self._head += len(data)
-            if self._head > _LARGEST_HEAD:
-                self._drop("the headers are too large")
+            self._reusable = False  # extra data after the response
+        if self._head_bytes >= 0:
+            self._head_bytes += len(data)
+            if self._head_bytes > _MAX_HEAD_BYTES:
+                self._abort("response headers are too large")
             return
-        bodies = self._bodies
-        if bodies:
-            response.came(bodies[0] if len(bodies) == 1 else b"".join(bodies))
-            bodies.clear()
-            if response.size > _MOST and not self._whole:
+        body_chunks = self._body_chunks
+        if body_chunks:
+            response.add_data(body_chunks[0] if len(body_chunks) == 1 else b"".join(body_chunks))
+            body_chunks.clear()
+            if response.buffered_bytes > _MAX_BUFFERED_BYTES and not self._is_complete:
                 self.transport.pause_reading()
-        if self._whole:
+        if self._is_complete:
             response.end()
         else:
             response.wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone, and what was under way with it; where nothing says how long an answer is, that is its end."""
-        self.open = False
-        self._gone(self)
+        """End the current response: normally if it has no declared length, else with an error."""
+        self.is_open = False
+        self._on_closed(self)
         response = self._response
         if response is None or response.ended:
             return
-        if self._head >= 0:
-            lost = exc or ConnectionResetError("the upstream closed the connection without sending a response")
-            response.end(AttemptError.of(evidence_of(lost)))
-        elif exc is None and not self._sized:
-            self._whole = True
+        if self._head_bytes >= 0:
+            cause = exc or ConnectionResetError("upstream closed the connection without sending a response")
+            response.end(AttemptError.of(evidence_of(cause)))
+        elif exc is None and not self._has_length:
+            self._is_complete = True
             response.end()
         else:
-            response.end(_cut("the upstream closed the connection without sending complete message body"))
+            response.end(_interrupted("upstream closed the connection without sending complete message body"))
 
-    def _drop(self, text: str) -> None:
+    def _abort(self, text: str) -> None:
         response = self._response
-        self.open = False
+        self.is_open = False
         if response is not None:
-            told = _cut(text) if self._head < 0 else AttemptError(text, finding=Kind.NETWORK)
-            response.end(told)
+            failure = _interrupted(text) if self._head_bytes < 0 else AttemptError(text, finding=Kind.NETWORK)
+            response.end(failure)
         self.transport.abort()
 
-    # -- what the parser calls ---------------------------------------------------------------------------
+    # -- called by the parser ----------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """An answer begins; a second one to the same request is nobody's."""
-        if self._whole:
+        """Reject a second response to the same request."""
+        if self._is_complete:
             raise ValueError
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer, which nobody reads."""
-        if self._head >= 0:
+        """Collect a header; ignore trailers."""
+        if self._head_bytes >= 0:
             name = name.lower()
             self._headers.append((name, value))
             if name in (b"content-length", b"transfer-encoding"):
-                self._sized = True
+                self._has_length = True
 
     def on_headers_complete(self) -> None:
-        """The head is here, unless it only says that another one will come."""
+        """Publish status and headers; skip informational (1xx) responses."""
         status = self._parser.get_status_code()
         if status < _OK:
-            self._headers, self._sized = [], False
+            self._headers, self._has_length = [], False
             return
         response = self._response
         if response is not None:
             response.status, response.raw_headers = status, self._headers
-        self._head = -1
-        self._whole = self._bodiless
+        self._head_bytes = -1
+        self._is_complete = self._is_head_request
 
     def on_message_complete(self) -> None:
-        """The end."""
-        if self._head < 0:
-            self._whole = True
-            self._reusable = self._parser.should_keep_alive() and self._sized
+        """Mark the response as complete."""
+        if self._head_bytes < 0:
+            self._is_complete = True
+            self._reusable = self._parser.should_keep_alive() and self._has_length
 
 
-def _cut(text: str) -> AttemptError:
+def _interrupted(text: str) -> AttemptError:
     return AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)

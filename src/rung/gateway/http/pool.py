@@ -1,4 +1,4 @@
-"""The way to the upstreams: connections that are kept open, one exchange at a time, no redirects followed."""
+"""Pool of keep-alive connections to the upstreams: one request at a time per connection, no redirects."""
 
 from __future__ import annotations
 
@@ -20,118 +20,126 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-_IDLE: Final = 60.0  # seconds a connection is kept without use
-_STAGGER: Final = 0.25  # seconds after which the next address is tried beside the first
+_MAX_IDLE_SECONDS: Final = 60.0  # idle connections are closed after this
+_HAPPY_EYEBALLS_SECONDS: Final = 0.25  # Happy Eyeballs: delay before the next address is tried in parallel
 _REDIRECTS: Final = range(300, 400)
-_BODILESS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
-_SPACES: Final = 2  # between the three words of a request's first line
-_PORTS: Final = {"http": 80, "https": 443}
+_BODILESS_METHODS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
+_REQUEST_LINE_SPACES: Final = 2  # between method, target and version
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Origin:
-    """One place where connections go, and those that are free now."""
+    """One scheme, host and port, with its idle connections."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self.path = parts.path
         self.tls = parts.scheme == "https"
         self.host = parts.hostname or ""
-        self.port = parts.port or _PORTS[parts.scheme]
-        named = f"[{self.host}]" if ":" in self.host else self.host
-        named += "" if self.port == _PORTS[parts.scheme] else f":{self.port}"
-        self.head = b"host: " + named.encode("idna" if not named.isascii() else "ascii") + b"\r\n"
+        self.port = parts.port or _DEFAULT_PORTS[parts.scheme]
+        authority = f"[{self.host}]" if ":" in self.host else self.host
+        authority += "" if self.port == _DEFAULT_PORTS[parts.scheme] else f":{self.port}"
+        self.head = b"host: " + authority.encode("idna" if not authority.isascii() else "ascii") + b"\r\n"
         self.idle: list[UpstreamConnection] = []
 
-    def free(self) -> UpstreamConnection | None:
-        """The connection that was used last, of those that still stand."""
+    def take_idle(self) -> UpstreamConnection | None:
+        """Return the most recently used open connection; None if there is none."""
         while self.idle:
             connection = self.idle.pop()
-            if connection.open and not connection.transport.is_closing():
+            if connection.is_open and not connection.transport.is_closing():
                 return connection
         return None
 
 
 class ConnectionPool:
-    """Connections that are kept open."""
+    """Keep-alive connection pool; implements `UpstreamClient`."""
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self._connect = settings.timeouts.connect
+        self._connect_timeout = settings.timeouts.connect
         self._origins: dict[str, Origin] = {}
-        self._open: set[UpstreamConnection] = set()
+        self._connections: set[UpstreamConnection] = set()
         self._tls: ssl.SSLContext | None = None
-        self._sweeping: asyncio.TimerHandle | None = None
+        self._sweep_timer: asyncio.TimerHandle | None = None
 
     async def close(self) -> None:
-        """Close them all."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-        for connection in self._open:
+        """Close all connections."""
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        for connection in self._connections:
             connection.transport.abort()
         await asyncio.sleep(0)
 
     async def send(
         self, upstream: UpstreamSettings, method: str, target: str, headers: Headers, body: bytes
     ) -> UpstreamResponse:
-        """The answer to one request, its head read and its body not."""
+        """Send one request; return the response once its headers are received."""
         origin = self._origins.get(upstream.url)
         if origin is None:
             origin = self._origins[upstream.url] = Origin(upstream.url)
         lines = [b"%b: %b\r\n" % header for header in headers]
-        path = joined(origin.path, target).encode("latin-1")
-        first = b"%b %b HTTP/1.1\r\n" % (method.encode("ascii"), path)
-        if body or method not in _BODILESS:
+        path = join_path(origin.path, target).encode("latin-1")
+        request_line = b"%b %b HTTP/1.1\r\n" % (method.encode("ascii"), path)
+        if body or method not in _BODILESS_METHODS:
             lines.append(b"content-length: %d\r\n" % len(body))
-        head = b"%b%b%b\r\n" % (first, origin.head, b"".join(lines))
-        breaks = len(lines) + 3
-        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or first.count(b" ") != _SPACES:
-            raise AttemptError("a header or the path has a line break or a space in it", finding=Kind.CONFIGURATION)
-        connection = origin.free() or await self._connected(origin, upstream)
-        response = await connection.ask(head, body, bodiless=method == "HEAD")
+        head = b"%b%b%b\r\n" % (request_line, origin.head, b"".join(lines))
+        line_ends = len(lines) + 3
+        if (
+            head.count(b"\n") != line_ends
+            or head.count(b"\r") != line_ends
+            or request_line.count(b" ") != _REQUEST_LINE_SPACES
+        ):
+            raise AttemptError(
+                "invalid request: a header or the path contains a line break or a space", finding=Kind.CONFIGURATION
+            )
+        connection = origin.take_idle() or await self._connect(origin, upstream)
+        response = await connection.send_request(head, body, is_head_request=method == "HEAD")
         if response.status in _REDIRECTS:
             response.close()
-            # A client that followed it would take its key along.
-            text = f"{upstream.name} answered with a redirect ({response.status}), which is not followed"
+            # Following it would send the key to another host.
+            text = f"upstream {upstream.name} returned a redirect ({response.status}); redirects are not followed"
             raise AttemptError(text, finding=Kind.CONFIGURATION)
         return response
 
-    async def _connected(self, origin: Origin, upstream: UpstreamSettings) -> UpstreamConnection:
+    async def _connect(self, origin: Origin, upstream: UpstreamSettings) -> UpstreamConnection:
         try:
-            async with asyncio.timeout(self._connect):
-                return await self._made(origin)
+            async with asyncio.timeout(self._connect_timeout):
+                return await self._open_connection(origin)
         except TimeoutError:
-            text = f"{upstream.name} did not take a connection within {self._connect:g} s"
+            text = f"connection to upstream {upstream.name} timed out after {self._connect_timeout:g} s"
             raise AttemptError(text, finding=Kind.TIMEOUT) from None
         except OSError as error:
-            told = evidence_of(error)
-            raise AttemptError.of(told._replace(text=f"{upstream.name} cannot be reached: {told.text}")) from None
+            evidence = evidence_of(error)
+            raise AttemptError.of(
+                evidence._replace(text=f"cannot connect to upstream {upstream.name}: {evidence.text}")
+            ) from None
 
-    async def _made(self, origin: Origin) -> UpstreamConnection:
+    async def _open_connection(self, origin: Origin) -> UpstreamConnection:
         from aiohappyeyeballs import start_connection
 
         loop = asyncio.get_running_loop()
         addresses = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
-        made = await start_connection(addresses, happy_eyeballs_delay=_STAGGER, interleave=1)
-        # Waiting for more before a small piece is sent would cost 40 ms.
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock = await start_connection(addresses, happy_eyeballs_delay=_HAPPY_EYEBALLS_SECONDS, interleave=1)
+        # Nagle's algorithm would delay small writes by 40 ms.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
-        def free(connection: UpstreamConnection) -> None:
+        def on_idle(connection: UpstreamConnection) -> None:
             origin.idle.append(connection)
-            connection.since = loop.time()
-            if self._sweeping is None:
-                self._sweeping = loop.call_later(_IDLE, self._sweep, loop)
+            connection.idle_since = loop.time()
+            if self._sweep_timer is None:
+                self._sweep_timer = loop.call_later(_MAX_IDLE_SECONDS, self._sweep, loop)
 
-        def gone(connection: UpstreamConnection) -> None:
-            self._open.discard(connection)
+        def on_closed(connection: UpstreamConnection) -> None:
+            self._connections.discard(connection)
             if connection in origin.idle:
                 origin.idle.remove(connection)
 
         tls = self._context() if origin.tls else None
         name = origin.host if origin.tls else None
         _, connection = await loop.create_connection(
-            lambda: UpstreamConnection(free, gone), sock=made, ssl=tls, server_hostname=name
+            lambda: UpstreamConnection(on_idle, on_closed), sock=sock, ssl=tls, server_hostname=name
         )
-        self._open.add(connection)
+        self._connections.add(connection)
         return connection
 
     def _context(self) -> ssl.SSLContext:
@@ -142,23 +150,23 @@ class ConnectionPool:
         return self._tls
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let those go that nobody has used for long: the other side soon would."""
-        old = loop.time() - _IDLE
+        """Close connections that were idle for too long, before the upstream does."""
+        cutoff = loop.time() - _MAX_IDLE_SECONDS
         for origin in self._origins.values():
-            for connection in [one for one in origin.idle if one.since <= old]:
+            for connection in [connection for connection in origin.idle if connection.idle_since <= cutoff]:
                 connection.transport.close()
                 origin.idle.remove(connection)
-        some = any(origin.idle for origin in self._origins.values())
-        self._sweeping = loop.call_later(_IDLE, self._sweep, loop) if some else None
+        has_idle = any(origin.idle for origin in self._origins.values())
+        self._sweep_timer = loop.call_later(_MAX_IDLE_SECONDS, self._sweep, loop) if has_idle else None
 
 
-def joined(path: str, target: str) -> str:
-    """The path at an upstream, whether or not its own URL already ends in /v1."""
+def join_path(path: str, target: str) -> str:
+    """Join an upstream's base path and a target, without repeating /v1."""
     return path + target.removeprefix("/v1") if path.endswith("/v1") and target.startswith("/v1/") else path + target
 
 
-def held_key(upstream: UpstreamSettings) -> tuple[bytes, bytes] | None:
-    """The header with the key that is held here for an upstream; None when the client's is passed on."""
+def upstream_key_header(upstream: UpstreamSettings) -> tuple[bytes, bytes] | None:
+    """Return the header with the gateway's key for an upstream; None if the client's key is passed on."""
     if not upstream.key_env:
         return None
     key = os.environ.get(upstream.key_env, "").encode("latin-1", "replace")

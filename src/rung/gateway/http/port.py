@@ -1,7 +1,7 @@
-"""Port to the upstreams: the four methods that the gateway needs of an HTTP client.
+"""Port to the upstreams: the methods that the gateway needs of an HTTP client.
 
-`upstream.Pool` implements it on HTTP/1.1. Another client (for a proxy, HTTP/2 or client certificates) takes its place
-when it has these methods and raises `AttemptError` or `OSError` for what goes wrong.
+`pool.ConnectionPool` implements it on HTTP/1.1. Another client (for a proxy, HTTP/2 or client certificates) can replace
+it if it has these methods and raises `AttemptError` or `OSError` on failure.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     Headers = list[tuple[bytes, bytes]]
 
 _OK: Final = 200
-_BAD: Final = 400
+_BAD_REQUEST: Final = 400
 
 
 class UpstreamResponse(Protocol):
-    """Response of an upstream: its head has been read, its body not yet."""
+    """Response of an upstream: its headers have been read, its body not yet."""
 
     status: int
     raw_headers: Headers  # names in lower case
 
     @property
     def ended(self) -> bool:
-        """Whether the whole body has been received."""
+        """Return whether the whole body was received."""
         ...
 
-    async def piece(self) -> bytes:
-        """All bytes received since the last call, decompressed; empty at the end."""
+    async def read_chunk(self) -> bytes:
+        """Return all bytes received since the last call, decompressed; empty at the end."""
         ...
 
     def close(self) -> None:
-        """Drop what was not read; may be called more than once."""
+        """Discard the unread rest; may be called more than once."""
         ...
 
 
@@ -43,7 +43,7 @@ class UpstreamClient(Protocol):
     async def send(
         self, upstream: UpstreamSettings, method: str, target: str, headers: Headers, body: bytes
     ) -> UpstreamResponse:
-        """Send one request; the response, once its head has been received."""
+        """Send one request; return the response once its headers are received."""
         ...
 
     async def close(self) -> None:
@@ -52,29 +52,29 @@ class UpstreamClient(Protocol):
 
 
 async def read_body(response: UpstreamResponse) -> bytes:
-    """The whole body."""
-    first = await response.piece()
+    """Read the whole body."""
+    first = await response.read_chunk()
     if response.ended:
         return first
-    pieces = [first]
-    while piece := await response.piece():
-        pieces.append(piece)
-    return b"".join(pieces)
+    chunks = [first]
+    while chunk := await response.read_chunk():
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def is_ok(response: UpstreamResponse) -> bool:
-    """Whether the status reports a success."""
-    return _OK <= response.status < _BAD
+    """Return whether the status is a success or a redirect."""
+    return _OK <= response.status < _BAD_REQUEST
 
 
 def header_of(response: UpstreamResponse, name: bytes) -> bytes:
-    """The value of a header; empty when there is none."""
-    for known, value in response.raw_headers:
-        if known == name:
+    """Return the value of a header; empty if there is none."""
+    for header, value in response.raw_headers:
+        if header == name:
             return value
     return b""
 
 
 def text_headers(response: UpstreamResponse) -> dict[str, str]:
-    """The headers as text, by their names in lower case."""
+    """Return the headers as text, by lower-case name."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in response.raw_headers}

@@ -1,4 +1,4 @@
-"""HTTP protocol of the server: uvicorn's, with a time limit for the headers of a request."""
+"""Server protocol: uvicorn's httptools protocol with a timeout for request headers."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ if TYPE_CHECKING:
 
 
 class GatewayProtocol(HttpToolsProtocol):
-    """Closes a connection whose request headers take too long: a thousand half requests cost nothing."""
+    """Closes connections whose request headers time out, which defends against slow clients (slowloris)."""
 
-    seconds: float = 30.0  # for the headers of a request, from the connection or from their first byte
-    _waiting: asyncio.TimerHandle | None = None
+    header_timeout: float = 30.0  # seconds, from the connection or from the first byte of a request
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Start the time limit of the first request."""
+        """Start the header timeout of the first request."""
         super().connection_made(transport)
-        self._wait()
+        self._start_timer()
 
     def on_message_begin(self) -> None:
-        """Start the time limit of a further request."""
+        """Start the header timeout of a further request."""
         super().on_message_begin()
-        self._wait()
+        self._start_timer()
 
     def on_headers_complete(self) -> None:
-        """End the time limit."""
-        self._stop()
+        """Stop the header timeout."""
+        self._stop_timer()
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the time limit with the connection."""
-        self._stop()
+        """Stop the header timeout with the connection."""
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        if self._waiting is None:
-            self._waiting = self.loop.call_later(self.seconds, self._let_go)
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.header_timeout, self._close_stalled)
 
-    def _stop(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _let_go(self) -> None:
-        self._waiting = None
+    def _close_stalled(self) -> None:
+        self._timer = None
         if not self.transport.is_closing():
             self.transport.close()
 
 
-def patient_for(seconds: float) -> type[GatewayProtocol]:
-    """The protocol with this many seconds for headers."""
+def protocol_with_timeout(seconds: float) -> type[GatewayProtocol]:
+    """Return the protocol class with this header timeout."""
     return type("Protocol", (GatewayProtocol,), {"seconds": seconds})

@@ -1,4 +1,4 @@
-"""A provider that fails as told: Anthropic's and OpenAI's wires on loopback, every fault by script, rate or seed."""
+"""Lab: a local Anthropic and OpenAI provider with fault injection by script, or at random with a seed."""
 
 from rung.testing.provider.answers import words
 from rung.testing.provider.faults import FAULTS, Fault

@@ -1,4 +1,4 @@
-"""What the lab's model says: always the same to the same conversation, every token numbered."""
+"""Answers of the lab's model: deterministic per conversation, with numbered words."""
 
 from __future__ import annotations
 
@@ -16,140 +16,140 @@ if TYPE_CHECKING:
     from rung.testing.provider.parsed_request import ParsedRequest, ParsedTool
     from rung.testing.provider.script import LabScript
 
-PIECE: Final = 8  # characters of JSON in a token
+TOKEN_CHARACTERS: Final = 8  # of JSON
 _COUNT: Final = re.compile(r"count to (\d{1,6})(?: as ([A-Za-z]{1,20}))?", re.IGNORECASE)
-_GO_ON: Final = re.compile(r"continu|resum|left off|cut off|interrupted|where you stopped", re.IGNORECASE)
+_RESUME_REQUEST: Final = re.compile(r"continu|resum|left off|cut off|interrupted|where you stopped", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerBlock:
-    """Part of an answer in the tokens it comes in: text, thinking, refusal, or a tool's arguments."""
+    """Part of an answer as tokens; `kind` is text, thinking, refusal or tool (its arguments)."""
 
     kind: str
     tokens: tuple[str, ...]
     name: str = ""
     signature: str = ""
-    whole: bool = True  # False: it was cut
+    is_complete: bool = True  # False: truncated
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """Return the text of all tokens."""
         return "".join(self.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedAnswer:
-    """What the model says, and why it stopped: end, limit, tool, refusal."""
+    """An answer of the model; `stop` is end, limit, tool or refusal."""
 
     blocks: tuple[AnswerBlock, ...]
     stop: str = "end"
 
     @property
     def tokens(self) -> int:
-        """How many tokens it is."""
+        """Return the number of tokens."""
         return sum(len(block.tokens) for block in self.blocks)
 
     def cut(self, tokens: int, stop: str = "limit") -> ScriptedAnswer:
-        """The same, ended after so many tokens; itself when it is no longer than that."""
+        """Return the answer truncated to this many tokens."""
         if self.tokens <= tokens:
             return self
-        kept = []
+        blocks = []
         left = tokens
         for block in self.blocks:
             if left > 0:
-                kept.append(replace(block, tokens=block.tokens[:left], whole=len(block.tokens) <= left))
+                blocks.append(replace(block, tokens=block.tokens[:left], is_complete=len(block.tokens) <= left))
             left -= len(block.tokens)
-        return ScriptedAnswer(blocks=tuple(kept), stop=stop)
+        return ScriptedAnswer(blocks=tuple(blocks), stop=stop)
 
 
 def words(number: int, word: str = "word", first: int = 1) -> str:
-    """The text of an answer: `word1 word2 …` up to that number."""
+    """Return the text of an answer: `word1 word2 …` up to `number`."""
     return "".join(word_tokens(number, word, first))
 
 
 def word_tokens(number: int, word: str = "word", first: int = 1) -> tuple[str, ...]:
-    """The same, a token each."""
+    """Return the words of an answer, one token each."""
     return tuple(f"{' ' if n > first else ''}{word}{n}" for n in range(first, number + 1))
 
 
-def pieces(text: str) -> tuple[str, ...]:
-    """Any text in tokens."""
-    return tuple(text[at : at + PIECE] for at in range(0, len(text), PIECE)) or ("",)
+def split_tokens(text: str) -> tuple[str, ...]:
+    """Split a text into tokens of equal length."""
+    return tuple(text[at : at + TOKEN_CHARACTERS] for at in range(0, len(text), TOKEN_CHARACTERS)) or ("",)
 
 
-def answer(asked: ParsedRequest, script: LabScript) -> ScriptedAnswer:
-    """What the model says to this, within the limit it was given."""
-    thought = (thinking(asked, script.thinking),) if asked.thinking and script.thinking else ()
-    said = _scripted(asked, script) or _called(asked, script)
-    if said is None:
-        said = ScriptedAnswer(blocks=(_text(asked, script),))
-    said = replace(said, blocks=(*thought, *said.blocks))
-    return said if asked.limit is None else said.cut(asked.limit)
+def build_answer(request: ParsedRequest, script: LabScript) -> ScriptedAnswer:
+    """Return the model's answer to a request, truncated at its output limit."""
+    thinking_blocks = (thinking(request, script.thinking),) if request.thinking and script.thinking else ()
+    answer = _scripted(request, script) or _tool_answer(request, script)
+    if answer is None:
+        answer = ScriptedAnswer(blocks=(_text(request, script),))
+    answer = replace(answer, blocks=(*thinking_blocks, *answer.blocks))
+    return answer if request.limit is None else answer.cut(request.limit)
 
 
-def thinking(asked: ParsedRequest, number: int) -> AnswerBlock:
-    """What the model thinks first, signed for itself alone."""
-    return AnswerBlock(kind="thinking", tokens=word_tokens(number, "thought"), signature=signature(asked.model))
+def thinking(request: ParsedRequest, number: int) -> AnswerBlock:
+    """Return a thinking block, signed for the request's model."""
+    return AnswerBlock(kind="thinking", tokens=word_tokens(number, "thought"), signature=signature(request.model))
 
 
 def signature(model: str) -> str:
-    """What a thinking block of this model must carry when it is sent back."""
+    """Return the signature that thinking blocks of a model carry."""
     return b64encode(f"signed by {model}".encode()).decode()
 
 
 def tool_call(name: str, arguments: Mapping[str, Any]) -> AnswerBlock:
-    """A tool called with these arguments."""
-    return AnswerBlock(kind="tool", name=name, tokens=pieces(json.dumps(arguments, separators=(",", ":"))))
+    """Return a tool call with these arguments."""
+    return AnswerBlock(kind="tool", name=name, tokens=split_tokens(json.dumps(arguments, separators=(",", ":"))))
 
 
-def some_tool(asked: ParsedRequest) -> AnswerBlock | None:
-    """A call of the tool that must be called, else of the first there is."""
-    tool = _named(asked.tools, asked.forced or "") or (asked.tools[0] if asked.tools else None)
+def sample_tool_call(request: ParsedRequest) -> AnswerBlock | None:
+    """Return a call of the forced tool, else of the first tool; None if there are no tools."""
+    tool = _find_tool(request.tools, request.forced or "") or (request.tools[0] if request.tools else None)
     return None if tool is None else tool_call(tool.name, sample(tool.schema) or {})
 
 
-def _named(tools: Sequence[ParsedTool], name: str) -> ParsedTool | None:
+def _find_tool(tools: Sequence[ParsedTool], name: str) -> ParsedTool | None:
     return next((tool for tool in tools if tool.name == name), None)
 
 
-def _scripted(asked: ParsedRequest, script: LabScript) -> ScriptedAnswer | None:
-    """The turn the script has for this point of the conversation; what asks without tools is not that conversation."""
-    if not script.turns or not asked.tools:
+def _scripted(request: ParsedRequest, script: LabScript) -> ScriptedAnswer | None:
+    """Return the scripted turn for this point of the conversation; requests without tools are not scripted."""
+    if not script.turns or not request.tools:
         return None
-    turn = script.turns[min(asked.calls, len(script.turns) - 1)]
-    blocks = [AnswerBlock(kind="text", tokens=_said(turn.text))] if turn.text else []
-    calls = [tool_call(name, given) for name, given in turn.tools if _named(asked.tools, name)]
+    turn = script.turns[min(request.calls, len(script.turns) - 1)]
+    blocks = [AnswerBlock(kind="text", tokens=_split_words(turn.text))] if turn.text else []
+    calls = [tool_call(name, arguments) for name, arguments in turn.tools if _find_tool(request.tools, name)]
     if not blocks and not calls:
         return None
     return ScriptedAnswer(blocks=(*blocks, *calls), stop="tool" if calls else "end")
 
 
-def _said(text: str) -> tuple[str, ...]:
-    """A text in tokens: its words, each with the space before it."""
+def _split_words(text: str) -> tuple[str, ...]:
+    """Split a text into words, each with the whitespace before it."""
     return tuple(re.findall(r"\s*\S+|\s+", text))
 
 
-def _called(asked: ParsedRequest, script: LabScript) -> ScriptedAnswer | None:
-    if asked.forced is None and asked.calls >= script.calls:
+def _tool_answer(request: ParsedRequest, script: LabScript) -> ScriptedAnswer | None:
+    if request.forced is None and request.calls >= script.calls:
         return None
-    call = some_tool(asked)
+    call = sample_tool_call(request)
     return None if call is None else ScriptedAnswer(blocks=(call,), stop="tool")
 
 
-def _text(asked: ParsedRequest, script: LabScript) -> AnswerBlock:
-    if asked.schema is not None:
-        return AnswerBlock(kind="text", tokens=pieces(json.dumps(sample(asked.schema))))
-    number, word = _length(asked, script)
+def _text(request: ParsedRequest, script: LabScript) -> AnswerBlock:
+    if request.schema is not None:
+        return AnswerBlock(kind="text", tokens=split_tokens(json.dumps(sample(request.schema))))
+    number, word = _length(request, script)
     first = 1
-    said = _so_far(asked, word, number)
-    if said:
-        first = max(1, min(said + 1, number + 1) - script.overlap)
+    received = _last_received(request, word, number)
+    if received:
+        first = max(1, min(received + 1, number + 1) - script.overlap)
     return AnswerBlock(kind="text", tokens=word_tokens(number, word, first))
 
 
-def _length(asked: ParsedRequest, script: LabScript) -> tuple[int, str]:
-    """How long an answer was asked for ("count to 60 as apple"), else the script's length."""
-    for turn in reversed(asked.turns):
+def _length(request: ParsedRequest, script: LabScript) -> tuple[int, str]:
+    """Return length and word of the answer: as requested ("count to 60 as apple"), else the script's."""
+    for turn in reversed(request.turns):
         found = _COUNT.findall(turn.text) if turn.role != "assistant" else []
         if found:
             number, word = found[-1]
@@ -157,20 +157,20 @@ def _length(asked: ParsedRequest, script: LabScript) -> tuple[int, str]:
     return script.words, "word"
 
 
-def _so_far(asked: ParsedRequest, word: str, number: int) -> int:
-    """The last word already said, where the last turn asks to go on: quoted there, or said in the turn before."""
-    if not asked.turns or asked.turns[-1].role != "user":
+def _last_received(request: ParsedRequest, word: str, number: int) -> int:
+    """Return the last word number already received, if the last turn quotes it or asks to continue the turn before."""
+    if not request.turns or request.turns[-1].role != "user":
         return 0
-    last = asked.turns[-1].text
+    last = request.turns[-1].text
     quoted = _last_word(last, word, number)
-    if quoted or not _GO_ON.search(last):
+    if quoted or not _RESUME_REQUEST.search(last):
         return quoted
-    before = asked.turns[-2] if len(asked.turns) > 1 else None
+    before = request.turns[-2] if len(request.turns) > 1 else None
     return _last_word(before.text, word, number) if before is not None and before.role == "assistant" else 0
 
 
 def _last_word(text: str, word: str, number: int) -> int:
-    """The last number in a run of the answer's own words; a lone one may be somebody talking about it."""
+    """Return the last number in a run of consecutive words; ignore a single word, which may be a mention."""
     numbers = [int(found) for found in re.findall(rf"\b{word}(\d{{1,6}})\b", text)]
     runs = [n for before, n in zip([0, *numbers], numbers, strict=False) if n == before + 1 and n <= number]
     return runs[-1] if runs else 0

@@ -1,4 +1,4 @@
-"""Error answers in each provider's own words: agents and SDKs match on them."""
+"""Error responses with each provider's exact messages, because agents and SDKs match on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ErrorBody(NamedTuple):
-    """An error of Anthropic's: `type` and `message` of its body."""
+    """Anthropic error: `type` and `message` of its body."""
 
     status: int
     type: str
@@ -24,7 +24,7 @@ class ErrorBody(NamedTuple):
 
 
 class OpenAIErrorBody(NamedTuple):
-    """An error of OpenAI's: the four fields of its body."""
+    """OpenAI error: the four fields of its body."""
 
     status: int
     type: str
@@ -33,11 +33,11 @@ class OpenAIErrorBody(NamedTuple):
     code: str | None = None
 
 
-_ENVOY: Final = "upstream connect error or disconnect/reset before headers. reset reason: connection termination"
-_KEY: Final = (
+_PROXY_TEXT: Final = "upstream connect error or disconnect/reset before headers. reset reason: connection termination"
+_INVALID_KEY: Final = (
     "Incorrect API key provided: sk-lab. You can find your API key at https://platform.openai.com/account/api-keys."
 )
-_ORIGIN: Final = (
+_PROXY_PAGE: Final = (
     "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{title}</h1></center>\r\n"
     "<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n"
 )
@@ -76,7 +76,7 @@ ANTHROPIC: Final[Mapping[str, ErrorBody]] = {
     "overloaded": ErrorBody(529, "overloaded_error", "Overloaded"),
 }
 
-_SERVER: Final = "The server had an error while processing your request. Sorry about that!"
+_SERVER_ERROR: Final = "The server had an error while processing your request. Sorry about that!"
 OPENAI: Final[Mapping[str, OpenAIErrorBody]] = {
     "bad_request": OpenAIErrorBody(
         400,
@@ -97,7 +97,7 @@ OPENAI: Final[Mapping[str, OpenAIErrorBody]] = {
     "spend_limit": OpenAIErrorBody(
         429, "invalid_request_error", "Billing hard limit has been reached.", None, "billing_hard_limit_reached"
     ),
-    "unauthorized": OpenAIErrorBody(401, "invalid_request_error", _KEY, None, "invalid_api_key"),
+    "unauthorized": OpenAIErrorBody(401, "invalid_request_error", _INVALID_KEY, None, "invalid_api_key"),
     "payment": OpenAIErrorBody(402, "billing_error", "Insufficient credits. Add more to go on.", None, "402"),
     "forbidden": OpenAIErrorBody(
         403,
@@ -123,7 +123,7 @@ OPENAI: Final[Mapping[str, OpenAIErrorBody]] = {
         None,
         "rate_limit_exceeded",
     ),
-    "server_error": OpenAIErrorBody(500, "server_error", _SERVER),
+    "server_error": OpenAIErrorBody(500, "server_error", _SERVER_ERROR),
     "gateway_timeout": OpenAIErrorBody(504, "server_error", "Gateway Timeout"),
     "overloaded": OpenAIErrorBody(
         503, "server_error", "The engine is currently overloaded, please try again later", None, "server_overloaded"
@@ -143,7 +143,7 @@ _TITLES: Final = {
 
 
 class RejectedRequest(NamedTuple):
-    """An answer that is an error: its status, its headers beyond the usual, its type and its bytes."""
+    """An error response: status, extra headers, content type and body."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -151,34 +151,40 @@ class RejectedRequest(NamedTuple):
     body: bytes
 
 
-def error(wire: LabWire, name: str, given: Mapping[str, Any], *, model: str = "", path: str = "") -> RejectedRequest:
-    """This error as that provider sends it; `given` may say its status, its wait and the wait's form."""
-    headers, said_wait = _wait(wire, given)
-    status = given.get("status")
+def error_response(
+    wire: LabWire, name: str, parameters: Mapping[str, Any], *, model: str = "", path: str = ""
+) -> RejectedRequest:
+    """Build an error response of a provider; `given` may set status, message, retry_after and its form."""
+    headers, wait_text = _retry_after(wire, parameters)
+    status = parameters.get("status")
     if name == "bad_gateway" or (name == "status" and status in _TITLES and status not in STATUSES):
         status = status or 502
         return RejectedRequest(
-            status, headers, "text/html", _ORIGIN.format(title=_TITLES.get(status, str(status))).encode()
+            status, headers, "text/html", _PROXY_PAGE.format(title=_TITLES.get(status, str(status))).encode()
         )
     if name == "unavailable":
-        return RejectedRequest(status or 503, headers, "text/plain", _ENVOY.encode())
+        return RejectedRequest(status or 503, headers, "text/plain", _PROXY_TEXT.encode())
     if name == "status":
-        name = STATUSES.get(status or 500, "bad_request" if (status or 500) < 500 else "server_error")  # noqa: PLR2004  # the codes' own line
-        return error(wire, name, given, model=model, path=path)
+        name = STATUSES.get(status or 500, "bad_request" if (status or 500) < 500 else "server_error")  # noqa: PLR2004  # client or server error
+        return error_response(wire, name, parameters, model=model, path=path)
     table: Mapping[str, ErrorBody | OpenAIErrorBody] = ANTHROPIC if wire is LabWire.MESSAGES else OPENAI
-    words = table[name]
-    message = given.get("message") or _filled(words.message, model, path, said_wait)
-    body = _anthropic(words.type, message) if isinstance(words, ErrorBody) else _openai(words._replace(message=message))
-    return RejectedRequest(status or words.status, headers, "application/json", body)
+    template = table[name]
+    message = parameters.get("message") or _fill(template.message, model, path, wait_text)
+    body = (
+        _anthropic(template.type, message)
+        if isinstance(template, ErrorBody)
+        else _openai(template._replace(message=message))
+    )
+    return RejectedRequest(status or template.status, headers, "application/json", body)
 
 
-def _filled(message: str, model: str, path: str, wait: str) -> str:
+def _fill(message: str, model: str, path: str, wait: str) -> str:
     filled = message.replace("{model}", model).replace("{path}", path)
     return filled.replace("{wait}", wait) if "{wait}" in message else filled + wait
 
 
-def invalid(wire: LabWire, problem: InvalidRequest, status: int = 400) -> RejectedRequest:
-    """The answer to a request that is none."""
+def invalid_request(wire: LabWire, problem: InvalidRequest, status: int = 400) -> RejectedRequest:
+    """Build the response to an invalid request."""
     if wire is LabWire.MESSAGES:
         body = _anthropic("invalid_request_error", problem.message)
     else:
@@ -186,15 +192,15 @@ def invalid(wire: LabWire, problem: InvalidRequest, status: int = 400) -> Reject
     return RejectedRequest(status, (), "application/json", body)
 
 
-def inside(wire: LabWire, name: str, given: Mapping[str, Any], *, model: str = "") -> dict[str, Any]:
-    """The same error as it is put into an answer that began well."""
-    words = (ANTHROPIC if wire is LabWire.MESSAGES else OPENAI)[name]
-    message = given.get("message") or _filled(words.message, model, "", "")
-    if isinstance(words, ErrorBody):
-        found: dict[str, Any] = json.loads(_anthropic(words.type, message))
+def embedded_error(wire: LabWire, name: str, parameters: Mapping[str, Any], *, model: str = "") -> dict[str, Any]:
+    """Build the body of an error that occurs inside a response of status 200."""
+    template = (ANTHROPIC if wire is LabWire.MESSAGES else OPENAI)[name]
+    message = parameters.get("message") or _fill(template.message, model, "", "")
+    if isinstance(template, ErrorBody):
+        body: dict[str, Any] = json.loads(_anthropic(template.type, message))
     else:
-        found = json.loads(_openai(words._replace(message=message)))
-    return found
+        body = json.loads(_openai(template._replace(message=message)))
+    return body
 
 
 def _anthropic(kind: str, message: str) -> bytes:
@@ -202,17 +208,17 @@ def _anthropic(kind: str, message: str) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def _openai(words: OpenAIErrorBody) -> bytes:
-    fields = {"message": words.message, "type": words.type, "param": words.param, "code": words.code}
+def _openai(template: OpenAIErrorBody) -> bytes:
+    fields = {"message": template.message, "type": template.type, "param": template.param, "code": template.code}
     return json.dumps({"error": fields}, indent=2).encode()
 
 
-def _wait(wire: LabWire, given: Mapping[str, Any]) -> tuple[tuple[tuple[str, str], ...], str]:
-    """How long to wait: as headers, and as words."""
-    seconds = given.get("retry_after")
+def _retry_after(wire: LabWire, parameters: Mapping[str, Any]) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Return the retry delay as headers and as message text."""
+    seconds = parameters.get("retry_after")
     if seconds is None:
         return (), ""
-    form = given.get("form", "seconds")
+    form = parameters.get("form", "seconds")
     if form == "text":
         return (), f" Please try again in {seconds:g}s."
     now = datetime.now(UTC)
@@ -227,7 +233,7 @@ def _wait(wire: LabWire, given: Mapping[str, Any]) -> tuple[tuple[tuple[str, str
 
 
 def _reset(wire: LabWire, seconds: float, then: datetime) -> tuple[tuple[str, str], ...]:
-    """Rate limits of which nothing is left, and when there will be."""
+    """Return rate limit headers with nothing remaining and the reset time."""
     if wire is LabWire.MESSAGES:
         at = then.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         kind = "anthropic-ratelimit-requests"
@@ -240,44 +246,46 @@ def _reset(wire: LabWire, seconds: float, then: datetime) -> tuple[tuple[str, st
     )
 
 
-def overflow(wire: LabWire, tokens: int, limit: int, window: int) -> RejectedRequest:
-    """More than the window holds: the numbers in that provider's words."""
+def context_overflow(wire: LabWire, tokens: int, limit: int, window: int) -> RejectedRequest:
+    """Build the error for a request that exceeds the context window."""
     total = tokens + limit
     if wire is LabWire.MESSAGES:
-        said = f"prompt is too long: {tokens} tokens > {window} maximum"
+        message = f"prompt is too long: {tokens} tokens > {window} maximum"
         if tokens <= window:
-            said = (
+            message = (
                 f"input length and `max_tokens` exceed context limit: {tokens} + {limit} > {window}, decrease input "
                 "length or `max_tokens` and try again"
             )
-        return RejectedRequest(400, (), "application/json", _anthropic("invalid_request_error", said))
-    said = (
+        return RejectedRequest(400, (), "application/json", _anthropic("invalid_request_error", message))
+    message = (
         f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
         "Please reduce the length of the messages."
     )
     if tokens <= window:
-        said = (
+        message = (
             f"This model's maximum context length is {window} tokens. However, you requested {total} tokens ({tokens} "
             f"in the messages, {limit} in the completion). Please reduce the length of the messages or completion."
         )
     param = "messages"
     if wire is LabWire.RESPONSES:
-        said = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        message = "Your input exceeds the context window of this model. Please adjust your input and try again."
         param = "input"
-    words = OpenAIErrorBody(400, "invalid_request_error", said, param, "context_length_exceeded")
-    return RejectedRequest(400, (), "application/json", _openai(words))
+    template = OpenAIErrorBody(400, "invalid_request_error", message, param, "context_length_exceeded")
+    return RejectedRequest(400, (), "application/json", _openai(template))
 
 
-def too_much_output(wire: LabWire, model: str, limit: int, most: int) -> RejectedRequest | None:
-    """A larger output limit than the model has."""
-    if limit <= most:
+def output_limit_exceeded(wire: LabWire, model: str, limit: int, max_tokens: int) -> RejectedRequest | None:
+    """Build the error for an output limit above the model's maximum; None if it is within."""
+    if limit <= max_tokens:
         return None
     if wire is LabWire.MESSAGES:
-        said = f"max_tokens: {limit} > {most}, which is the maximum allowed number of output tokens for {model}"
-        return RejectedRequest(400, (), "application/json", _anthropic("invalid_request_error", said))
-    said = (
-        f"max_tokens is too large: {limit}. This model supports at most {most} completion tokens, whereas you "
+        message = (
+            f"max_tokens: {limit} > {max_tokens}, which is the maximum allowed number of output tokens for {model}"
+        )
+        return RejectedRequest(400, (), "application/json", _anthropic("invalid_request_error", message))
+    message = (
+        f"max_tokens is too large: {limit}. This model supports at most {max_tokens} completion tokens, whereas you "
         f"provided {limit}."
     )
-    words = OpenAIErrorBody(400, "invalid_request_error", said, "max_tokens", "invalid_value")
-    return RejectedRequest(400, (), "application/json", _openai(words))
+    template = OpenAIErrorBody(400, "invalid_request_error", message, "max_tokens", "invalid_value")
+    return RejectedRequest(400, (), "application/json", _openai(template))

@@ -1,4 +1,4 @@
-"""What an agent made of a fault: its answer beside the one it gives when nothing fails."""
+"""Reports how a command handled a fault, compared with a run without faults."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _WORD: Final = re.compile(r"\bword(\d+)\b")
 
 
 class FaultVerdict(StrEnum):
-    """How a run under a fault went, from the best to the worst."""
+    """Result of a run under a fault, from best to worst."""
 
-    SURVIVED = "survived"  # the whole answer, as if nothing had happened
-    TOLD = "told"  # no answer, said so, and nothing else could have been done
-    UNMET = "unmet"  # the fault never struck: it needs a stream or tools
-    FAILED = "failed"  # no answer, said so, where another try would have helped
-    HUNG = "hung"  # had to be ended
-    WRONG = "wrong"  # said that all was well, and it was not
+    SURVIVED = "survived"  # complete answer, as without the fault
+    REPORTED = "reported"  # no answer, reported as an error, and no recovery was possible
+    NOT_TRIGGERED = "not_triggered"  # the fault needs a stream or tools, and the command used none
+    FAILED = "failed"  # no answer, reported as an error, but a retry would have helped
+    HUNG = "hung"  # killed at the time limit
+    SILENTLY_WRONG = "silently_wrong"  # successful exit code with an incomplete answer
 
 
-GOOD: Final = frozenset({FaultVerdict.SURVIVED, FaultVerdict.TOLD, FaultVerdict.UNMET})
+ACCEPTABLE_VERDICTS: Final = frozenset({FaultVerdict.SURVIVED, FaultVerdict.REPORTED, FaultVerdict.NOT_TRIGGERED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRun:
-    """One run of the command: its exit code (None: it was ended), what it printed, how long it took."""
+    """One run of the command: exit code (None: killed at the time limit), output and duration."""
 
     exit_code: int | None
     output: str
@@ -44,7 +44,7 @@ class FaultRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultReport:
-    """One row of the table."""
+    """Report on one fault, a row of the printed table."""
 
     fault: str
     verdict: FaultVerdict
@@ -53,38 +53,38 @@ class FaultReport:
     attempts: int
     seconds: float
 
-    def table(self) -> dict[str, Any]:
-        """The row as JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
         return asdict(self)
 
 
-# Faults that would take longer to try than anybody waits, told to be shorter.
-SHORTER: Final[Mapping[str, Mapping[str, Any]]] = {"slow": {"seconds": 5.0}, "wall": {"lasts": 5.0}}
-TRIED: Final = tuple(name for name in FAULTS if name != "status")
+# Shorter parameters for faults that would take too long to test.
+SHORTENED_PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {"slow": {"seconds": 5.0}, "wall": {"lasts": 5.0}}
+TESTED_FAULTS: Final = tuple(name for name in FAULTS if name != "status")
 
 
-def rule_for(name: str, given: Mapping[str, Any], times: int) -> dict[str, Any]:
-    """The rule to try a fault by: it strikes a few times where a repeat may help, else as long as it is asked."""
+def rule_for(name: str, parameters: Mapping[str, Any], times: int) -> dict[str, Any]:
+    """Return the rule that tests a fault: `times` times if a retry can succeed, else on every request."""
     fault = FAULTS[name]
-    rule: dict[str, Any] = {"fault": name, **SHORTER.get(name, {}), **given}
+    rule: dict[str, Any] = {"fault": name, **SHORTENED_PARAMETERS.get(name, {}), **parameters}
     if fault.repeatable and name != "wall" and "times" not in rule and "request" not in rule:
         rule["times"] = times
     return rule
 
 
 def judge(
-    fault: Fault, run: FaultRun, usual: FaultRun, *, struck: bool, attempts: int, expect: str = ""
+    fault: Fault, run: FaultRun, baseline: FaultRun, *, triggered: bool, attempts: int, expect: str = ""
 ) -> FaultReport:
-    """What became of a run, beside one without faults."""
-    answer = compare(run.output, usual.output, expect)
+    """Report on a run under a fault, compared with the run without faults."""
+    answer = compare(run.output, baseline.output, expect)
     if run.exit_code is None:
         verdict = FaultVerdict.HUNG
-    elif not struck:
-        verdict = FaultVerdict.UNMET
-    elif run.exit_code == usual.exit_code:
-        verdict = FaultVerdict.SURVIVED if answer == "complete" else FaultVerdict.WRONG
+    elif not triggered:
+        verdict = FaultVerdict.NOT_TRIGGERED
+    elif run.exit_code == baseline.exit_code:
+        verdict = FaultVerdict.SURVIVED if answer == "complete" else FaultVerdict.SILENTLY_WRONG
     else:
-        verdict = FaultVerdict.FAILED if fault.repeatable else FaultVerdict.TOLD
+        verdict = FaultVerdict.FAILED if fault.repeatable else FaultVerdict.REPORTED
     return FaultReport(
         fault=fault.name,
         verdict=verdict,
@@ -95,22 +95,26 @@ def judge(
     )
 
 
-def compare(output: str, usual: str, expect: str = "") -> str:
-    """An answer in words: complete, none, doubled, "12 of 40 words", different."""
+def compare(output: str, baseline: str, expect: str = "") -> str:
+    """Describe an answer: complete, none, doubled, "12 of 40 words", different."""
     if expect:
         return "complete" if expect in output else "different" if output.strip() else "none"
-    if output == usual:
+    if output == baseline:
         return "complete"
-    whole, said = _numbers(usual), _numbers(output)
-    if not whole or whole != list(range(1, len(whole) + 1)) or words(len(whole)) not in " ".join(usual.split()):
-        return "different" if output.strip() else "none"  # not our words: what it printed is all there is to go by
-    if said == whole:
+    expected_words, words_seen = _numbers(baseline), _numbers(output)
+    if (
+        not expected_words
+        or expected_words != list(range(1, len(expected_words) + 1))
+        or words(len(expected_words)) not in " ".join(baseline.split())
+    ):
+        return "different" if output.strip() else "none"  # not the lab's numbered words: only equality can be checked
+    if words_seen == expected_words:
         return "complete"
-    if not said:
+    if not words_seen:
         return "none"
-    if max(Counter(said).values()) > 1:
+    if max(Counter(words_seen).values()) > 1:
         return "doubled"
-    return f"{len(said)} of {len(whole)} words"
+    return f"{len(words_seen)} of {len(expected_words)} words"
 
 
 def _numbers(text: str) -> list[int]:

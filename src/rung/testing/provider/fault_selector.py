@@ -1,4 +1,4 @@
-"""Which fault a request meets: the first rule that fits and is not spent, else chance."""
+"""Selects the fault of a request: the first matching rule that is not exhausted, else a random fault."""
 
 from __future__ import annotations
 
@@ -16,92 +16,92 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _FaultUse:
-    """What became of a rule so far."""
+    """State of one rule."""
 
-    fitted: int = 0
-    struck: int = 0
-    since: float | None = None
+    matched: int = 0
+    triggered: int = 0
+    active_since: float | None = None
     window: int | None = None
 
 
 @dataclass(slots=True)
 class FaultSelector:
-    """A script's rules at work."""
+    """Selects faults by a script's rules and its random rate."""
 
     script: LabScript
-    began: float
+    started_at: float
     uses: dict[int, _FaultUse] = field(default_factory=dict)
 
-    def choose(self, number: int, asked: ParsedRequest, headers: Mapping[str, str], now: float) -> LabRule | None:
-        """The rule this request meets."""
-        for place, rule in enumerate(self.script.rules):
-            if _fits(rule, number, asked, headers):
-                found = self._struck(place, rule, asked, now)
-                if found is not None:
-                    return found
-        return self._by_chance(number, asked)
+    def select(self, number: int, request: ParsedRequest, headers: Mapping[str, str], now: float) -> LabRule | None:
+        """Return the rule that applies to a request; None if there is no fault."""
+        for index, rule in enumerate(self.script.rules):
+            if _matches(rule, number, request, headers):
+                selected = self._trigger(index, rule, request, now)
+                if selected is not None:
+                    return selected
+        return self._random_fault(number, request)
 
-    def _struck(self, place: int, rule: LabRule, asked: ParsedRequest, now: float) -> LabRule | None:
-        use = self.uses.setdefault(place, _FaultUse())
-        if rule.times is not None and use.struck >= rule.times:
+    def _trigger(self, index: int, rule: LabRule, request: ParsedRequest, now: float) -> LabRule | None:
+        use = self.uses.setdefault(index, _FaultUse())
+        if rule.times is not None and use.triggered >= rule.times:
             return None
-        if not self._in_time(rule, use, now):
+        if not self._is_active(rule, use, now):
             return None
-        use.fitted += 1
-        if (use.fitted - 1) % rule.every:
+        use.matched += 1
+        if (use.matched - 1) % rule.every:
             return None
         if rule.fault.name == "overflow":
-            given = _overflow(rule, use, asked)
-            if given is None:
+            parameters = _overflow_window(rule, use, request)
+            if parameters is None:
                 return None
-            rule = replace(rule, given=given)
-        use.struck += 1
+            rule = replace(rule, parameters=parameters)
+        use.triggered += 1
         return rule
 
-    def _in_time(self, rule: LabRule, use: _FaultUse, now: float) -> bool:
-        """From its start, else from the first request it fits, for as long as it lasts."""
+    def _is_active(self, rule: LabRule, use: _FaultUse, now: float) -> bool:
+        """Return whether a rule is active: from its start, or its first match, for `lasts` seconds."""
         if rule.start is not None:
-            use.since = self.began + rule.start
-        elif use.since is None:
-            use.since = now
-        return use.since <= now and (rule.lasts is None or now < use.since + rule.lasts)
+            use.active_since = self.started_at + rule.start
+        elif use.active_since is None:
+            use.active_since = now
+        return use.active_since <= now and (rule.lasts is None or now < use.active_since + rule.lasts)
 
-    def _by_chance(self, number: int, asked: ParsedRequest) -> LabRule | None:
+    def _random_fault(self, number: int, request: ParsedRequest) -> LabRule | None:
         script = self.script
         if not script.rate:
             return None
-        dice = blake2b(f"{script.seed}/{number}".encode(), digest_size=16).digest()  # same seed, same faults
-        if int.from_bytes(dice[:8]) >= script.rate * 2**64:
+        digest = blake2b(f"{script.seed}/{number}".encode(), digest_size=16).digest()  # deterministic per seed
+        if int.from_bytes(digest[:8]) >= script.rate * 2**64:
             return None
-        rules = [rule for rule in script.faults if _fits(rule, number, asked, {})]
-        return rules[int.from_bytes(dice[8:]) % len(rules)] if rules else None
+        rules = [rule for rule in script.faults if _matches(rule, number, request, {})]
+        return rules[int.from_bytes(digest[8:]) % len(rules)] if rules else None
 
 
-def _overflow(rule: LabRule, use: _FaultUse, asked: ParsedRequest) -> dict[str, int] | None:
-    """The window, where this request is too much for it; one that nobody told is set by the first request."""
-    window = rule.given["window"]
-    limit = asked.limit or 0
+def _overflow_window(rule: LabRule, use: _FaultUse, request: ParsedRequest) -> dict[str, int] | None:
+    """Return the window if the request exceeds it; by default the first request sets the window."""
+    window = rule.parameters["window"]
+    limit = request.limit or 0
     if window is None:
-        use.window = use.window or max(asked.tokens * 3 // 4, 1)
+        use.window = use.window or max(request.tokens * 3 // 4, 1)
         window, limit = use.window, 0
-    return {"window": window} if asked.tokens + limit > window else None
+    return {"window": window} if request.tokens + limit > window else None
 
 
-def _fits(rule: LabRule, number: int, asked: ParsedRequest, headers: Mapping[str, str]) -> bool:
+def _matches(rule: LabRule, number: int, request: ParsedRequest, headers: Mapping[str, str]) -> bool:
     if rule.request and not any(first <= number <= last for first, last in rule.request):
         return False
-    if rule.fault.needs == "stream" and not asked.stream:
+    if rule.fault.needs == "stream" and not request.stream:
         return False
-    if (rule.fault.needs == "tools" or rule.tools) and not asked.tools:
+    if (rule.fault.needs == "tools" or rule.tools) and not request.tools:
         return False
-    if rule.tools is False and asked.tools:
+    if rule.tools is False and request.tools:
         return False
-    if rule.stream is not None and rule.stream != asked.stream:
+    if rule.stream is not None and rule.stream != request.stream:
         return False
-    if rule.wire and rule.wire != asked.wire:
+    if rule.wire and rule.wire != request.wire:
         return False
-    if rule.model and not fnmatchcase(asked.model, rule.model):
+    if rule.model and not fnmatchcase(request.model, rule.model):
         return False
     if any(headers.get(name.lower()) != value for name, value in rule.header.items()):
         return False
-    return not rule.contains or any(rule.contains in turn.text for turn in asked.turns)
+    return not rule.contains or any(rule.contains in turn.text for turn in request.turns)

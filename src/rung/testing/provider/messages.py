@@ -1,4 +1,4 @@
-"""Anthropic's Messages: requests as it reads and refuses them, answers and errors as it writes them."""
+"""Anthropic Messages API: request parsing and validation, response bodies and streams."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rung.testing.provider.parsed_request import (
     ParsedTurn,
     as_list,
     as_table,
-    count,
-    joined,
-    whole,
+    count_tokens,
+    first_int,
+    joined_text,
 )
 
 if TYPE_CHECKING:
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
     from rung.testing.provider.answers import AnswerBlock, ScriptedAnswer
 
-MARK: Final = "@" * 19  # where the number of the attempt is put, which makes every id its own
-STOPS: Final = {"end": "end_turn", "limit": "max_tokens", "tool": "tool_use", "refusal": "refusal"}
+ID_PLACEHOLDER: Final = "@" * 19  # replaced by the attempt's number, which makes ids unique
+STOP_REASONS: Final = {"end": "end_turn", "limit": "max_tokens", "tool": "tool_use", "refusal": "refusal"}
 PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
-def read(body: dict[str, Any], *, counting: bool = False) -> ParsedRequest:
-    """A request, if it is one Anthropic would answer."""
-    for name in ("model", "messages") if counting else ("model", "max_tokens", "messages"):
+def parse_request(body: dict[str, Any], *, count_only: bool = False) -> ParsedRequest:
+    """Parse a request; raise InvalidRequest if Anthropic would reject it."""
+    for name in ("model", "messages") if count_only else ("model", "max_tokens", "messages"):
         if name not in body:
             raise InvalidRequest(f"{name}: Field required")
     if not isinstance(body["messages"], list) or not body["messages"]:
         raise InvalidRequest("messages: at least one message is required")
-    limit = whole(body, "max_tokens")
-    if not counting and (limit is None or limit < 1):
+    limit = first_int(body, "max_tokens")
+    if not count_only and (limit is None or limit < 1):
         raise InvalidRequest("max_tokens: Input should be greater than or equal to 1")
     model = str(body["model"])
-    turns = tuple(_turn(message, at, model) for at, message in enumerate(body["messages"]))
-    _paired(turns)
+    turns = tuple(_turn(message, index, model) for index, message in enumerate(body["messages"]))
+    _check_tool_pairs(turns)
     if turns[-1].role == "assistant":
         raise InvalidRequest(
             "This model does not support assistant message prefill. The conversation must end with a user message."
@@ -52,7 +52,7 @@ def read(body: dict[str, Any], *, counting: bool = False) -> ParsedRequest:
         model=model,
         stream=bool(body.get("stream")),
         limit=limit,
-        tokens=count([body["messages"], body.get("system"), body.get("tools")]) + 4 * len(turns),
+        tokens=count_tokens([body["messages"], body.get("system"), body.get("tools")]) + 4 * len(turns),
         turns=turns,
         tools=tuple(
             ParsedTool(name=tool["name"], schema=tool.get("input_schema") or {})
@@ -66,93 +66,93 @@ def read(body: dict[str, Any], *, counting: bool = False) -> ParsedRequest:
 
 
 def _schema(body: dict[str, Any]) -> Any:
-    wanted = as_table(as_table(body, "output_config"), "format") or as_table(body, "output_format")
-    return wanted.get("schema") if wanted.get("type") == "json_schema" else None
+    output_format = as_table(as_table(body, "output_config"), "format") or as_table(body, "output_format")
+    return output_format.get("schema") if output_format.get("type") == "json_schema" else None
 
 
-def _turn(message: Any, at: int, model: str) -> ParsedTurn:
+def _turn(message: Any, index: int, model: str) -> ParsedTurn:
     role = message.get("role") if isinstance(message, dict) else None
     if role not in ("user", "assistant", "system"):
-        raise InvalidRequest(f"messages.{at}.role: Input should be 'user' or 'assistant'")
+        raise InvalidRequest(f"messages.{index}.role: Input should be 'user' or 'assistant'")
     parts = as_list(message.get("content"))
-    for place, part in enumerate(parts):
+    for position, part in enumerate(parts):
         if part.get("type") == "thinking" and part.get("signature") != signature(model):
-            raise InvalidRequest(f"messages.{at}.content.{place}: Invalid `signature` in `thinking` block")
+            raise InvalidRequest(f"messages.{index}.content.{position}: Invalid `signature` in `thinking` block")
     return ParsedTurn(
         role=role,
-        text=joined(parts),
+        text=joined_text(parts),
         calls=tuple(str(part.get("id")) for part in parts if part.get("type") == "tool_use"),
         results=tuple(str(part.get("tool_use_id")) for part in parts if part.get("type") == "tool_result"),
     )
 
 
-def _paired(turns: tuple[ParsedTurn, ...]) -> None:
-    """Every call has its result in the next turn, and no result is without its call."""
+def _check_tool_pairs(turns: tuple[ParsedTurn, ...]) -> None:
+    """Check that each tool call has its result in the next turn, and each result its call."""
     before: tuple[str, ...] = ()
-    for at, turn in enumerate([*turns, ParsedTurn(role="user")]):
+    for index, turn in enumerate([*turns, ParsedTurn(role="user")]):
         missing = [call for call in before if call not in turn.results]
         if missing:
             raise InvalidRequest(
-                f"messages.{at - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
                 f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
                 "next message."
             )
-        stray = [place for place, result in enumerate(turn.results) if result not in before]
-        if stray:
+        unmatched = [position for position, result in enumerate(turn.results) if result not in before]
+        if unmatched:
             raise InvalidRequest(
-                f"messages.{at}.content.{stray[0]}: unexpected `tool_use_id` found in `tool_result` blocks: "
-                f"{turn.results[stray[0]]}. Each `tool_result` block must have a corresponding `tool_use` block in "
+                f"messages.{index}.content.{unmatched[0]}: unexpected `tool_use_id` found in `tool_result` blocks: "
+                f"{turn.results[unmatched[0]]}. Each `tool_result` block must have a corresponding `tool_use` block in "
                 "the previous message."
             )
         before = turn.calls
 
 
-def whole_body(asked: ParsedRequest, answer: ScriptedAnswer) -> dict[str, Any]:
-    """An answer in one piece."""
+def response_body(request: ParsedRequest, answer: ScriptedAnswer) -> dict[str, Any]:
+    """Return the body of an unstreamed response."""
     return {
-        **_message(asked),
-        "content": [_content(block, at) for at, block in enumerate(answer.blocks)],
-        "stop_reason": STOPS[answer.stop],
-        "usage": _usage(asked, answer.tokens),
+        **_message(request),
+        "content": [_content(block, index) for index, block in enumerate(answer.blocks)],
+        "stop_reason": STOP_REASONS[answer.stop],
+        "usage": _usage(request, answer.tokens),
     }
 
 
-def events(asked: ParsedRequest, answer: ScriptedAnswer) -> Iterator[tuple[bytes, int]]:
-    """An answer as a stream: each event, and how many tokens it brings."""
-    yield event("message_start", {"message": {**_message(asked), "usage": _usage(asked, 1)}}), 0
-    for at, block in enumerate(answer.blocks):
-        start = {**_content(block, at), **_EMPTY[block.kind]}
-        yield event("content_block_start", {"index": at, "content_block": start}), 0
-        if at == 0:
+def events(request: ParsedRequest, answer: ScriptedAnswer) -> Iterator[tuple[bytes, int]]:
+    """Yield the events of a streamed response, each with its token count."""
+    yield event("message_start", {"message": {**_message(request), "usage": _usage(request, 1)}}), 0
+    for index, block in enumerate(answer.blocks):
+        start = {**_content(block, index), **_EMPTY[block.kind]}
+        yield event("content_block_start", {"index": index, "content_block": start}), 0
+        if index == 0:
             yield PING, 0
         for token in block.tokens:
-            yield event("content_block_delta", {"index": at, "delta": _delta(block, token)}), 1
-        if block.kind == "thinking" and block.whole:
+            yield event("content_block_delta", {"index": index, "delta": _delta(block, token)}), 1
+        if block.kind == "thinking" and block.is_complete:
             signed = {"type": "signature_delta", "signature": block.signature}
-            yield event("content_block_delta", {"index": at, "delta": signed}), 0
-        yield event("content_block_stop", {"index": at}), 0
+            yield event("content_block_delta", {"index": index, "delta": signed}), 0
+        yield event("content_block_stop", {"index": index}), 0
     if not answer.blocks:
         yield PING, 0
-    delta = {"stop_reason": STOPS[answer.stop], "stop_sequence": None}
-    yield event("message_delta", {"delta": delta, "usage": _usage(asked, answer.tokens)}), 0
+    delta = {"stop_reason": STOP_REASONS[answer.stop], "stop_sequence": None}
+    yield event("message_delta", {"delta": delta, "usage": _usage(request, answer.tokens)}), 0
     yield event("message_stop", {}), 0
 
 
 def event(name: str, data: dict[str, Any]) -> bytes:
-    """One server-sent event."""
+    """Encode one server-sent event."""
     return f"event: {name}\ndata: {json.dumps({'type': name, **data}, separators=(',', ':'))}\n\n".encode()
 
 
-def _message(asked: ParsedRequest) -> dict[str, Any]:
+def _message(request: ParsedRequest) -> dict[str, Any]:
     return {
-        "id": f"msg_lab{MARK}", "type": "message", "role": "assistant", "model": asked.model, "content": [],
+        "id": f"msg_lab{ID_PLACEHOLDER}", "type": "message", "role": "assistant", "model": request.model, "content": [],
         "stop_reason": None, "stop_sequence": None,
     }  # fmt: skip
 
 
-def _usage(asked: ParsedRequest, tokens: int) -> dict[str, Any]:
+def _usage(request: ParsedRequest, tokens: int) -> dict[str, Any]:
     return {
-        "input_tokens": asked.tokens, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+        "input_tokens": request.tokens, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
         "output_tokens": tokens, "service_tier": "standard",
     }  # fmt: skip
 
@@ -165,11 +165,16 @@ _EMPTY: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _content(block: AnswerBlock, at: int) -> dict[str, Any]:
+def _content(block: AnswerBlock, index: int) -> dict[str, Any]:
     if block.kind == "thinking":
-        return {"type": "thinking", "thinking": block.text, "signature": block.signature if block.whole else ""}
+        return {"type": "thinking", "thinking": block.text, "signature": block.signature if block.is_complete else ""}
     if block.kind == "tool":
-        return {"type": "tool_use", "id": f"toolu_lab{MARK}_{at}", "name": block.name, "input": _input(block)}
+        return {
+            "type": "tool_use",
+            "id": f"toolu_lab{ID_PLACEHOLDER}_{index}",
+            "name": block.name,
+            "input": _input(block),
+        }
     return {"type": "text", "text": block.text}
 
 
@@ -177,7 +182,7 @@ def _input(block: AnswerBlock) -> Any:
     try:
         return json.loads(block.text)
     except ValueError:
-        return {}  # an answer in one piece has no place for arguments that are no JSON
+        return {}  # an unstreamed response cannot carry invalid JSON arguments
 
 
 def _delta(block: AnswerBlock, token: str) -> dict[str, Any]:

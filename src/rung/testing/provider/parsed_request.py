@@ -1,4 +1,4 @@
-"""What a request asks for, whatever wire it came over."""
+"""Parsed requests, in one form for all three APIs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-CHARACTERS: Final = 4  # a token's worth of text; nobody's tokenizer, but the same on every machine
+CHARACTERS_PER_TOKEN: Final = 4  # approximate, but deterministic
 
 
 class LabWire(StrEnum):
-    """The three ways to ask a model."""
+    """The three model APIs."""
 
     MESSAGES = "messages"
     CHAT = "chat"
@@ -21,7 +21,7 @@ class LabWire(StrEnum):
 
 
 class InvalidRequest(Exception):
-    """A request the provider would refuse: its words, and where its wire has them the parameter and the code."""
+    """A request the provider would reject: its message, and for OpenAI the parameter and the code."""
 
     def __init__(self, message: str, param: str | None = None, code: str | None = None) -> None:
         self.message = message
@@ -32,7 +32,7 @@ class InvalidRequest(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedTurn:
-    """One turn of the conversation: who, what words, the tools it calls or answers."""
+    """One turn of the conversation: role, text, ids of tool calls and of tool results."""
 
     role: str
     text: str = ""
@@ -50,7 +50,7 @@ class ParsedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRequest:
-    """A request, read: `limit` is of output tokens, `tokens` what the input counts."""
+    """A parsed request: `limit` is the output limit, `tokens` the input size, both in tokens."""
 
     wire: LabWire
     model: str
@@ -59,21 +59,21 @@ class ParsedRequest:
     tokens: int = 0
     turns: tuple[ParsedTurn, ...] = ()
     tools: tuple[ParsedTool, ...] = ()
-    forced: str | None = None  # the tool that must be called; "" is any
+    forced: str | None = None  # tool that must be called; "" is any
     thinking: bool = False
-    usage: bool = False  # the stream shall end with its usage
-    schema: Mapping[str, Any] | None = None  # what the text must be JSON of
-    extra: Mapping[str, Any] = field(default_factory=dict)  # what one wire alone knows
+    usage: bool = False  # the stream ends with its usage
+    schema: Mapping[str, Any] | None = None  # JSON Schema of the answer
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of one API only
 
     @property
     def calls(self) -> int:
-        """How many turns of the model have called tools so far."""
+        """Return the number of model turns with tool calls so far."""
         return sum(turn.role == "assistant" and bool(turn.calls) for turn in self.turns)
 
 
-def count(value: Any) -> int:
-    """How many tokens a part of a request counts."""
-    return sum(map(len, _texts(value))) // CHARACTERS
+def count_tokens(value: Any) -> int:
+    """Return the approximate number of tokens of a part of a request."""
+    return sum(map(len, _texts(value))) // CHARACTERS_PER_TOKEN
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -91,25 +91,25 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def as_list(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; a plain text is one part of text."""
+    """Return the objects of a list; a plain text becomes one text part."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
 def as_table(body: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object of the body; none is an empty one."""
+    """Return an object field of the body; empty if it is missing."""
     value = body.get(name)
     if value is not None and not isinstance(value, dict):
         raise InvalidRequest(f"{name}: Input should be an object", name, "invalid_type")
     return value or {}
 
 
-def joined(parts: list[dict[str, Any]]) -> str:
-    """The words of those parts that have any."""
+def joined_text(parts: list[dict[str, Any]]) -> str:
+    """Return the joined text of the parts."""
     return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
-def whole(body: Mapping[str, Any], *names: str) -> int | None:
-    """The first of these that is a whole number."""
+def first_int(body: Mapping[str, Any], *names: str) -> int | None:
+    """Return the first of these fields that is an integer."""
     return next((body[name] for name in names if isinstance(body.get(name), int)), None)

@@ -1,4 +1,4 @@
-"""What the lab was really asked, and what became of it."""
+"""Log of the requests that the lab received and how each ended."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECRET: Final = ("authorization", "x-api-key", "api-key", "cookie")
-KEPT: Final = 20_000  # requests
-KEPT_BYTES: Final = 64 * 2**20  # of bodies; older ones are forgotten, their requests are not
-SHOWN: Final = 4
+SECRET_HEADERS: Final = ("authorization", "x-api-key", "api-key", "cookie")
+MAX_RECORDS: Final = 20_000  # the oldest are dropped
+MAX_BODY_BYTES: Final = 64 * 2**20  # older bodies are dropped, their records are not
+VISIBLE_KEY_CHARACTERS: Final = 4
 
 
 @dataclass(slots=True, kw_only=True)
 class RequestRecord:
-    """One request: `number` counts those that ask a model, from 1; others have 0.
+    """One request: `number` counts model requests from 1; other requests have 0.
 
-    `ended` is how it ended on our side: complete, left (the client went away), reset, close; "" while it runs.
+    `ended` is how the reply ended: complete, left (the client disconnected), reset, close; "" while it runs.
     """
 
     number: int
@@ -40,12 +40,12 @@ class RequestRecord:
 
     @property
     def json(self) -> Any:
-        """The body, read."""
+        """Return the parsed body."""
         return json.loads(self.body)
 
-    def table(self) -> dict[str, Any]:
-        """All of it as JSON; of keys only the end is shown."""
-        headers = {name: _hidden(value) if name in SECRET else value for name, value in self.headers.items()}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record for JSON; keys are masked except for their end."""
+        headers = {name: _mask(value) if name in SECRET_HEADERS else value for name, value in self.headers.items()}
         try:
             body = json.loads(self.body) if self.body else None
         except ValueError:
@@ -58,31 +58,31 @@ class RequestRecord:
         }  # fmt: skip
 
 
-def _hidden(value: str) -> str:
-    return "…" + value[-SHOWN:] if len(value) > 2 * SHOWN else "…"
+def _mask(value: str) -> str:
+    return "…" + value[-VISIBLE_KEY_CHARACTERS:] if len(value) > 2 * VISIBLE_KEY_CHARACTERS else "…"
 
 
 @dataclass(slots=True)
 class RequestLog:
-    """The last requests, and the count of all."""
+    """The latest requests, and counts of all."""
 
     attempts: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    kept: deque[RequestRecord] = field(default_factory=deque)
+    entries: deque[RequestRecord] = field(default_factory=deque)
     bodies: deque[RequestRecord] = field(default_factory=deque)
-    held: int = 0
+    body_bytes: int = 0
 
     def add(self, record: RequestRecord) -> None:
-        """Keep one more; the oldest go."""
-        self.kept.append(record)
+        """Add a record; drop the oldest bodies and records above the limits."""
+        self.entries.append(record)
         self.bodies.append(record)
-        self.held += len(record.body)
-        while self.held > KEPT_BYTES and len(self.bodies) > 1:
+        self.body_bytes += len(record.body)
+        while self.body_bytes > MAX_BODY_BYTES and len(self.bodies) > 1:
             oldest = self.bodies.popleft()
-            self.held -= len(oldest.body)
+            self.body_bytes -= len(oldest.body)
             oldest.body = b""
-        if len(self.kept) > KEPT:
-            gone = self.kept.popleft()
-            if self.bodies[0] is gone:
-                self.held -= len(gone.body)
+        if len(self.entries) > MAX_RECORDS:
+            dropped = self.entries.popleft()
+            if self.bodies[0] is dropped:
+                self.body_bytes -= len(dropped.body)
                 self.bodies.popleft()

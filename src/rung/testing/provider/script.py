@@ -1,4 +1,4 @@
-"""A script: how long answers are, what is said turn by turn, and which request meets which fault."""
+"""Lab scripts: answer length, scripted turns, model limits, and fault rules."""
 
 from __future__ import annotations
 
@@ -25,34 +25,36 @@ from rung.core.domain.settings_schema import (
     setting,
     settings,
 )
-from rung.testing.provider.faults import COMMON, Fault, named, told
+from rung.testing.provider.faults import COMMON_FAULTS, Fault, check_parameters, find_fault
 from rung.testing.provider.parsed_request import LabWire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WALL: Final = 600.0  # seconds a wall lasts
+WALL_SECONDS: Final = 600.0  # default of `lasts`
 
 
-def _spans(given: Any, key: str) -> tuple[tuple[int, int], ...]:
-    """Requests by number: 3, "2-4", or a list of such."""
+def _parse_request_numbers(value: Any, key: str) -> tuple[tuple[int, int], ...]:
+    """Parse request numbers: 3, "2-4", or a list of them."""
     spans = []
-    for one in given if isinstance(given, list | tuple) else (given,):
-        first, dash, last = str(one).partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or isinstance(one, bool):
-            raise ConfigError(key, given, 'a number from 1, a span like "2-4", or a list of them')
+    for item in value if isinstance(value, list | tuple) else (value,):
+        first, dash, last = str(item).partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or isinstance(item, bool):
+            raise ConfigError(key, value, 'a number from 1, a span like "2-4", or a list of them')
         spans.append((int(first), int(last) if dash else int(first)))
     return tuple(spans)
 
 
 @settings
 class LabRule:
-    """A fault, the requests it is meant for, and how often and how long it strikes."""
+    """A fault, the requests it applies to, and how often and how long it is triggered."""
 
     fault: Fault
-    given: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     request: tuple[tuple[int, int], ...] = setting(
-        Type('a number from 1, a span like "2-4", or a list of them', parse=_spans), "Requests by number.", default=()
+        Type('a number from 1, a span like "2-4", or a list of them', parse=_parse_request_numbers),
+        "Requests by number.",
+        default=(),
     )
     model: str = setting(ANY_TEXT._replace(allowed="a model's name, * for any letters"), "Model.", default="")
     wire: str = setting(one_of(("", *LabWire)), "API.", default="")
@@ -62,15 +64,15 @@ class LabRule:
     header: Mapping[str, str] = setting(
         Type("a table of headers", lambda value: isinstance(value, dict)), "Headers.", default_factory=dict
     )
-    times: int | None = setting(optional(COUNT), "How often the fault strikes.", default=None)
-    every: int = setting(COUNT, "Only every so many requests.", default=1)
+    times: int | None = setting(optional(COUNT), "How often the fault is triggered.", default=None)
+    every: int = setting(COUNT, "Only every n-th matching request.", default=1)
     start: float | None = setting(optional(SECONDS), "Seconds after the start of the lab.", default=None)
-    lasts: float | None = setting(optional(SECONDS), "Seconds for which it strikes.", default=None)
+    lasts: float | None = setting(optional(SECONDS), "Seconds for which it is active.", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedTurn:
-    """What the model says at one point of the conversation: words, and the tools it calls."""
+    """Scripted model turn: text and tool calls."""
 
     text: str = ""
     tools: tuple[tuple[str, Mapping[str, Any]], ...] = ()
@@ -84,47 +86,47 @@ class LabLimits:
     max_output: int | None = setting(optional(COUNT), "Largest output.", default=None)
 
 
-def _read_models(given: Any, key: str) -> dict[str, LabLimits]:
-    if isinstance(given, list | tuple):
-        return {name: LabLimits() for name in TEXTS.read(given, key)}
-    if not isinstance(given, dict):
-        raise ConfigError(key, given, "a list of names, or a table of tables with window and max_output")
+def _read_models(value: Any, key: str) -> dict[str, LabLimits]:
+    if isinstance(value, list | tuple):
+        return {name: LabLimits() for name in TEXTS.read(value, key)}
+    if not isinstance(value, dict):
+        raise ConfigError(key, value, "a list of names, or a table of tables with window and max_output")
     return {
         name: limits if isinstance(limits, LabLimits) else read_settings(LabLimits, limits, f"{key}.{name}")
-        for name, limits in given.items()
+        for name, limits in value.items()
     }
 
 
-def _read_turn(given: Any, key: str) -> ScriptedTurn:
-    if isinstance(given, ScriptedTurn):
-        return given
-    if isinstance(given, str):
-        return ScriptedTurn(text=given)
-    if not isinstance(given, dict) or not set(given) <= {"text", "tool", "input", "tools"}:
-        raise ConfigError(key, given, "a text, or a table with text, tool and input, or tools")
-    calls = [given] if "tool" in given else given.get("tools", [])
+def _read_turn(value: Any, key: str) -> ScriptedTurn:
+    if isinstance(value, ScriptedTurn):
+        return value
+    if isinstance(value, str):
+        return ScriptedTurn(text=value)
+    if not isinstance(value, dict) or not set(value) <= {"text", "tool", "input", "tools"}:
+        raise ConfigError(key, value, "a text, or a table with text, tool and input, or tools")
+    calls = [value] if "tool" in value else value.get("tools", [])
     tools = tuple((str(call.get("tool", "")), call.get("input") or {}) for call in calls)
-    return ScriptedTurn(text=str(given.get("text", "")), tools=tools)
+    return ScriptedTurn(text=str(value.get("text", "")), tools=tools)
 
 
-def _read_rule(given: Any, key: str) -> LabRule:
-    """A rule from its table, or from the name of a fault alone."""
-    if isinstance(given, LabRule):
-        return given
-    table = {"fault": given} if isinstance(given, str) else given
+def _read_rule(value: Any, key: str) -> LabRule:
+    """Read a rule from its table, or from the name of a fault."""
+    if isinstance(value, LabRule):
+        return value
+    table = {"fault": value} if isinstance(value, str) else value
     if not isinstance(table, dict) or "fault" not in table:
-        raise ConfigError(key, given, "a fault's name, or a table with fault")
+        raise ConfigError(key, value, "a fault's name, or a table with fault")
     try:
-        fault = named(table["fault"])
+        fault = find_fault(table["fault"])
         known = [each.name for each in declared_settings(LabRule)]
         check_keys(table, ("fault", *known, *fault.takes))
-        parameters = told(fault, {name: table[name] for name in table if name not in ("fault", *known)})
+        parameters = check_parameters(fault, {name: table[name] for name in table if name not in ("fault", *known)})
     except ConfigError as error:
         raise error.with_prefix(key) from None
     rule = {name: table[name] for name in known if name in table}
     if fault.name == "wall":
-        rule.setdefault("lasts", WALL)
-    return read_settings(LabRule, rule, key, fault=fault, given=parameters)
+        rule.setdefault("lasts", WALL_SECONDS)
+    return read_settings(LabRule, rule, key, fault=fault, parameters=parameters)
 
 
 _RULES: Final = list_of(Type("a rule", parse=_read_rule))
@@ -132,21 +134,21 @@ _RULES: Final = list_of(Type("a rule", parse=_read_rule))
 
 @settings
 class LabScript:
-    """Everything that can be said about a lab."""
+    """Settings of a lab."""
 
     words: int = setting(WHOLE, "Words of an answer.", default=40)
     overlap: int = setting(WHOLE, "Words repeated when an answer is resumed.", default=3)
     thinking: int = setting(WHOLE, "Words of thinking.", default=8)
     calls: int = setting(WHOLE, "Tool calls before the answer.", default=0)
     delay: float = setting(SECONDS, "Seconds before the first byte.", default=0.0)
-    gap: float = setting(SECONDS, "Seconds between two pieces.", default=0.0)
+    gap: float = setting(SECONDS, "Seconds between two chunks.", default=0.0)
     window: int | None = setting(optional(COUNT), "Context window in tokens.", default=None)
     max_output: int | None = setting(optional(COUNT), "Largest output in tokens.", default=None)
     models: Mapping[str, LabLimits] = setting(
         Type("a list of names, or a table of tables", parse=_read_models), "Models that exist.", default_factory=dict
     )
     keys: tuple[str, ...] = setting(TEXTS, "API keys that are accepted. Empty: any.", default=())
-    rules: tuple[LabRule, ...] = setting(_RULES, "Faults and the requests they strike.", default=())
+    rules: tuple[LabRule, ...] = setting(_RULES, "Faults and the requests they apply to.", default=())
     turns: tuple[ScriptedTurn, ...] = setting(
         list_of(Type("a turn", parse=_read_turn)), "Answers, turn by turn.", default=()
     )
@@ -154,10 +156,10 @@ class LabScript:
         Type("from 0 to 1", lambda value: is_number(value) and value <= 1), "Share of requests that fail.", default=0.0
     )
     seed: int = setting(WHOLE, "Seed of random faults.", default=0)
-    faults: tuple[LabRule, ...] = setting(_RULES, "Faults that strike at random.", default=())
+    faults: tuple[LabRule, ...] = setting(_RULES, "Faults that are triggered at random.", default=())
 
     def limits(self, model: str) -> LabLimits | None:
-        """What this model can take and give; None when there is no such model."""
+        """Return the limits of a model; None if it does not exist."""
         if not self.models:
             return LabLimits(window=self.window, max_output=self.max_output)
         found = self.models.get(model)
@@ -166,19 +168,19 @@ class LabScript:
         return LabLimits(window=found.window or self.window, max_output=found.max_output or self.max_output)
 
 
-def script_from(given: Any, **settings: Any) -> LabScript:
-    """A script from a file's path, a table, a list of rules or nothing; settings by name go before it."""
-    if isinstance(given, LabScript):
-        given = {each.name: getattr(given, each.name) for each in fields(given)}
-    elif isinstance(given, str | Path):
-        given = read_script(given)
-    elif isinstance(given, list | tuple):
-        given = {"rules": list(given)}
-    elif given is None:
-        given = {}
-    if not isinstance(given, dict):
-        raise ConfigError("script", given, "a table, a list of rules, or the path of a TOML or JSON file")
-    table = {"faults": COMMON, **given, **{key: value for key, value in settings.items() if value is not None}}
+def script_from(value: Any, **settings: Any) -> LabScript:
+    """Build a script from a file's path, a table, a list of rules or None; keyword settings override it."""
+    if isinstance(value, LabScript):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    elif isinstance(value, str | Path):
+        value = read_script(value)
+    elif isinstance(value, list | tuple):
+        value = {"rules": list(value)}
+    elif value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise ConfigError("script", value, "a table, a list of rules, or the path of a TOML or JSON file")
+    table = {"faults": COMMON_FAULTS, **value, **{key: value for key, value in settings.items() if value is not None}}
     check_keys(table, [each.name for each in declared_settings(LabScript)])
     return LabScript(
         **{
@@ -190,7 +192,7 @@ def script_from(given: Any, **settings: Any) -> LabScript:
 
 
 def read_script(path: str | Path) -> dict[str, Any]:
-    """A script's file as a table: JSON where its name says so, TOML otherwise."""
+    """Read a script file as a table: JSON if its name ends in .json, else TOML."""
     import tomllib
 
     path = Path(path)

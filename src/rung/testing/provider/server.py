@@ -1,4 +1,4 @@
-"""The lab: a provider on loopback that answers, records, and fails as its script says."""
+"""Lab server: a local provider that answers, records requests, and injects faults by script."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from rung.testing.provider.connection import HttpRequest, LabConnection
 from rung.testing.provider.fault_selector import FaultSelector
 from rung.testing.provider.faults import FAULTS
 from rung.testing.provider.parsed_request import LabWire
-from rung.testing.provider.reply import LabReply, refused, reply_to
+from rung.testing.provider.reply import LabReply, error_reply, reply_to
 from rung.testing.provider.request_log import RequestLog, RequestRecord
-from rung.testing.provider.routes import PreparedReply, aside, prepare, wire_of
+from rung.testing.provider.routes import PreparedReply, other_reply, prepare, wire_for_path
 from rung.testing.provider.script import LabScript, script_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-MARK: Final = messages.MARK.encode()
-PREPARED: Final = 512  # requests whose answers are kept ready
-PREPARED_BYTES: Final = 1 << 20  # no larger ones
+ID_PLACEHOLDER: Final = messages.ID_PLACEHOLDER.encode()
+MAX_PREPARED: Final = 512  # replies cached by request body
+MAX_PREPARED_BYTES: Final = 1 << 20  # larger bodies are not cached
 
 
 class Lab:
-    """A provider that fails as told. Use it as a context manager, `with` or `async with`.
+    """Local provider with fault injection. Use it as a context manager, `with` or `async with`.
 
-    `url` is where it listens; `requests` what it was asked; `attempts` how often a model was asked.
+    `url` is its base URL, `requests` are the recorded requests, `attempts` is the number of model requests.
     """
 
     def __init__(
@@ -59,26 +59,26 @@ class Lab:
         self.use(script, **settings)
 
     def use(self, script: Any = None, **settings: Any) -> None:
-        """Go by another script from now on; numbers, records and rules start anew."""
+        """Switch to another script; reset request numbers, records and rules."""
         self.script = script_from(script, **settings)
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Start counting anew: no requests so far, no rule spent."""
+    def reset(self) -> None:
+        """Reset request numbers, records and rules."""
         self.records = RequestLog()
-        self.began = self.clock()
+        self.started_at = self.clock()
         self._prepared = {}
-        self._chooser = FaultSelector(self.script, self.began)
-        self._choosing = bool(self.script.rules or self.script.rate)
+        self._selector = FaultSelector(self.script, self.started_at)
+        self._has_faults = bool(self.script.rules or self.script.rate)
 
     @property
     def url(self) -> str:
-        """Where it listens; the Anthropic SDK takes this, OpenAI's `url + "/v1"`."""
+        """Return the base URL for the Anthropic SDK; the OpenAI SDK takes `url + "/v1"`."""
         return f"http://{self.host}:{self.port}"
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment that sends an agent here."""
+        """Return the environment variables that point an agent at the lab."""
         return {
             "ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "sk-ant-lab",
             "OPENAI_BASE_URL": f"{self.url}/v1", "OPENAI_API_KEY": "sk-lab",
@@ -86,43 +86,43 @@ class Lab:
 
     @property
     def requests(self) -> list[RequestRecord]:
-        """What it was asked, the last 20,000 of it."""
-        return list(self.records.kept)
+        """Return the last 20,000 requests."""
+        return list(self.records.entries)
 
     @property
     def calls(self) -> list[RequestRecord]:
-        """Those of the requests that asked a model."""
+        """Return the recorded model requests."""
         return [record for record in self.requests if record.number]
 
     @property
     def attempts(self) -> int:
-        """How often a model was asked."""
+        """Return the number of model requests."""
         return self.records.attempts
 
-    # Answering
+    # -- requests ----------------------------------------------------------------------------------------
 
-    def take(self, request: HttpRequest, connection: LabConnection) -> None:
-        """Answer one request; a fault of our own is told, not hung on."""
+    def handle(self, request: HttpRequest, connection: LabConnection) -> None:
+        """Answer one request; an error in the lab itself becomes a 500 response instead of a hang."""
         try:
-            self._take(request, connection)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the client shall know
-            reply = LabReply(status=500, parts=(json.dumps({"error": f"the lab itself failed: {error!r}"}).encode(),))
-            connection.write_whole(reply.head_bytes() + self.date() + reply.parts[0])
+            self._handle(request, connection)
+        except Exception as error:  # noqa: BLE001  # reported to the client
+            reply = LabReply(status=500, parts=(json.dumps({"error": f"internal lab error: {error!r}"}).encode(),))
+            connection.write_reply(reply.head_bytes() + self.date() + reply.parts[0])
 
-    def _take(self, request: HttpRequest, connection: LabConnection) -> None:
+    def _handle(self, request: HttpRequest, connection: LabConnection) -> None:
         path = urlsplit(request.target).path
         if path.startswith("/lab/"):
             self._control(request, path, connection)
             return
-        wire = wire_of(path)
+        wire = wire_for_path(path)
         record = RequestRecord(
-            number=0, at=self.clock() - self.began, method=request.method, path=request.target,
+            number=0, at=self.clock() - self.started_at, method=request.method, path=request.target,
             headers=request.headers, body=request.body,
         )  # fmt: skip
         records = self.records
         if wire is None or request.method != "POST":
             records.add(record)
-            self._send(aside(request, path, self.script), record, connection)
+            self._send(other_reply(request, path, self.script), record, connection)
             return
         prepared = self._prepare(wire, request)
         records.attempts += 1
@@ -132,31 +132,33 @@ class Lab:
         self._answer(prepared, record, connection)
 
     def _answer(self, prepared: PreparedReply, record: RequestRecord, connection: LabConnection) -> None:
-        asked = prepared.asked
+        parsed = prepared.parsed
         rule = None
-        if asked is not None:
-            record.model, record.stream = asked.model, asked.stream
-            refusal = prepared.refusal or self._unwelcome(record)
-            if self._choosing:
-                rule = self._chooser.choose(record.number, asked, record.headers, self.clock())
+        if parsed is not None:
+            record.model, record.stream = parsed.model, parsed.stream
+            rejection = prepared.rejection or self._key_error(record)
+            if self._has_faults:
+                rule = self._selector.select(record.number, parsed, record.headers, self.clock())
         else:
-            refusal = prepared.refusal
-        if rule is not None and asked is not None:
+            rejection = prepared.rejection
+        if rule is not None and parsed is not None:
             record.fault = rule.fault.name
             self.records.faults[record.fault] += 1
-            self._send(reply_to(asked, rule, self.script), record, connection)
-        elif refusal is not None:
-            self._send(refusal, record, connection)
+            self._send(reply_to(parsed, rule, self.script), record, connection)
+        elif rejection is not None:
+            self._send(rejection, record, connection)
         elif self.script.delay or self.script.gap:
-            assert prepared.reply is not None  # noqa: S101  # made when nothing was refused
+            assert prepared.reply is not None  # noqa: S101  # set unless the request is rejected
             self._send(prepared.reply, record, connection)
         else:
             record.status = 200
             record.tokens = sum(prepared.reply.counts) if prepared.reply else 0
             record.ended = "complete"
             number = b"%019d" % record.number
-            connection.write_whole(
-                prepared.head.replace(MARK, number) + self.date() + prepared.body.replace(MARK, number)
+            connection.write_reply(
+                prepared.head.replace(ID_PLACEHOLDER, number)
+                + self.date()
+                + prepared.body.replace(ID_PLACEHOLDER, number)
             )
 
     def _send(self, reply: LabReply, record: RequestRecord, connection: LabConnection) -> None:
@@ -164,55 +166,55 @@ class Lab:
         if self.script.delay or self.script.gap:
             reply = replace(reply, delay=max(reply.delay, self.script.delay), gap=self.script.gap)
         number = b"%019d" % record.number
-        if not reply.at_once:
-            connection.deliver(reply, (MARK, number), record, self._finished)
+        if not reply.is_immediate:
+            connection.deliver(reply, (ID_PLACEHOLDER, number), record, self._record_end)
             return
         record.tokens = sum(reply.counts)
         record.ended = "complete"
         body = b"".join(reply.framed()) + reply.end_bytes
-        head = reply.head_bytes().replace(MARK, number) + self.date()
-        connection.write_whole(head if record.method == "HEAD" else head + body.replace(MARK, number))
+        head = reply.head_bytes().replace(ID_PLACEHOLDER, number) + self.date()
+        connection.write_reply(head if record.method == "HEAD" else head + body.replace(ID_PLACEHOLDER, number))
 
-    def _finished(self, record: RequestRecord, ended: str) -> None:
+    def _record_end(self, record: RequestRecord, ended: str) -> None:
         record.ended = ended
-        record.seconds = self.clock() - self.began - record.at
+        record.seconds = self.clock() - self.started_at - record.at
 
-    def _unwelcome(self, record: RequestRecord) -> LabReply | None:
-        """The answer to a key that is not among those known."""
+    def _key_error(self, record: RequestRecord) -> LabReply | None:
+        """Return the error reply if the API key is not accepted."""
         if not self.script.keys or _key(record) in self.script.keys:
             return None
         wire = LabWire(record.wire)
-        return refused(errors.error(wire, "unauthorized", {}), wire)
+        return error_reply(errors.error_response(wire, "unauthorized", {}), wire)
 
     def _prepare(self, wire: LabWire, request: HttpRequest) -> PreparedReply:
         key = (wire.value, request.body)
-        found = self._prepared.get(key)
-        if found is None:
-            found = prepare(wire, request, self.script)
-            if len(self._prepared) < PREPARED and len(request.body) <= PREPARED_BYTES and not request.too_large:
-                self._prepared[key] = found
-        return found
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            prepared = prepare(wire, request, self.script)
+            if len(self._prepared) < MAX_PREPARED and len(request.body) <= MAX_PREPARED_BYTES and not request.too_large:
+                self._prepared[key] = prepared
+        return prepared
 
     def date(self) -> bytes:
-        """The date's header and the end of the headers, made once a second."""
+        """Return the date header and the end of the headers, cached for a second."""
         now = int(time.time())
         if self._date[0] != now:
             self._date = (now, f"date: {formatdate(now, usegmt=True)}\r\n\r\n".encode())
         return self._date[1]
 
-    # What a test in another process asks for
+    # -- control API for tests in other processes --------------------------------------------------------
 
     def _control(self, request: HttpRequest, path: str, connection: LabConnection) -> None:
-        status, body = self._controlled(request, path)
+        status, body = self._control_response(request, path)
         reply = LabReply(status=status, parts=(json.dumps(body).encode(),))
-        connection.write_whole(reply.head_bytes() + self.date() + reply.parts[0])
+        connection.write_reply(reply.head_bytes() + self.date() + reply.parts[0])
 
-    def _controlled(self, request: HttpRequest, path: str) -> tuple[int, Any]:
+    def _control_response(self, request: HttpRequest, path: str) -> tuple[int, Any]:
         match request.method, path:
             case "GET", "/lab/requests":
-                return 200, self.table(_last(request.target))
+                return 200, self.to_dict(_last(request.target))
             case "DELETE", "/lab/requests":
-                self.forget()
+                self.reset()
                 return 200, {"attempts": 0}
             case "GET", "/lab/faults":
                 return 200, {fault.name: fault.about for fault in FAULTS.values()}
@@ -223,39 +225,39 @@ class Lab:
                     return 400, {"error": str(error)}
                 return 200, {"rules": len(self.script.rules)}
         allowed = "GET or DELETE /lab/requests, GET /lab/faults, PUT /lab/script"
-        return 404, {"error": f"{request.method} {path}: allowed is {allowed}"}
+        return 404, {"error": f"{request.method} {path}: not found; allowed: {allowed}"}
 
-    def table(self, last: int | None = None) -> dict[str, Any]:
-        """What was asked so far, as JSON; only so many of the last."""
+    def to_dict(self, last: int | None = None) -> dict[str, Any]:
+        """Return counts and the last requests for JSON; all requests by default."""
         records = self.records
         return {
             "attempts": records.attempts,
             "faults": dict(records.faults),
-            "requests": [record.table() for record in list(records.kept)[-last if last else None :]],
+            "requests": [record.to_dict() for record in list(records.entries)[-last if last else None :]],
         }
 
-    # Starting and stopping
+    # -- lifecycle ---------------------------------------------------------------------------------------
 
     def opened(self, connection: LabConnection) -> None:
-        """Somebody connected."""
+        """Register a new connection."""
         self._connections.add(connection)
 
     def closed(self, connection: LabConnection) -> None:
-        """Somebody left."""
+        """Unregister a closed connection."""
         self._connections.discard(connection)
 
     async def start(self) -> None:
-        """Listen, on the loop that runs."""
+        """Start listening on the running event loop."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(lambda: LabConnection(self), self.host, self.port, backlog=1024)
         except OSError as error:
-            raise ConfigError("port", self.port, f"one that is free ({error.strerror or error})") from None
+            raise ConfigError("port", self.port, f"a free port ({error.strerror or error})") from None
         self.port = self._server.sockets[0].getsockname()[1]
-        self.began = self._chooser.began = self.clock()
+        self.started_at = self._selector.started_at = self.clock()
 
     async def stop(self) -> None:
-        """Stop listening and leave everybody."""
+        """Stop listening and close all connections."""
         if self._server is None:
             return
         self._server.close()
@@ -263,7 +265,7 @@ class Lab:
         for connection in list(self._connections):
             connection.transport.abort()
         await asyncio.gather(*tasks, return_exceptions=True)
-        while self._connections:  # noqa: ASYNC110  # each says so itself, on the next turn of the loop
+        while self._connections:  # noqa: ASYNC110  # each unregisters itself on the next loop iteration
             await asyncio.sleep(0)
         await self._server.wait_closed()
         self._server = None
@@ -281,7 +283,7 @@ class Lab:
         self._loop, self._thread = loop, thread
         thread.start()
         try:
-            self._there(self.start())
+            self._run_in_loop(self.start())
         except BaseException:
             self.__exit__()
             raise
@@ -290,22 +292,22 @@ class Lab:
     def __exit__(self, *_: object) -> None:
         if self._loop is None or self._thread is None:
             return
-        self._there(self.stop())
+        self._run_in_loop(self.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
         self._loop = self._thread = None
 
-    def _there(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_in_loop(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._loop is not None  # noqa: S101  # set just before
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
 def _last(target: str) -> int | None:
-    said = parse_qs(urlsplit(target).query).get("last", [""])[0]
-    return int(said) if said.isdecimal() else None
+    value = parse_qs(urlsplit(target).query).get("last", [""])[0]
+    return int(value) if value.isdecimal() else None
 
 
 def _key(record: RequestRecord) -> str:
-    given = record.headers.get("x-api-key") or record.headers.get("authorization", "")
-    return given.removeprefix("Bearer ")
+    presented = record.headers.get("x-api-key") or record.headers.get("authorization", "")
+    return presented.removeprefix("Bearer ")
