@@ -36,21 +36,21 @@ def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
     4 none was completed · 130 stopped by Ctrl-C.
     """
     from rung.adapters.system.worker_processes import RealProcesses
-    from rung.crew.conductor_process import command_of, runtime_of
-    from rung.crew.plan_sync import begin
-    from rung.crew.watchdog import NAME
+    from rung.crew.conductor_process import rung_command, runtime_dir
+    from rung.crew.plan_sync import insert_plan
+    from rung.crew.watchdog import CONDUCTOR_PROCESS
     from rung.wiring.files import read_table
 
     at = place or str(plan.with_suffix(".db").resolve())
     with opened(at, create=True) as table:
-        made = begin(table, read_table(plan), plan.parent.resolve())
-        processes = RealProcesses(runtime_of(at))
-        if processes.alive(NAME):
+        made = insert_plan(table, read_table(plan), plan.parent.resolve())
+        processes = RealProcesses(runtime_dir(at))
+        if processes.alive(CONDUCTOR_PROCESS):
             raise click.UsageError(f"{at}: this crew is being conducted already; see rung crew status --db {at}")
         _forget_the_end(table)
-        processes.launch(NAME, command_of("conduct", at), {}, None)
+        processes.launch(CONDUCTOR_PROCESS, rung_command("conduct", at), {}, None)
         if not as_json:
-            click.echo(f"{made.name}: {len(made.standing)} tasks, {made.settings.workers} at once; {at}", err=True)
+            click.echo(f"{made.name}: {len(made.active_tasks)} tasks, {made.settings.workers} at once; {at}", err=True)
         if detach:
             click.echo(f"rung crew status --db {at}")
             return
@@ -59,10 +59,10 @@ def run(plan: Path, *, place: str | None, detach: bool, as_json: bool) -> None:
 
 def _forget_the_end(table: CrewTable) -> None:
     """An earlier run of the same table ended: this one begins where that one stopped."""
-    from rung.core.crew.contract import CONDUCTOR, STOP, TaskState
-    from rung.crew.dispatch import HALTED
+    from rung.core.crew.contract import CONDUCTOR, STOP_KEY, TaskState
+    from rung.crew.dispatch import HALTED_KEY
 
-    for fact in (HALTED, STOP):
+    for fact in (HALTED_KEY, STOP_KEY):
         table.set_fact(fact, "")
     row = table.task(CONDUCTOR)
     if row is not None and row.state is not TaskState.WATCHING:
@@ -71,7 +71,7 @@ def _forget_the_end(table: CrewTable) -> None:
 
 def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
     """Show each change until it is over; Ctrl-C stops the crew, in order."""
-    from rung.core.crew.contract import STOP
+    from rung.core.crew.contract import STOP_KEY
 
     seen: dict[str, tuple[str, str]] = {}
     live = not as_json and sys.stderr.isatty()
@@ -83,7 +83,7 @@ def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
             time.sleep(LOOK)
     except KeyboardInterrupt:
         click.echo("stopping: the workers hand over …", err=True)
-        table.set_fact(STOP, "Ctrl-C")
+        table.set_fact(STOP_KEY, "Ctrl-C")
         while not _over(at):
             time.sleep(LOOK)
         if not live:
@@ -111,11 +111,11 @@ def _show(table: CrewTable, at: str) -> None:
 def _over(at: str) -> bool:
     """Has the conductor ended, and nobody is there who would start another?"""
     from rung.adapters.system.worker_processes import RealProcesses
-    from rung.crew.conductor_process import runtime_of
-    from rung.crew.watchdog import ITSELF, NAME
+    from rung.crew.conductor_process import runtime_dir
+    from rung.crew.watchdog import CONDUCTOR_PROCESS, WATCHDOG_PROCESS
 
-    processes = RealProcesses(runtime_of(at))
-    return not processes.alive(NAME) and not processes.alive(ITSELF)
+    processes = RealProcesses(runtime_dir(at))
+    return not processes.alive(CONDUCTOR_PROCESS) and not processes.alive(WATCHDOG_PROCESS)
 
 
 def _news(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
@@ -136,13 +136,13 @@ def _line(row: TaskRow) -> str:
 
 
 def _summary(rows: list[TaskRow], at: str) -> str:
-    from rung.crew.conductor_process import runtime_of
+    from rung.crew.conductor_process import runtime_dir
 
     done = sum(row.state == "complete" for row in rows)
     text = f"{done} of {len(rows)} tasks complete"
     given_up = [row for row in rows if row.outcome == "escalated"]
     if given_up:
-        text += f"; {len(given_up)} need a person: see {runtime_of(at)}/escalations/"
+        text += f"; {len(given_up)} need a person: see {runtime_dir(at)}/escalations/"
     return text
 
 
@@ -238,7 +238,7 @@ def _say(place: str, task_id: str, words: str, how: OperatorReply) -> None:
 def conduct(*, place: str) -> None:
     """Run the conductor process."""
     from rung.core.domain.errors import StoreError
-    from rung.crew.conductor_process import conduct, crew_at
+    from rung.crew.conductor_process import open_context, run_conductor
     from rung.wiring.journals import journal
 
     try:
@@ -246,7 +246,7 @@ def conduct(*, place: str) -> None:
     except StoreError as error:
         click.echo(f"rung: no journal is kept: {error}", err=True)
         kept = None
-    done = conduct(crew_at(place, journal=kept, say=_log))
+    done = run_conductor(open_context(place, journal=kept, log=_log))
     if kept is not None:
         kept.close()
     sys.exit(0 if done else PARTIAL)
@@ -256,9 +256,9 @@ def conduct(*, place: str) -> None:
 @db_option
 def watch(*, place: str) -> None:
     """Run the watchdog process."""
-    from rung.crew.conductor_process import watch
+    from rung.crew.conductor_process import run_watchdog
 
-    sys.exit(0 if watch(place, say=_log) else PARTIAL)
+    sys.exit(0 if run_watchdog(place, log=_log) else PARTIAL)
 
 
 def _log(words: str) -> None:

@@ -52,7 +52,7 @@ def run(file: Path, **options: Any) -> None:
     journal = _journal(options)
     try:
         work = _work(file, pipeline, policy, journal, options)
-        work.prepare()
+        work.load_prompts()
         if work.run_id and not options["as_json"]:
             click.echo(f"run {work.run_id}", err=True)
         for note in pipeline.restructured:
@@ -73,10 +73,10 @@ def run(file: Path, **options: Any) -> None:
 @as_json
 def check(file: Path, *, as_json: bool) -> None:
     """Print what would run, in which order, without running anything."""
-    from rung.core.crew.dependencies import waves
+    from rung.core.crew.dependencies import parallel_groups
 
     pipeline, _ = _load(file)
-    turns = waves(pipeline.after)
+    turns = parallel_groups(pipeline.dependencies)
     if as_json:
         print_json({"pipeline": pipeline.name, "turns": turns, "restructured": list(pipeline.restructured)})
         return
@@ -136,7 +136,7 @@ def _work(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options:
 
 def _of_service(journal: Any) -> Any:
     """Whoever looks at the service answers; any number of stages may wait for that."""
-    asker = journal.asker()
+    asker = journal.operator_prompt()
     return lambda _, question, incident: asker(question, incident)
 
 
@@ -198,9 +198,9 @@ def _say(subject: str, rest: str, *, as_json: bool) -> None:
 
 def _print(ran: PipelineResult, run_id: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"name": "outcome", "run": run_id, **ran.contract()}))
+        click.echo(json.dumps({"name": "outcome", "run": run_id, **ran.to_dict()}))
         return
     for stage in ran.pipeline.stages:
-        click.echo(f"{stage.id}  {ran.line(stage.id)}")
+        click.echo(f"{stage.id}  {ran.signal_line(stage.id)}")
     if ran.report:
         click.echo(f"rung: {ran.status.value}: the report is in {ran.report}", err=True)

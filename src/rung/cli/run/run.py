@@ -94,7 +94,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
     ports["check"] = all_of(_check(options), checking(stop, given, Path.cwd()))
     if options["ask_service"] and journal is not None:
-        ports["ask"] = journal.asker()
+        ports["ask"] = journal.operator_prompt()
     elif ask and not policy.unattended:
         ports["ask"] = asker()
     if options["checkpoint"]:
